@@ -1,0 +1,40 @@
+# One command per job; `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup run test slow bench lint types clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+.venv/ready: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --requirement requirements.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch .venv/ready
+
+setup: .venv/ready ## environment from pinned requirements, in .venv
+
+run: .venv/ready ## the main job on built-in data, then where to look
+	$(BIN)/python -m pipeline run
+
+test: .venv/ready lint types ## lint, types, architecture and tests (minutes)
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/ready ## ruff and the one-way doors between the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: .venv/ready ## mypy, strict on mechanisms
+	$(BIN)/mypy mechanisms synthesis evaluation pipeline
+
+slow: .venv/ready ## checks that take longer than a coffee
+	$(BIN)/python -m pytest -n 2 -m slow
+
+bench: .venv/ready ## measurements of time and memory; writes build/bench.json
+	$(BIN)/python -m tests.bench
+
+clean: ## remove the environment and every output
+	rm -rf .venv build outputs multirun .mypy_cache .ruff_cache .pytest_cache

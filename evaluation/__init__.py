@@ -1,0 +1,1 @@
+"""Scores of synthetic against raw tables: NOT private; imports mechanisms.public only."""

@@ -1,0 +1,1 @@
+"""What may touch people, and what it costs: public words, accounting, and the sensitive room."""

@@ -1,0 +1,1 @@
+"""Numbers about privacy loss; imports the public room only."""

@@ -1,0 +1,86 @@
+"""Domain: names → sizes, and cliques of attributes in one canonical order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from mechanisms.public.errors import UserError, did_you_mean
+
+Clique = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One discretized column.
+
+    Attributes:
+        name: the column's name.
+        size: number of codes; codes are 0 … size − 1.
+        ordered: the first ``ordered`` codes lie on a line (0: the column is categorical). The codes behind them
+            (*other*, *missing*) lie on no line.
+    """
+
+    name: str
+    size: int
+    ordered: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not 0 <= self.ordered <= self.size:
+            raise UserError(f"size {self.size} and ordered {self.ordered} do not fit", where=f"column {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The public product space of all attributes, in the order of the table."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if len(set(names)) != len(names):
+            twice = sorted({n for n in names if names.count(n) > 1})
+            raise UserError(f"columns named twice: {', '.join(twice)}", where="schema")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.attributes)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def index(self, name: str) -> int:
+        """Position of an attribute; raises UserError with a suggestion for an unknown name."""
+        if name not in self._index:
+            fix = did_you_mean(name, self.names) or f"one of {', '.join(self.names)}"
+            raise UserError(f"no column {name!r} in the schema", where="marginal", fix=fix)
+        return self._index[name]
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.index(name)]
+
+    def canonical(self, names: Iterable[str]) -> Clique:
+        """The clique in domain order, without repeats."""
+        return tuple(self.names[i] for i in sorted({self.index(n) for n in names}))
+
+    def axes(self, clique: Iterable[str]) -> tuple[int, ...]:
+        return tuple(self.index(n) for n in clique)
+
+    def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
+        return tuple(self[n].size for n in clique)
+
+    def cells(self, clique: Iterable[str]) -> int:
+        """Number of cells of the marginal, as an exact Python integer."""
+        return math.prod(self.shape(clique))
+
+    def project(self, clique: Iterable[str]) -> Domain:
+        return Domain(tuple(self[n] for n in clique))

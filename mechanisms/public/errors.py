@@ -1,0 +1,36 @@
+"""The one exception for a user's mistake: what was wrong, where, what is allowed, how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake that the user can mend; the command line shows it without a traceback and exits with 1.
+
+    Args:
+        what: what was wrong, in one sentence, with no value of any private row in it.
+        where: the setting, column or file concerned.
+        fix: what is allowed, and the way out.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+        self.what, self.where, self.fix = what, where, fix
+        lines = [what if where is None else f"{where}: {what}"]
+        if fix:
+            lines.append(f"  way out: {fix}")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.what, self.where, self.fix))
+
+
+def _rebuild(what: str, where: str | None, fix: str | None) -> UserError:
+    return UserError(what, where=where, fix=fix)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` for the closest known word, or an empty text."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else ""

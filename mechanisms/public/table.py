@@ -1,0 +1,47 @@
+"""CodedTable: columns of integer codes over a Domain, real or synthetic; plain arrays or memory maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Domain
+
+
+def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned type that holds codes 0 … size − 1."""
+    return np.min_scalar_type(max(size - 1, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """Codes column by column; the repr shows shapes, never rows.
+
+    Attributes:
+        domain: what the codes mean.
+        columns: one array per attribute: ``rows`` unsigned codes below the attribute's size (may be memory maps).
+        weights: None (each row counts 1), or uint32 per row in units of 2**-WEIGHT_BITS records.
+    """
+
+    domain: Domain
+    columns: tuple[NDArray[np.unsignedinteger], ...]
+    weights: NDArray[np.uint32] | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {len(c) for c in self.columns} | ({len(self.weights)} if self.weights is not None else set())
+        if len(self.columns) != len(self.domain) or len(lengths) > 1:
+            raise ValueError(
+                f"{len(self.columns)} columns, lengths {sorted(lengths)}, for {len(self.domain)} attributes"
+            )
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def column(self, name: str) -> NDArray[np.unsignedinteger]:
+        return self.columns[self.domain.index(name)]
+
+    def __repr__(self) -> str:
+        return f"CodedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weights is not None})"

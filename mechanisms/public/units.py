@@ -1,0 +1,50 @@
+"""Units in the type: privacy parameters, the neighbouring relation, and rounding against ourselves."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import NewType
+
+from mechanisms.public.errors import UserError
+
+Epsilon = NewType("Epsilon", float)
+Delta = NewType("Delta", float)
+Rho = NewType("Rho", float)  # zCDP
+Mu = NewType("Mu", float)  # Gaussian differential privacy
+Sigma = NewType("Sigma", float)  # standard deviation, in records
+Scale = NewType("Scale", float)  # Laplace scale b, in records
+
+#: Counts and weights are whole multiples of 2**-WEIGHT_BITS records: sums are exact, noise lies on a lattice.
+WEIGHT_BITS = 20
+
+
+class Neighbouring(enum.StrEnum):
+    """Which two tables the guarantee compares: one unit added or removed, or one unit's records replaced."""
+
+    ADD_REMOVE = "add_remove"
+    REPLACE = "replace"
+
+
+def epsilon(value: float, *, where: str = "privacy.epsilon") -> Epsilon:
+    """A checked ε: finite and above 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise UserError(f"got {value}, but ε must be finite and above 0", where=where, fix=f"for example {where}=1")
+    return Epsilon(float(value))
+
+
+def delta(value: float, *, where: str = "privacy.delta") -> Delta:
+    """A checked δ: in [0, 1)."""
+    if not 0 <= value < 1:
+        raise UserError(f"got {value}, but δ must lie in [0, 1)", where=where, fix=f"for example {where}=1e-9")
+    return Delta(float(value))
+
+
+def round_up(value: float) -> float:
+    """The next float above: for noise scales, sensitivities and losses."""
+    return math.nextafter(value, math.inf)
+
+
+def round_down(value: float) -> float:
+    """The next float below: for budgets and shares."""
+    return math.nextafter(value, -math.inf)

@@ -1,0 +1,1 @@
+"""What touches raw rows: the word in the import path is the warning."""

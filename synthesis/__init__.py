@@ -1,0 +1,1 @@
+"""Post-processing of noisy answers into synthetic rows; imports mechanisms.public only."""
