@@ -1,0 +1,52 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
+    """Yields a temporary path beside `path`, which takes its name, synced, only if the block ends well.
+
+    Raises:
+        UserError: the folder cannot be written, or the disk is full; names the path.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    part = Path(name)
+    try:
+        yield part
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.chmod(mode)
+        os.replace(part, path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Write a text file whole or not at all, synced to disk."""
+    with whole_file(path, mode=mode) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def cannot_write(path: Path, error: OSError) -> UserError:
+    """The user's view of a full or read-only disk."""
+    return UserError(
+        f"cannot write {path.name}: {error.strerror or error}",
+        where=str(path.parent),
+        fix="free some space there, or choose a folder that can be written",
+    )

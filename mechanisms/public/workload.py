@@ -1,0 +1,103 @@
+"""Which marginals to measure, from public facts alone: explicit lists, downward closures, all k-way marginals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Cliques with their weights, and the cliques that were left out for their size.
+
+    Attributes:
+        cliques: the marginals, smaller ones first; a clique may stand more than once (copies).
+        weights: relative weight of each clique in the budget's split.
+        left_out: marginals of the family that have more than the allowed number of cells.
+    """
+
+    cliques: tuple[Clique, ...]
+    weights: tuple[float, ...]
+    left_out: tuple[Clique, ...] = ()
+
+
+def explicit(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:
+    """Exactly these marginals; one with too many cells is an error."""
+    cliques = tuple(_checked(domain, m) for m in marginals)
+    for clique in cliques:
+        if domain.cells(clique) > max_cells:
+            raise UserError(
+                f"{' × '.join(clique)} has {domain.cells(clique):,} cells, more than selection.max_cells={max_cells:,}",
+                where="selection.marginals",
+                fix="name fewer or coarser columns, or raise selection.max_cells",
+            )
+    return Workload(cliques, (1.0,) * len(cliques))
+
+
+def closure(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:
+    """The downward closure: every non-empty subset of the given marginals, once (paper 003, marginal selection)."""
+    subsets = {
+        subset
+        for marginal in (_checked(domain, m) for m in marginals)
+        for size in range(1, len(marginal) + 1)
+        for subset in itertools.combinations(marginal, size)
+    }
+    return _sized(domain, subsets, max_cells)
+
+
+def all_k_way(domain: Domain, orders: Sequence[int], *, max_cells: int) -> Workload:
+    """All k-way marginals for each k in `orders`."""
+    for k in orders:
+        if not 1 <= k <= len(domain):
+            raise UserError(
+                f"no {k}-way marginals of {len(domain)} columns", where="selection.k", fix=f"1 to {len(domain)}"
+            )
+    cliques = {clique for k in orders for clique in itertools.combinations(domain.names, k)}
+    return _sized(domain, cliques, max_cells)
+
+
+def reweighted(domain: Domain, workload: Workload, weights: Sequence[tuple[Sequence[str], float]]) -> Workload:
+    """The workload with the weights of some marginals replaced; a marginal that is not in it is an error."""
+    new = dict(zip(range(len(workload.cliques)), workload.weights, strict=True))
+    for names, weight in weights:
+        clique = _checked(domain, names, where="selection.weights")
+        places = [i for i, c in enumerate(workload.cliques) if c == clique]
+        if not places:
+            raise UserError(
+                f"{' × '.join(clique)} is not among the selected marginals",
+                where="selection.weights",
+                fix="add it to the selection, or take its weight away",
+            )
+        if not 0 < weight < float("inf"):
+            raise UserError(f"got {weight}", where="selection.weights", fix="a finite weight above 0")
+        new.update(dict.fromkeys(places, float(weight)))
+    return Workload(workload.cliques, tuple(new[i] for i in range(len(new))), workload.left_out)
+
+
+def _checked(domain: Domain, names: Sequence[str], where: str = "selection.marginals") -> Clique:
+    if isinstance(names, str) or not names:
+        raise UserError(f"got {names!r}", where=where, fix="a list of lists of columns, e.g. [[age,sex],[income]]")
+    if len(set(names)) != len(names):
+        raise UserError(f"a column stands twice in {list(names)}", where=where, fix="name each column once")
+    try:
+        return domain.canonical(names)
+    except UserError as error:
+        raise UserError(error.what, where=where, fix=error.fix) from None
+
+
+def _sized(domain: Domain, cliques: Collection[Clique], max_cells: int) -> Workload:
+    order = sorted(cliques, key=lambda c: (len(c), domain.axes(c)))
+    kept = tuple(c for c in order if domain.cells(c) <= max_cells)
+    if not kept:
+        smallest = min((domain.cells(c) for c in order), default=0)
+        raise UserError(
+            f"no marginal has at most {max_cells:,} cells (the smallest has {smallest:,})",
+            where="selection.max_cells",
+            fix="raise it, or use coarser bins in the schema",
+        )
+    left_out = tuple(c for c in order if domain.cells(c) > max_cells)
+    return Workload(kept, (1.0,) * len(kept), left_out)

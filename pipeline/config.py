@@ -1,0 +1,253 @@
+"""Settings: plain typed classes, filled by Hydra from conf/ and the command line, checked once at this boundary."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError, did_you_mean
+
+T = TypeVar("T")
+CONF = Path(__file__).resolve().parent.parent / "conf"
+SCHEMAS = CONF / "schema"
+
+
+@dataclass
+class DataConfig:
+    name: str = "table"
+    path: str | None = None
+    schema: str | None = None
+    delimiter: str = ","
+    unit: str = "record"
+    max_records: int | None = None
+    rows: int | None = None
+    seed: int = 0
+
+
+@dataclass
+class PrivacyConfig:
+    epsilon: float = 1.0
+    delta: float = 1e-9
+    accountant: str = "gdp"
+    neighbouring: str = "add_remove"
+    unit: str = "record"
+    max_records: int | None = None
+    clip: str = "weight"
+    missing_unit: str = "drop"
+    missing_unit_values: list[str] = field(default_factory=lambda: [""])
+    noise_seed: int | None = None
+
+
+@dataclass
+class SelectionConfig:
+    marginals: list[list[str]] | None = None
+    closure: list[list[str]] | None = None
+    k: list[int] = field(default_factory=lambda: [1, 2])
+    weights: list[dict[str, Any]] | None = None
+    max_cells: int = 50_000
+
+
+@dataclass
+class MechanismConfig:
+    kind: str = "auto"
+
+
+@dataclass
+class SynthesisConfig:
+    kind: str = "gum"
+    rows: int | None = None
+    seed: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class EvaluationConfig:
+    enabled: bool = True
+    max_marginals: int = 300
+    delta: float = 2.0
+    seed: int = 0
+
+
+@dataclass
+class ReleaseConfig:
+    format: str = "csv"
+
+
+@dataclass
+class LimitsConfig:
+    memory_gb: float | None = None
+    threads: int | None = None
+
+
+@dataclass
+class PlanConfig:
+    format: str = "text"
+
+
+@dataclass
+class Config:
+    """Everything that one run needs to know, besides the rows."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    mechanism: MechanismConfig = field(default_factory=MechanismConfig)
+    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    plan: PlanConfig = field(default_factory=PlanConfig)
+    seed: int | None = None
+    resume: bool = False
+
+
+@dataclass
+class SynthConfig:
+    """Settings of `synth`."""
+
+    source: str | None = None
+    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
+    release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    output: str | None = None
+
+
+@dataclass
+class ScoreConfig:
+    """Settings of `score`."""
+
+    real: str | None = None
+    synthetic: str | None = None
+    schema: str | None = None
+    delimiter: str = ","
+    output: str | None = None
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+
+def safe_name(text: str) -> str:
+    """A folder name for one job of a sweep: its overrides, without what a file system dislikes."""
+    name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
+    return name if len(name) <= 180 else f"{name[:160]}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+
+
+OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
+
+
+def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
+    """The composed settings of one command, or a UserError that names the override and the nearest known key."""
+    firsts = [_first_of_sweep(o) for o in overrides]
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+        try:
+            return compose(name, firsts)
+        except (HydraException, OmegaConfBaseException) as error:
+            raise _explained(name, firsts, error) from error
+
+
+def _first_of_sweep(override: str) -> str:
+    """`a=1,2` → `a=1`, so that a sweep's keys can be checked before its first job starts."""
+    try:
+        parsed = OverridesParser.create().parse_override(override)
+    except HydraException as error:
+        fix = "write key=value; quote lists and blanks, e.g. 'selection.marginals=[[age,sex]]'"
+        raise UserError("not a setting", where=f"override {override!r}", fix=fix) from error
+    if not parsed.is_sweep_override():
+        return override
+    return f"{parsed.get_key_element()}={next(iter(parsed.sweep_string_iterator()))}"
+
+
+def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserError:
+    """The misspelt override among many, found by composing each alone."""
+    for override in overrides:
+        try:
+            compose(name, [override])
+        except (HydraException, OmegaConfBaseException) as alone:
+            key, _, value = override.lstrip("+~").partition("=")
+            group = CONF / key
+            if group.is_dir():
+                choices = sorted(p.stem for p in group.glob("*.yaml"))
+                fix = f"{did_you_mean(value, choices)} one of: {', '.join(choices)}".strip()
+                return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
+            known = _keys(compose(name))
+            if key not in known:
+                fix = did_you_mean(key, known) or f"see `python -m pipeline {name} --help`"
+                return UserError("no such setting", where=f"override {override!r}", fix=fix)
+            return UserError(_first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
+    return UserError(_first_line(error), where="settings", fix="see --help")
+
+
+def _keys(node: DictConfig, prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for key in node:
+        keys.append(f"{prefix}{key}")
+        if not OmegaConf.is_missing(node, key) and isinstance(node._get_node(key), DictConfig):
+            child = node._get_node(key)
+            if not child._is_none():  # type: ignore[union-attr]
+                keys += _keys(child, f"{prefix}{key}.")  # type: ignore[arg-type]
+    return keys
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
+
+
+def typed(config: DictConfig, cls: type[T]) -> T:
+    """The composed settings as the plain class `cls`; a value of the wrong type is a UserError naming the setting."""
+    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    container.setdefault("source", container.get("from"))  # `from` is no name for a Python field
+    plain = OmegaConf.create({k: v for k, v in container.items() if k in known})
+    if "synthesis" in known:
+        plain.synthesis = _synthesis(plain.synthesis)
+    try:
+        result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
+    except OmegaConfBaseException as error:
+        where = getattr(error, "full_key", None) or "settings"
+        raise UserError(_first_line(error), where=where, fix="see --help for what is allowed") from error
+    assert isinstance(result, cls)
+    return result
+
+
+def _synthesis(node: DictConfig) -> DictConfig:
+    """A synthesizer's own settings differ from kind to kind: they travel in `options`."""
+    common = {"kind", "rows", "seed"}
+    return OmegaConf.create(
+        {
+            **{k: v for k, v in node.items() if k in common},
+            "options": {k: v for k, v in node.items() if k not in common},
+        }
+    )
+
+
+def load_config(overrides: Sequence[str] = ()) -> Config:
+    """The settings of a run from conf/ and overrides such as ``["data=adult", "privacy.epsilon=0.5"]``."""
+    return typed(compose_config("config", overrides), Config)
+
+
+def schema_path(name: str | None, where: str = "data.schema") -> Path:
+    """A schema by name (conf/schema) or by path."""
+    if not name:
+        raise UserError("no schema given", where=where, fix="draft one: python -m pipeline schema TABLE output=my.yaml")
+    ready = sorted(p.name for p in SCHEMAS.glob("*.yaml"))
+    for candidate in (Path(name), SCHEMAS / name, SCHEMAS / f"{name}.yaml"):
+        if candidate.is_file():
+            return candidate
+    fix = (
+        did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])
+        or f"a path, or one of {', '.join(ready)}"
+    )
+    raise UserError(f"no schema file {name!r}", where=where, fix=fix)

@@ -1,0 +1,152 @@
+"""The two folders of a run: `release/` holds only what crossed the wall, `internal/` holds what saw raw rows."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+
+BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
+Do not publish it and do not share it. What may leave is in ../release, under the terms of its privacy.json.
+"""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where one run keeps its things."""
+
+    root: Path
+
+    @property
+    def release(self) -> Path:
+        return self.root / "release"
+
+    @property
+    def internal(self) -> Path:
+        return self.root / "internal"
+
+    @property
+    def temporary(self) -> Path:
+        return self.internal / "tmp"
+
+    @property
+    def answers(self) -> Path:
+        return self.internal / "answers"
+
+    @property
+    def ledger(self) -> Path:
+        return self.internal / "ledger.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        return self.internal / "manifest.json"
+
+    @property
+    def log(self) -> Path:
+        return self.internal / "run.log"
+
+    @property
+    def scores(self) -> Path:
+        return self.internal / "scores.json"
+
+
+@contextmanager
+def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
+    """The folder, made, closed to others (mode 0700 under `internal/`) and locked against a second process.
+
+    Raises:
+        UserError: the folder holds a run already and `resume` is off; there is nothing to resume; another process is
+            at work in it; it cannot be written.
+    """
+    folder = RunFolder(root)
+    started = folder.manifest.exists()
+    if started and not resume:
+        fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {root})"
+        raise UserError("this folder already holds a run", where="hydra.run.dir", fix=fix)
+    if resume and not started:
+        fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false to start a new one, which spends its own budget"
+        raise UserError(f"nothing to resume in {root}", where="resume", fix=fix)
+    try:
+        folder.internal.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.internal.chmod(0o700)
+        write_whole(folder.internal / "NOT_PRIVATE.txt", BANNER)
+        shutil.rmtree(folder.temporary, ignore_errors=True)
+        folder.temporary.mkdir(mode=0o700)
+    except OSError as error:
+        raise UserError(
+            f"cannot write in {root} ({error.strerror})", where="hydra.run.dir", fix="another folder"
+        ) from error
+    with (folder.internal / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            fix = "wait for it, or use another folder"
+            raise UserError(f"another process is at work in {root}", where="hydra.run.dir", fix=fix) from error
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder.temporary, ignore_errors=True)
+
+
+def bind(folder: RunFolder, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Bind the folder to settings and data: written when the run starts, compared when it is resumed.
+
+    Args:
+        facts: JSON values; those under "once" (random keys) are taken from the first run and not compared.
+
+    Returns:
+        The facts of the first run.
+
+    Raises:
+        UserError: a setting or the data changed since; names what.
+    """
+    if not folder.manifest.exists():
+        write_whole(folder.manifest, json.dumps(facts, indent=1, sort_keys=True), mode=0o600)
+        return facts
+    first: dict[str, Any] = json.loads(folder.manifest.read_text())
+    changed = sorted(_differences(first, json.loads(json.dumps(facts))))
+    if changed:
+        raise UserError(
+            f"changed since the run began: {', '.join(changed)}",
+            where="resume",
+            fix="resume with the same settings and data, or start a new run (which spends its own budget)",
+        )
+    return first
+
+
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for key in (a.keys() | b.keys()) - {"once"}:
+        left, right = a.get(key), b.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            found |= _differences(left, right, f"{prefix}{key}.")
+        elif left != right:
+            found.add(f"{prefix}{key}")
+    return found
+
+
+@contextmanager
+def whole_folder(target: Path, workdir: Path) -> Iterator[Path]:
+    """A new folder that appears under its name only when it is complete.
+
+    Args:
+        target: the final folder; an older one is replaced.
+        workdir: a folder on the same file system for the parts.
+    """
+    parts = workdir / f"{target.name}.partial"
+    shutil.rmtree(parts, ignore_errors=True)
+    parts.mkdir(parents=True)
+    yield parts
+    if target.exists():
+        shutil.rmtree(target)
+    parts.chmod(0o755)
+    os.replace(parts, target)

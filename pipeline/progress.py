@@ -1,0 +1,52 @@
+"""Progress per stage: a live bar on a terminal, one plain line per stage elsewhere; both to standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Report(Protocol):
+    """How a stage says how far it is."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+class Stages:
+    """Shows the stages of one command and keeps how long each took.
+
+    Attributes:
+        seconds: wall time of each finished stage.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet)
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Report]:
+        """One stage; yields the function to report progress with."""
+        start = time.perf_counter()
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        live = self.console.is_terminal and not self.console.quiet
+        with Progress(*columns, console=self.console, transient=True, disable=not live) as bar:
+            task = bar.add_task(name, total=None, note="")
+
+            def report(done: int, total: int, note: str = "") -> None:
+                bar.update(task, completed=done, total=total or None, note=note)
+
+            yield report
+        self.seconds[name] = time.perf_counter() - start
+        self.console.print(f"{name:<12} {self.seconds[name]:8.1f} s", highlight=False)
