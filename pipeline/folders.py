@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,7 +72,7 @@ def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
         fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {root})"
         raise UserError("this folder already holds a run", where="hydra.run.dir", fix=fix)
     if resume and not started:
-        fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false to start a new one, which spends its own budget"
+        fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
         raise UserError(f"nothing to resume in {root}", where="resume", fix=fix)
     try:
         folder.internal.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -149,4 +148,4 @@ def whole_folder(target: Path, workdir: Path) -> Iterator[Path]:
     if target.exists():
         shutil.rmtree(target)
     parts.chmod(0o755)
-    os.replace(parts, target)
+    parts.replace(target)

@@ -1,0 +1,126 @@
+"""Settings → frozen specs: the one place that knows both the configuration and the rooms."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.units import Neighbouring
+from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted
+from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.config import Config, schema_path
+
+RECORD = "record"
+
+
+def one_of(value: str, allowed: tuple[str, ...], where: str) -> str:
+    """The value, if it is allowed."""
+    if value not in allowed:
+        fix = f"{did_you_mean(str(value), allowed)} one of: {', '.join(allowed)}".strip()
+        raise UserError(f"got {value!r}", where=where, fix=fix)
+    return value
+
+
+def build_schema(config: Config) -> Schema:
+    """The public schema that the run discretizes against."""
+    return load_schema(schema_path(config.data.schema))
+
+
+def build_unit(config: Config) -> PrivacyUnit:
+    """Who is protected, and how much of them counts.
+
+    Raises:
+        UserError: a unit column without C, a C below 1, or a C with one record as the unit.
+    """
+    privacy = config.privacy
+    one_of(privacy.clip, ("weight", "truncate", "none"), "privacy.clip")
+    one_of(privacy.missing_unit, ("drop", "own", "refuse"), "privacy.missing_unit")
+    column = None if privacy.unit == RECORD else privacy.unit
+    bound = privacy.max_records
+    if bound is None and column is None:
+        bound = 1
+    elif bound is None and column == config.data.unit:
+        bound = config.data.max_records
+    if bound is None:
+        raise UserError(
+            f"the unit is the column {column!r}, but how many records of one unit may count is not set",
+            where="privacy.max_records",
+            fix="a whole number C ≥ 1, from what is publicly known, for example privacy.max_records=20",
+        )
+    return PrivacyUnit(
+        column=column,
+        max_records=bound,
+        clip=privacy.clip,  # type: ignore[arg-type]  # checked above
+        missing=privacy.missing_unit,  # type: ignore[arg-type]
+        missing_values=tuple(privacy.missing_unit_values),
+    )
+
+
+def build_workload(config: Config, schema: Schema) -> Workload:
+    """The marginals to measure, chosen from the schema alone."""
+    selection, domain = config.selection, schema.domain
+    if selection.max_cells < 1:
+        raise UserError(f"got {selection.max_cells}", where="selection.max_cells", fix="a whole number of at least 1")
+    if selection.marginals is not None and selection.closure is not None:
+        raise UserError("both are set", where="selection.marginals, selection.closure", fix="set one of the two")
+    if selection.marginals is not None:
+        if not selection.marginals:
+            raise UserError("the list is empty", where="selection.marginals", fix="name at least one marginal")
+        workload = explicit(domain, selection.marginals, max_cells=selection.max_cells)
+    elif selection.closure is not None:
+        workload = closure(domain, selection.closure, max_cells=selection.max_cells)
+    else:
+        orders = [k for k in selection.k if k <= len(domain)] or selection.k
+        workload = all_k_way(domain, orders, max_cells=selection.max_cells)
+    weights = [(_weight_entry(entry)) for entry in selection.weights or []]
+    return reweighted(domain, workload, weights)
+
+
+def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
+    names, weight = entry.get("marginal"), entry.get("weight")
+    if set(entry) != {"marginal", "weight"} or not isinstance(names, list) or not isinstance(weight, int | float):
+        raise UserError(f"got {entry}", where="selection.weights", fix="[{marginal: [age, sex], weight: 2}]")
+    return [str(n) for n in names], float(weight)
+
+
+def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan:
+    """Every charge that the run will make, calibrated before any row is read."""
+    privacy = config.privacy
+    return make_plan(
+        schema.domain,
+        [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
+        mechanism=one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism"),
+        accountant=one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant"),
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+        max_records=build_unit(config).max_records,
+    )
+
+
+def memory_limit_bytes(memory_gb: float | None) -> int:
+    """What a run may use: the setting, or 80 % of this machine's memory."""
+    if memory_gb is None:
+        return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    if not memory_gb > 0:
+        raise UserError(f"got {memory_gb}", where="limits.memory_gb", fix="a number above 0")
+    return int(memory_gb * 1e9)
+
+
+def threads(setting: int | None) -> int:
+    """How many threads to use."""
+    if setting is not None and setting < 1:
+        raise UserError(f"got {setting}", where="limits.threads", fix="a whole number of at least 1")
+    return setting or len(os.sched_getaffinity(0))
+
+
+def data_path(config: Config) -> Path:
+    """The table's path, as given."""
+    if not config.data.path:
+        name = config.data.name
+        fix = f"data.path=FILE for data={name}; or data=demo, which generates its own table"
+        raise UserError("no table given", where="data.path", fix=fix)
+    return Path(config.data.path).expanduser()

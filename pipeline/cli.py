@@ -1,0 +1,170 @@
+"""The command line: run | plan | synth | score | schema; a user's mistake is one clear message and exit code 1."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from mechanisms.public.errors import UserError, did_you_mean
+from pipeline import build, report_plan, stages
+from pipeline.config import CONF, Config, ScoreConfig, SynthConfig, compose_config, typed
+from pipeline.help import help_text
+
+COMMANDS = ("run", "plan", "synth", "score", "schema")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; returns the exit code: 0, or 1 with a message on standard error."""
+    if not argv or argv[0] in {"-h", "--help", "help"}:
+        print(help_text(None), end="")
+        return 0 if argv else 1
+    command, rest = argv[0], list(argv[1:])
+    if command in COMMANDS and {"-h", "--help"} & set(rest):
+        print(help_text(command), end="")
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        if command not in COMMANDS:
+            fix = f"{did_you_mean(command, COMMANDS)} one of: {', '.join(COMMANDS)}".strip()
+            raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+        return {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}[command](rest)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except BaseException as error:
+        return _failed(error)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _failed(error: BaseException) -> int:
+    """Say what went wrong on standard error; the traceback only with HYDRA_FULL_ERROR=1."""
+    if isinstance(error, SystemExit):
+        return int(error.code or 0) if isinstance(error.code, int | None) else 1
+    if os.environ.get("HYDRA_FULL_ERROR") == "1":
+        traceback.print_exception(error)
+    print(f"error: {explained(error)}", file=sys.stderr)
+    return 1
+
+
+def explained(error: BaseException) -> str:
+    """One message for every kind of failure: what, where, and the way out."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        fix = "python -m pipeline run ... hydra.run.dir=FOLDER resume=true goes on from the saved measurements"
+        return f"interrupted\n  way out: {fix}"
+    if isinstance(error, MemoryError):
+        fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
+        return f"out of memory\n  way out: {fix}"
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}:
+        fix = "free some space, or choose another hydra.run.dir"
+        return f"{error.filename or 'a file'}: {error.strerror}\n  way out: {fix}"
+    return (
+        f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
+        "HYDRA_FULL_ERROR=1 shows the traceback"
+    )
+
+
+def _run(overrides: list[str]) -> int:
+    """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
+    plain = [o for o in overrides if not o.startswith("-")]
+    flags = [o for o in overrides if o.startswith("-")]
+    unknown = [f for f in flags if f not in {"-m", "--multirun"}]
+    if unknown:
+        raise UserError(
+            f"no flag {unknown[0]!r}", where="python -m pipeline run", fix="-m for a sweep, --help for help"
+        )
+    typed(compose_config("config", plain), Config)
+    failures: list[str] = []
+    sweep = bool(flags)
+
+    def job(config: DictConfig) -> None:
+        root = Path(HydraConfig.get().runtime.output_dir)
+        try:
+            stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
+        except (Exception, KeyboardInterrupt) as error:
+            if not sweep or isinstance(error, KeyboardInterrupt):
+                raise SystemExit(_failed(error)) from error
+            failures.append(f"{root.name}: {explained(error)}")
+            _failed(error)
+
+    sys.argv = ["pipeline", *flags, *plain]
+    hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(job)()
+    if failures:
+        print(f"\n{len(failures)} of the sweep's jobs failed:", *failures, sep="\n  ", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _hydra_files(config: DictConfig) -> dict[str, str]:
+    """Hydra's own records of the job, kept under internal/ (they may name files and seeds)."""
+    return {
+        "config.yaml": OmegaConf.to_yaml(config, resolve=True),
+        "hydra.yaml": OmegaConf.to_yaml(HydraConfig.instance().cfg),  # type: ignore[arg-type]
+        "overrides.yaml": OmegaConf.to_yaml(HydraConfig.get().overrides.task),
+    }
+
+
+def _plan(overrides: list[str]) -> int:
+    config = typed(compose_config("config", overrides), Config)
+    schema = build.build_schema(config)
+    workload = build.build_workload(config, schema)
+    plan = build.build_plan(config, workload, schema)
+    form = build.one_of(config.plan.format, ("text", "json"), "plan.format")
+    facts = report_plan.describe(config, schema, workload, plan)
+    print(json.dumps(facts, indent=1, allow_nan=False) if form == "json" else report_plan.as_text(facts))
+    return 0
+
+
+def _synth(overrides: list[str]) -> int:
+    config = typed(compose_config("synth", overrides), SynthConfig)
+    if not config.source:
+        raise UserError("no release given", where="from", fix="from=RUN/release")
+    output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
+    made = stages.synthesize(Path(config.source), config, output)
+    print(f"a new synthetic table, at no new privacy cost: {made}")
+    return 0
+
+
+def _score(overrides: list[str]) -> int:
+    config = typed(compose_config("score", overrides), ScoreConfig)
+    card = stages.score(config)
+    text = json.dumps(card.to_json(), indent=1, allow_nan=False)
+    if config.output:
+        stages.write_whole(Path(config.output), text + "\n")
+        print(stages.summary(card))
+        print(f"scores (NOT private): {config.output}")
+    else:
+        print(text)
+    return 0
+
+
+def _schema(arguments: list[str]) -> int:
+    tables = [f"table={json.dumps(a)}" if "=" not in a else a for a in arguments]
+    config = compose_config("schema_draft", tables)
+    text = stages.draft(
+        config.table, delimiter=config.delimiter, memory_gb=config.limits.memory_gb, threads=config.limits.threads
+    )
+    if config.output:
+        target = Path(config.output)
+        if target.exists():
+            raise UserError("there is a file already", where=f"output={target}", fix="another name, or move it away")
+        stages.write_whole(target, text)
+        print(f"a draft (it looked at the data; check it, then set confirmed_public: true): {target}")
+    else:
+        print(text, end="")
+    return 0

@@ -1,0 +1,121 @@
+"""Help texts: the settings and their comments come from the files of conf/ themselves."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.config import CONF
+
+GENERAL = """Differentially private synthetic tables: discretize, measure with noise, synthesize, score.
+
+usage: python -m pipeline COMMAND [setting=value ...]
+
+  run      a table in; a private synthetic table, its privacy statement and its scores out
+  plan     what `run` would measure, with sensitivity, noise and share of the budget; opens no data
+  synth    a new synthetic table from saved measurements; costs no privacy
+  score    score any two tables; the numbers are NOT private
+  schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
+
+`python -m pipeline COMMAND --help` shows the settings and examples of a command.
+A first result: python -m pipeline run
+"""
+
+ABOUT = {
+    "run": """A table in; a differentially private synthetic table, its privacy statement and its scores out.
+
+usage: python -m pipeline run [setting=value ...]      one run
+       python -m pipeline run -m privacy.epsilon=0.1,1,10      a sweep: one run per value
+
+A run leaves `release/` (what may be published, under the terms of its privacy.json) and `internal/` (NOT private).""",
+    "plan": """Every planned measurement with its sensitivity, noise scale and share of the budget, the predicted memory
+and the total, from the schema and the settings alone: no data is opened.
+
+usage: python -m pipeline plan [setting=value ...] [plan.format=json]""",
+    "synth": """A new synthetic table from the saved measurements of a run, at no new privacy cost.
+
+usage: python -m pipeline synth from=RUN/release [setting=value ...]""",
+    "score": """Score any two tables, also ones that other tools made. The scores saw raw rows: they are NOT private.
+
+usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output=scores.json]""",
+    "schema": """A commented draft of a schema from a table. It looked at the data: it carries
+`confirmed_public: false`, and `run` marks its release as not private until a person has checked it and changed that line.
+
+usage: python -m pipeline schema TABLE [output=my.yaml]""",
+}
+
+EXAMPLES = {
+    "run": [
+        "python -m pipeline run",
+        "python -m pipeline run data=adult data.path=adult.csv.gz privacy.epsilon=1",
+        "python -m pipeline run data=table data.path=my.csv data.schema=my.yaml privacy.unit=id privacy.max_records=5",
+        "python -m pipeline run privacy.max_records=3 privacy.clip=truncate synthesis=independent",
+        "python -m pipeline run 'selection.marginals=[[incident_type,priority],[neighbourhood]]' mechanism=laplace",
+        "python -m pipeline run -m privacy.epsilon=0.1,1,10 synthesis=gum,independent",
+        "python -m pipeline run hydra.run.dir=outputs/mine   # and, after an interruption:",
+        "python -m pipeline run hydra.run.dir=outputs/mine resume=true",
+    ],
+    "plan": [
+        "python -m pipeline plan",
+        "python -m pipeline plan data=acs privacy.epsilon=0.1 privacy.accountant=zcdp",
+        "python -m pipeline plan data=adult plan.format=json",
+    ],
+    "synth": [
+        "python -m pipeline synth from=outputs/mine/release synthesis.rows=1000000 synthesis.seed=7",
+        "python -m pipeline synth from=outputs/mine/release synthesis=independent output=outputs/again",
+    ],
+    "score": [
+        "python -m pipeline score real=adult.csv.gz synthetic=release/synthetic.csv schema=adult output=scores.json",
+        "python -m pipeline score real=a.parquet synthetic=b.csv schema=sizes.domain.json",
+    ],
+    "schema": ["python -m pipeline schema my.csv output=my.yaml", "python -m pipeline schema my.csv delimiter=';'"],
+}
+
+FILES = {
+    "run": [
+        "data/table",
+        "privacy/default",
+        "selection/pairs",
+        "mechanism/auto",
+        "synthesis/gum",
+        "evaluation/default",
+        "config",
+    ],
+    "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "config"],
+    "synth": ["synthesis/gum", "synth"],
+    "score": ["evaluation/default", "score"],
+    "schema": ["schema_draft"],
+}
+
+_SETTING = re.compile(r"^(\s*)([a-z_]+):\s*(.*?)\s*#\s*(.*)$")
+
+
+def help_text(command: str | None) -> str:
+    """The help of one command, or of the program."""
+    if command is None:
+        return GENERAL
+    lines = [ABOUT[command], "", "settings:"]
+    for name in FILES[command]:
+        lines += _settings(name)
+    groups = sorted(p.name for p in CONF.iterdir() if p.is_dir() and p.name not in {"schema"} and any(p.glob("*.yaml")))
+    if command in {"run", "plan"}:
+        lines += ["", "ready choices:"]
+        lines += [f"  {g}={'|'.join(sorted(p.stem for p in (CONF / g).glob('*.yaml')))}" for g in groups]
+    lines += ["", "examples:", *(f"  {e}" for e in EXAMPLES[command])]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(name: str) -> list[str]:
+    """One line per commented setting of a conf file: its full name, its default, its comment."""
+    group = f"{name.split('/')[0]}." if "/" in name else ""
+    rows, parent = [], ""
+    for line in (CONF / f"{name}.yaml").read_text(encoding="utf-8").splitlines():
+        if re.match(r"^(defaults|hydra):", line):
+            parent = "-"
+        elif re.match(r"^[a-z_]+:\s*$", line):
+            parent = line.strip().rstrip(":") + "."
+        elif found := _SETTING.match(line):
+            indent, key, value, comment = found.groups()
+            parent = parent if indent else ""
+            if parent != "-" and key != "kind":
+                rows.append(f"  {group}{parent}{key}={value or 'null'}".ljust(44) + f" {comment}")
+    return rows

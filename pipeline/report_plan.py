@@ -1,0 +1,62 @@
+"""The ledger-to-be: what `plan` prints, from public facts and settings alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.schema import Schema
+from mechanisms.public.workload import Workload
+from pipeline.build import build_unit, memory_limit_bytes, predicted_memory_bytes
+from pipeline.config import Config
+
+
+def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> dict[str, Any]:
+    """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
+    unit = build_unit(config)
+    return {
+        "schema": schema.name,
+        "unit": unit.column or "one record",
+        "max_records": unit.max_records,
+        **plan.to_json(),
+        "left_out": [list(c) for c in workload.left_out],
+        "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
+        "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
+    }
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The same as a table for people."""
+    console = Console(width=150, record=True, quiet=True)
+    table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
+    for m in facts["measurements"]:
+        table.add_row(
+            " × ".join(m["clique"]),
+            f"{m['cells']:,}",
+            m["mechanism"],
+            f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
+            f"{m['scale']:.6g}",
+            f"{m['stddev']:.6g}",
+            f"{100 * m['share']:.3g} %",
+        )
+    with console.capture() as capture:
+        console.print(table)
+    body = "\n".join(line.rstrip() for line in capture.get().splitlines())
+    left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
+    needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
+    lines = [
+        body,
+        "",
+        f"{len(facts['measurements'])} measurements of {sum(m['cells'] for m in facts['measurements']):,} cells",
+        f"unit: {facts['unit']}, at most {facts['max_records']} records; neighbouring: {facts['neighbouring']}",
+        f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
+        f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
+        f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
+    ]
+    if left_out:
+        names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
+        lines.append(f"left out (more than selection.max_cells cells): {len(left_out)} marginals: {names}")
+    return "\n".join(lines)
