@@ -154,3 +154,22 @@ def _truth(private: PrivateTable, source: Source, schema: Schema, folder: RunFol
     if private.complete:
         return CodedTable(private.coded.domain, private.coded.columns)
     return encode_table(source, schema, workdir=folder.temporary / "truth")
+
+
+def write_release(target: Path, run: Mapping[str, Any], *, form: str, workdir: Path, report: Any = None) -> Path:
+    """The release folder, whole or not at all; returns the path of the synthetic table.
+
+    Args:
+        target: the folder `release/`.
+        run: schema, statement, measurements, synthetic (CodedTable) and rng.
+        form: csv or parquet.
+        workdir: a folder on the same file system for the parts.
+    """
+    form = build.one_of(form, ("csv", "parquet"), "release.format")
+    schema: Schema = run["schema"]
+    with whole_folder(target, workdir) as parts:
+        write_table(parts / f"synthetic.{form}", run["synthetic"], schema, run["rng"], progress=report)
+        run["measurements"].save(parts / "measurements")
+        write_whole(parts / "schema.yaml", schema.to_yaml())
+        write_whole(parts / "privacy.json", json.dumps(run["statement"].to_json(), indent=1, allow_nan=False) + "\n")
+    return target / f"synthetic.{form}"

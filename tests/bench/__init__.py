@@ -1,0 +1,1 @@
+"""Measurements of time and memory, never tests: `make bench`."""
