@@ -1,0 +1,48 @@
+"""A tiny town on disk: a table, its schema, and a way to run commands as a user would, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.cli import main
+
+SCHEMA = """
+name: town
+source: invented for the tests
+confirmed_public: true
+columns:
+  age: {kind: integer, min: 0, max: 99, bins: {count: 10}, missing: false}
+  sex: {kind: categorical, values: [f, m], missing: false}
+  job: {kind: categorical, values: [baker, smith, clerk], other: other}
+leave_out: [note]
+"""
+
+
+def people(rows: int, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 100, rows)
+    sex = np.where(rng.random(rows) < 0.4, "f", "m")
+    job = np.where(age < 30, "baker", np.where(sex == "f", "smith", "clerk"))
+    person = rng.integers(0, max(rows // 3, 1), rows)
+    return pd.DataFrame({"person": [f"p{i}" for i in person], "age": age, "sex": sex, "job": job, "note": "x"})
+
+
+@pytest.fixture
+def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with town.csv (600 rows, 200 persons) and town.yaml, and the current folder."""
+    people(600).to_csv(tmp_path / "town.csv", index=False)
+    (tmp_path / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+TOWN = ["data=table", "data.path=town.csv", "data.schema=town.yaml"]
+
+
+def command(*arguments: str) -> int:
+    """`python -m pipeline …`, in this process."""
+    return main(list(arguments))

@@ -1,0 +1,152 @@
+"""Commands, help, plan, and what a user's mistakes look like: one clear message, exit code 1, nothing half-written."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.conftest import TOWN, command, people
+
+
+@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "schema"])
+def test_every_command_has_help_with_settings_and_examples(name, capsys):
+    assert command(name, "--help") == 0
+    text = capsys.readouterr().out
+    assert "settings:" in text
+    assert "examples:" in text
+    assert f"python -m pipeline {name}" in text
+
+
+def test_the_help_of_run_lists_the_settings_with_their_comments(capsys):
+    assert command("run", "--help") == 0
+    text = capsys.readouterr().out
+    for setting in ("privacy.epsilon", "privacy.unit", "selection.max_cells", "synthesis.rows", "resume", "data.path"):
+        assert setting in text
+
+
+def test_plan_shows_every_measurement_without_opening_the_data(town, capsys):
+    (town / "town.csv").unlink()
+    assert command("plan", *TOWN, "plan.format=json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert len(plan["measurements"]) == 6
+    assert sum(m["share"] for m in plan["measurements"]) == pytest.approx(1)
+    assert plan["total"]["epsilon"] <= 1
+    assert plan["predicted_memory_bytes"] > 0
+    assert command("plan", *TOWN) == 0
+    text = capsys.readouterr().out
+    assert "age × sex" in text
+    assert "the plan spends" in text
+
+
+def test_plan_and_run_agree(town, capsys):
+    assert command("plan", *TOWN, "plan.format=json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    assert [m["scale"] for m in plan["measurements"]] == [e["scale"] for e in said["events"]]
+
+
+MISTAKES = [
+    (["privacy.epsilo=1"], "did you mean 'privacy.epsilon'"),
+    (["privacy.epsilon=0"], "privacy.epsilon"),
+    (["privacy.epsilon=nan"], "privacy.epsilon"),
+    (["privacy.epsilon=lots"], "privacy.epsilon"),
+    (["privacy.delta=1"], "privacy.delta"),
+    (["privacy.delta=-1e-9"], "privacy.delta"),
+    (["privacy.delta=0", "mechanism=gaussian"], "privacy.delta"),
+    (["privacy.delta=0"], "privacy.delta"),
+    (["privacy.accountant=gpd"], "did you mean 'gdp'"),
+    (["privacy.neighbouring=replaced"], "did you mean 'replace'"),
+    (["privacy.unit=person"], "privacy.max_records"),
+    (["privacy.unit=person", "privacy.max_records=0"], "privacy.max_records"),
+    (["privacy.unit=persn", "privacy.max_records=2"], "person"),
+    (["privacy.max_records=3"], "privacy.max_records"),
+    (["privacy.clip=cut"], "privacy.clip"),
+    (["privacy.missing_unit=keep"], "privacy.missing_unit"),
+    (["selection.marginals=[[age,agee]]"], "did you mean 'age'"),
+    (["selection.max_cells=1"], "selection.max_cells"),
+    (["synthesis=gumm"], "gum"),
+    (["synthesis.rows=-1"], "synthesis.rows"),
+    (["synthesis.alpha=0"], "synthesis.alpha"),
+    (["mechanism=gauss"], "gaussian"),
+    (["data=adlt"], "adult"),
+    (["data.path=nowhere.csv"], "nowhere.csv"),
+    (["data.schema=nowhere.yaml"], "data.schema"),
+    (["release.format=xlsx"], "release.format"),
+    (["limits.memory_gb=0.0001"], "limits.memory_gb"),
+    (["nonsense"], "key=value"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "message"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+def test_a_mistake_is_one_clear_message_and_leaves_no_release(town, capsys, overrides, message):
+    assert command("run", *TOWN, "hydra.run.dir=out", *overrides) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert not (town / "out" / "release").exists()
+
+
+BROKEN_FILES = {
+    "empty": (b"", "empty"),
+    "duplicate columns": (b"age,sex,sex,job\n1,f,f,baker\n", "sex"),
+    "a column is absent": (b"age,gender,job\n1,f,baker\n", "sex"),
+    "wrong delimiter": (b"age;sex;job\n1;f;baker\n", "data.delimiter"),
+    "truncated gzip": (gzip.compress(people(5000).to_csv(index=False).encode())[:-400], "town.csv"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_FILES)
+def test_a_broken_file_is_named_with_what_is_wrong(town, capsys, name):
+    content, message = BROKEN_FILES[name]
+    path = "town.csv.gz" if "gzip" in name else "town.csv"
+    (town / path).write_bytes(content)
+    assert command("run", *TOWN, f"data.path={path}", "hydra.run.dir=out") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert path in error
+    assert "Traceback" not in error
+    assert not (town / "out" / "release").exists()
+
+
+def test_wild_values_never_make_a_run_fail(town):
+    """Total by default: text in a numeric column, NaN, infinities, unknown categories, blanks."""
+    wild = "age,sex,job\nabc,f,baker\nNaN,m,smith\ninf,x,\n-inf,,astronaut\n1e400,f,clerk\n12.7,f,baker\n"
+    (town / "town.csv").write_text(wild)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+
+
+def test_an_opt_in_refusal_quotes_no_value_and_leaves_no_release(town, capsys):
+    schema = (town / "town.yaml").read_text().replace("values: [f, m]", "values: [f, m], outside: refuse")
+    (town / "town.yaml").write_text(schema)
+    (town / "town.csv").write_text("age,sex,job\n1,secretvalue,baker\n")
+    assert command("run", *TOWN, "hydra.run.dir=out") == 1
+    error = capsys.readouterr().err
+    assert "sex" in error
+    assert "secretvalue" not in error
+    assert not (town / "out" / "release").exists()
+
+
+def test_an_unknown_command_suggests_the_known_one(capsys):
+    assert command("runn") == 1
+    assert "did you mean 'run'" in capsys.readouterr().err
+
+
+def test_the_exit_code_is_1_without_a_traceback_and_the_traceback_can_be_asked_for(town):
+    arguments = [sys.executable, "-m", "pipeline", "run", *TOWN, "privacy.epsilon=0"]
+    plain = subprocess.run(arguments, cwd=town, capture_output=True, text=True, check=False)
+    assert plain.returncode == 1
+    assert "Traceback" not in plain.stderr
+    environment = {"HYDRA_FULL_ERROR": "1", "PATH": "/usr/bin:/bin"}
+    full = subprocess.run(arguments, cwd=town, capture_output=True, text=True, check=False, env=environment)
+    assert full.returncode == 1
+    assert "Traceback" in full.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(town, capsys):
+    Path("blocked").write_text("a file, not a folder")
+    assert command("run", *TOWN, "hydra.run.dir=blocked/out") == 1
+    assert "Traceback" not in capsys.readouterr().err

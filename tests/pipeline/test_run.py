@@ -1,0 +1,225 @@
+"""`run` from end to end: a table in; a private synthetic table, its statement and its scores out."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.pipeline.conftest import TOWN, command, people
+
+
+def statement(folder):
+    return json.loads((folder / "release" / "privacy.json").read_text())
+
+
+def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(town, capsys):
+    assert command("run", *TOWN, "hydra.run.dir=out", "privacy.unit=person", "privacy.max_records=4") == 0
+    out = town / "out"
+    assert sorted(p.name for p in out.iterdir()) == ["internal", "release"]
+    assert sorted(p.name for p in (out / "release").iterdir()) == [
+        "measurements",
+        "privacy.json",
+        "schema.yaml",
+        "synthetic.csv",
+    ]
+    assert stat.S_IMODE((out / "internal").stat().st_mode) == 0o700
+    assert "NOT PRIVATE" in (out / "internal" / "NOT_PRIVATE.txt").read_text()
+    assert not (out / "internal" / "tmp").exists()
+    scores = json.loads((out / "internal" / "scores.json").read_text())
+    assert 0 <= scores["mgd"]["score"] < 5
+    assert {"attributes", "aemc"} <= scores["mgd"]["marginals"][0].keys()
+    assert 0 <= scores["tvd"]["2-way"]["mean"] <= 1
+    assert (out / "internal" / "hydra" / "overrides.yaml").exists()
+    assert "release" in capsys.readouterr().out
+
+
+def test_the_release_says_what_was_promised_and_never_spends_more(town):
+    assert command("run", *TOWN, "hydra.run.dir=out", "privacy.unit=person", "privacy.max_records=4") == 0
+    said = statement(town / "out")
+    assert said["private"] is True
+    assert said["budget"] == {"epsilon": 1.0, "delta": 1e-9}
+    assert 0.999 < said["spent"]["epsilon"] <= 1.0
+    assert said["max_records"] == 4
+    assert "person" in json.dumps(said["unit"])
+    assert len(said["events"]) == 6
+    assert all(e["sensitivity"] >= 4 for e in said["events"])
+
+
+def test_no_raw_path_and_no_exact_count_is_released(town):
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    text = "".join(p.read_text() for p in (town / "out" / "release").rglob("*") if p.suffix in {".json", ".yaml"})
+    assert "town.csv" not in text
+    assert str(town) not in text
+
+
+def test_the_synthetic_table_has_the_columns_kinds_and_shape_of_the_real_one(town):
+    assert command("run", *TOWN, "hydra.run.dir=out", "privacy.epsilon=100", "synthesis.rows=500") == 0
+    made = pd.read_csv(town / "out" / "release" / "synthetic.csv")
+    assert list(made.columns) == ["age", "sex", "job"]
+    assert len(made) == 500
+    assert made["age"].between(0, 99).all()
+    assert made["age"].dtype.kind == "i"
+    real = people(600)
+    assert abs((made["sex"] == "f").mean() - (real["sex"] == "f").mean()) < 0.05
+    young = made["age"] < 30
+    assert (made.loc[young, "job"] == "baker").mean() > 0.9
+
+
+def test_the_number_of_rows_is_noisy_by_default_and_public_under_replace(town):
+    assert command("run", *TOWN, "hydra.run.dir=a", "privacy.epsilon=0.3") == 0
+    assert command("run", *TOWN, "hydra.run.dir=b", "privacy.epsilon=0.3", "privacy.neighbouring=replace") == 0
+    rows = {name: len(pd.read_csv(town / name / "release" / "synthetic.csv")) for name in "ab"}
+    assert rows["b"] == 600
+    assert abs(rows["a"] - 600) < 200
+
+
+def test_a_seed_makes_the_run_repeatable_and_the_release_not_private(town):
+    for name in "ab":
+        assert command("run", *TOWN, f"hydra.run.dir={name}", "seed=7") == 0
+    a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
+    assert a == b
+    said = statement(town / "a")
+    assert said["private"] is False
+    assert any("seed" in r for r in said["reasons_not_private"])
+
+
+def test_without_a_seed_two_runs_differ(town):
+    for name in "ab":
+        assert command("run", *TOWN, f"hydra.run.dir={name}") == 0
+    a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
+    assert a != b
+
+
+def test_a_drafted_schema_makes_the_release_not_private_until_a_person_confirms_it(town):
+    assert command("schema", "town.csv", "output=draft.yaml") == 0
+    table = ["data=table", "data.path=town.csv", "data.schema=draft.yaml"]
+    assert command("run", *table, "hydra.run.dir=out", "evaluation.enabled=false") == 0
+    said = statement(town / "out")
+    assert said["private"] is False
+    assert any("confirmed_public" in r for r in said["reasons_not_private"])
+
+
+def test_a_sweep_makes_one_folder_per_value(town):
+    assert command("run", "-m", *TOWN, "hydra.sweep.dir=sweep", "privacy.epsilon=0.5,2", "synthesis=independent") == 0
+    folders = [p for p in (town / "sweep").iterdir() if p.is_dir()]
+    assert len(folders) == 2
+    assert {statement(f)["budget"]["epsilon"] for f in folders} == {0.5, 2.0}
+
+
+def test_one_failed_job_of_a_sweep_is_listed_and_the_others_finish(town, capsys):
+    assert command("run", "-m", *TOWN, "hydra.sweep.dir=sweep", "privacy.epsilon=-1,1", "synthesis=independent") == 1
+    assert len(list((town / "sweep").glob("*/release"))) == 1
+    assert "1 of the sweep's jobs failed" in capsys.readouterr().err
+
+
+def test_a_folder_that_holds_a_run_is_never_measured_again_by_accident(town, capsys):
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    before = (town / "out" / "release" / "synthetic.csv").read_bytes()
+    assert command("run", *TOWN, "hydra.run.dir=out") == 1
+    assert "already holds a run" in capsys.readouterr().err
+    assert (town / "out" / "release" / "synthetic.csv").read_bytes() == before
+
+
+def test_resume_refuses_other_settings_and_other_data(town, capsys):
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, "hydra.run.dir=out", "resume=true", "privacy.epsilon=2") == 1
+    assert "privacy.epsilon" in capsys.readouterr().err
+    people(601).to_csv(town / "town.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out", "resume=true") == 1
+    assert "data" in capsys.readouterr().err
+
+
+def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town, capsys):
+    assert command("run", *TOWN, "hydra.run.dir=nothing", "resume=true") == 1
+    assert "nothing to resume" in capsys.readouterr().err
+
+
+def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
+    """Killed for real (SIGKILL) while measuring; resumed with the same seed; never measures twice."""
+    columns = {f"c{i}": np.random.default_rng(i).integers(0, 3, 200) for i in range(24)}
+    pd.DataFrame(columns).to_csv(town / "wide.csv", index=False)
+    (town / "wide.json").write_text(json.dumps(dict.fromkeys(columns, 3)))
+    wide = ["data=table", "data.path=wide.csv", "data.schema=wide.json", "seed=3", "evaluation.enabled=false"]
+    wide += ["synthesis=independent", "synthesis.rows=100"]
+    assert command("run", *wide, "hydra.run.dir=whole") == 0
+    started = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", "run", *wide, "hydra.run.dir=killed"], stderr=subprocess.DEVNULL
+    )
+    answers = town / "killed" / "internal" / "answers"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and started.poll() is None:
+        if answers.is_dir() and sum(1 for _ in answers.iterdir()) >= 20:
+            break
+    os.kill(started.pid, signal.SIGKILL)
+    started.wait()
+    saved = sum(1 for _ in answers.iterdir())
+    assert saved >= 20
+    assert not (town / "killed" / "release").exists() or saved >= 300
+    assert command("run", *wide, "hydra.run.dir=killed", "resume=true") == 0
+    ledger = (town / "killed" / "internal" / "ledger.jsonl").read_text().splitlines()
+    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
+    assert len(charged) == len(set(charged)) == 300
+    lost = [e["id"] for e in statement(town / "killed")["events"] if not e["answered"]]
+    assert len(lost) <= 1
+    if not lost:
+        made = [(town / n / "release" / "synthetic.csv").read_bytes() for n in ("whole", "killed")]
+        assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("synthesis", ["gum", "independent"])
+def test_an_empty_table_and_one_row_work(town, rows, synthesis):
+    people(600).head(rows).to_csv(town / "town.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out", f"synthesis={synthesis}") == 0
+    assert (town / "out" / "release" / "synthetic.csv").read_text().startswith("age,sex,job")
+
+
+def test_a_constant_and_an_all_missing_column_work(town):
+    table = people(300).assign(sex="f", job=None)
+    table.to_csv(town / "town.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out", "privacy.epsilon=10", "synthesis.rows=300") == 0
+    made = pd.read_csv(town / "out" / "release" / "synthetic.csv")
+    assert (made["sex"] == "f").mean() > 0.9
+    assert made["job"].isna().mean() > 0.9
+
+
+def test_synth_makes_a_new_table_from_the_release_alone(town):
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    (town / "town.csv").unlink()
+    release = town / "moved"
+    (town / "out" / "release").rename(release)
+    assert command("synth", f"from={release}", "synthesis=independent", "synthesis.rows=50", "output=again") == 0
+    assert len(pd.read_csv(town / "again" / "release" / "synthetic.csv")) == 50
+    assert (town / "again" / "release" / "privacy.json").read_bytes() == (release / "privacy.json").read_bytes()
+    assert command("synth", "from=again/release", "synthesis.rows=20", "output=third", "release.format=parquet") == 0
+    assert len(pd.read_parquet(town / "third" / "release" / "synthetic.parquet")) == 20
+
+
+def test_score_takes_tables_of_any_tool_and_a_plain_domain(town):
+    people(600).to_csv(town / "real.csv", index=False)
+    people(600).sample(frac=1, random_state=1).to_parquet(town / "same.parquet")
+    arguments = ["real=real.csv", "synthetic=same.parquet", "schema=town.yaml", "output=scores.json"]
+    assert command("score", *arguments) == 0
+    scores = json.loads((town / "scores.json").read_text())
+    assert scores["mgd"]["score"] == 0
+    assert scores["tvd"]["2-way"]["mean"] == 0
+
+
+def test_run_works_from_any_folder_as_a_module(town):
+    ended = subprocess.run(
+        [sys.executable, "-m", "pipeline", "run", *TOWN, "hydra.run.dir=out", "synthesis=independent"],
+        cwd=town,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "measure" in ended.stderr
+    assert "synthetic.csv" in ended.stdout

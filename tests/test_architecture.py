@@ -1,0 +1,60 @@
+"""The house: rooms, doors and sizes."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("mechanisms", "synthesis", "evaluation", "pipeline")
+SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+MAX_LINES = 400
+MAX_BODY = 60
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_file_says_what_it_is_for_and_fits_in_a_small_room(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), "the first line says what the file is for"
+    assert text.count("\n") <= MAX_LINES
+    for function in functions(path):
+        doc = ast.get_docstring(function) or ""
+        assert function.end_lineno is not None
+        assert function.end_lineno - function.lineno - doc.count("\n") <= MAX_BODY, function.name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_stub_and_no_swallowed_error(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"NotImplementedError|\bTODO\b|\bFIXME\b|\bXXX\b", text)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None, "a bare except"
+            assert not (len(node.body) == 1 and isinstance(node.body[0], ast.Pass | ast.Continue)), node.lineno
+
+
+def test_raw_rows_are_imported_by_the_pipeline_alone():
+    for path in SOURCES:
+        if path.relative_to(ROOT).parts[0] == "pipeline" or "sensitive" in path.parts:
+            continue
+        assert "mechanisms.sensitive" not in path.read_text(encoding="utf-8"), path
+
+
+def test_no_file_names_a_place_of_one_machine_or_a_registry():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for name in listed:
+        path = ROOT / name
+        if not path.is_file() or path.suffix in {".png", ".gz"}:
+            continue
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        assert not re.search(r"(?<![\w.])/(work|farm)/|pypi\.org|files\.pythonhosted|index-url", text) or path == Path(
+            __file__
+        ), name
