@@ -1,0 +1,283 @@
+"""Bins: how the range of an ordered column splits into codes; the SQL that encodes beside the draw that decodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError
+
+#: No attribute has more value codes than this.
+MAX_CODES = 100_000
+DAY = 86_400
+ABSOLUTE = ("year", "month", "week", "day", "hour")
+CYCLIC = {"month_of_year": 12, "day_of_week": 7, "hour_of_day": 24}
+CALENDAR = (*ABSOLUTE, *CYCLIC)
+
+Codes = NDArray[np.unsignedinteger]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A declared discretization: exactly one of the three is set.
+
+    Attributes:
+        count: so many bins of equal width.
+        edges: ascending, left-closed; the first and the last bound the column (the last is excluded for whole units).
+        calendar: one of CALENDAR.
+    """
+
+    count: int | None = None
+    edges: tuple[float, ...] | None = None
+    calendar: str | None = None
+
+
+class Grid(Protocol):
+    """The value codes of an ordered column."""
+
+    @property
+    def size(self) -> int: ...
+
+    def sql(self, x: str) -> str:
+        """SQL for the code of `x`, which lies inside the bounds (a DOUBLE, or a TIMESTAMP for calendar kinds)."""
+        ...
+
+    def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
+        """A value inside the bin of each code, uniform over it."""
+        ...
+
+
+def case_tree(x: str, edges: list[str]) -> str:
+    """SQL for the number of inner edges at or below `x`, as a balanced tree of comparisons: exact, like the draw."""
+
+    def node(low: int, high: int) -> str:
+        if high - low == 1:
+            return str(low)
+        middle = (low + high) // 2
+        return f"CASE WHEN {x} < {edges[middle]} THEN {node(low, middle)} ELSE {node(middle, high)} END"
+
+    return node(0, len(edges) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatGrid:
+    """Bins of a float column; edges are exact doubles.
+
+    Attributes:
+        edges: size + 1 ascending doubles; the last bin includes its upper edge.
+        width: the common width of equal bins (then edge i is low + i·width, in double arithmetic), or None.
+        decimals: drawn values are rounded to so many, where that stays inside the bin.
+    """
+
+    edges: Floats
+    width: float | None = None
+    decimals: int | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    def sql(self, x: str) -> str:
+        if self.width is None:
+            return case_tree(x, [double(e) for e in self.edges])
+        low, width, last = double(self.edges[0]), double(self.width), self.size - 1
+        guess = f"least(greatest(floor(({x} - {low}) / {width}), 0), {last})"
+        # One comparison on either side mends the rounding of the division, so that the edges alone decide.
+        down = f"CASE WHEN {x} < {low} + {guess} * {width} THEN 1 ELSE 0 END"
+        up = f"CASE WHEN {guess} < {last} AND {x} >= {low} + ({guess} + 1) * {width} THEN 1 ELSE 0 END"
+        return f"CAST({guess} - {down} + {up} AS INTEGER)"
+
+    def draw(self, codes: Codes, rng: np.random.Generator) -> Floats:
+        low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
+        below = np.where(codes == self.size - 1, high, np.nextafter(high, low))
+        exact = np.clip(low + (high - low) * rng.random(len(codes)), low, below)
+        if self.decimals is None:
+            return exact
+        best = exact
+        for grid in (np.ceil(low * 10.0**self.decimals) / 10.0**self.decimals, np.round(exact, self.decimals)):
+            rounded = np.round(grid, self.decimals)
+            best = np.where((rounded >= low) & (rounded <= below), rounded, best)
+        return best
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerGrid:
+    """Bins of a column of whole units: integers, days (from 1970-01-01) or seconds.
+
+    Attributes:
+        formula: SQL with `{d}` for the units above the lower bound and `{t}` for the timestamp.
+        low: the lower bound.
+        unit: "integer", "day" or "second".
+        starts, ends: the runs of values, left-closed, sorted by code; a cyclic code has several.
+        first: size + 1 positions: the runs of code c are first[c] … first[c + 1] − 1.
+    """
+
+    formula: str
+    low: int
+    unit: str
+    starts: Ints
+    ends: Ints
+    first: Ints
+    before: Ints = field(init=False)  # values in the runs before each run
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "before", np.concatenate([[0], np.cumsum(self.ends - self.starts)]).astype(np.int64))
+
+    @property
+    def size(self) -> int:
+        return len(self.first) - 1
+
+    def sql(self, x: str) -> str:
+        if self.unit == "day":
+            d = f"date_diff('day', {timestamp(self.low * DAY)}, {x})"
+        elif self.unit == "second":
+            d = f"((epoch_us({x}) - {self.low * 1_000_000}) // 1000000)"
+        else:
+            d = f"(CAST({x} AS BIGINT) - {self.low})" if self.low >= 0 else f"(CAST({x} AS BIGINT) + {-self.low})"
+        return f"CAST({self.formula.replace('{d}', d).replace('{t}', x)} AS INTEGER)"
+
+    def draw(self, codes: Codes, rng: np.random.Generator) -> Ints:
+        begin = self.before[self.first]
+        width = np.diff(begin)
+        if (width == 1).all():
+            return self.starts[codes]
+        place = begin[codes] + (rng.random(len(codes)) * width[codes]).astype(np.int64)
+        run = codes if len(self.starts) == self.size else np.searchsorted(self.before, place, side="right") - 1
+        return self.starts[run] + (place - self.before[run])
+
+
+def float_grid(low: float, high: float, bins: Bins, *, decimals: int | None, where: str) -> FloatGrid:
+    """The grid of a float column.
+
+    Raises:
+        UserError: edges that do not ascend, or bins narrower than doubles can tell apart.
+    """
+    if bins.edges is not None:
+        width = None
+        edges = np.array(bins.edges, dtype=np.float64)
+    else:
+        count = bins.count or 1
+        width = (high - low) / count
+        edges = np.asarray(low + np.arange(count + 1) * width, dtype=np.float64)
+        edges[-1] = high
+    finest = 16 * np.spacing(max(abs(edges[0]), abs(edges[-1])))
+    if not (np.isfinite(edges).all() and (np.diff(edges) > finest).all()):
+        raise UserError("the bins are too narrow, or do not ascend", where=where, fix="fewer bins, or other bounds")
+    return FloatGrid(edges, width, decimals)
+
+
+def integer_grid(low: int, high: int, bins: Bins | None, *, unit: str, where: str) -> IntegerGrid:
+    """The grid of a column of whole units.
+
+    Args:
+        low, high: bounds, both included.
+        bins: None for one code per unit.
+
+    Raises:
+        UserError: more bins than values, more than MAX_CODES codes, or a calendar code that no value has.
+    """
+    values = high - low + 1
+    if bins is not None and bins.calendar is not None:
+        return _calendar_grid(low, high, bins.calendar, unit=unit, where=where)
+    if bins is None:
+        _check_codes(values, where)
+        starts = np.arange(low, high + 2, dtype=np.int64)
+        formula = "{d}"
+    elif bins.edges is not None:
+        starts = np.array(bins.edges, dtype=np.int64)
+        formula = case_tree("{d}", [str(int(e) - low) for e in starts])
+    else:
+        count = bins.count or 1
+        _check_codes(count, where)
+        if count > values:
+            raise UserError(f"{count} bins for {values} values", where=where, fix=f"at most {{count: {values}}}")
+        if count * (values + 1) >= 2**62:
+            raise UserError("the range is too wide for so many bins", where=where, fix="fewer bins, or a kind: float")
+        starts = np.array([low + i * values // count for i in range(count + 1)], dtype=np.int64)
+        formula = f"((({{d}} + 1) * {count} - 1) // {values})"
+    return _runs(formula, low, unit, starts[:-1], starts[1:], np.arange(len(starts) - 1))
+
+
+def _calendar_grid(low: int, high: int, name: str, *, unit: str, where: str) -> IntegerGrid:
+    day = 1 if unit == "day" else DAY
+    base = {"month_of_year": "month", "day_of_week": "day", "hour_of_day": "hour"}.get(name, name)
+    if base == "hour" and unit == "day":
+        raise UserError(f"calendar: {name} needs a time of day", where=where, fix="kind: datetime, or calendar: day")
+    first, last = low // day, high // day
+    if base in {"year", "month"}:
+        step = f"datetime64[{'Y' if base == 'year' else 'M'}]"
+        index = np.arange(
+            np.datetime64(first, "D").astype(step).astype(int), np.datetime64(last, "D").astype(step).astype(int) + 2
+        )
+        edges = index.astype(step).astype("datetime64[D]").astype(np.int64) * day
+    else:
+        length = {"week": 7 * day, "day": day, "hour": 3600}[base]
+        shift = 3 * day if base == "week" else 0  # 1970-01-01 was a Thursday
+        index = np.arange((low + shift) // length, (high + shift) // length + 2)
+        edges = index * length - shift
+    starts, ends = np.maximum(edges[:-1], low), np.minimum(edges[1:], high + 1)
+    if name in CYCLIC:
+        codes = (index[:-1] + (3 if base == "day" else 0)) % CYCLIC[name]
+        absent = CYCLIC[name] - len(np.unique(codes))
+        if absent:
+            fix = f"a wider range, or calendar: {base}"
+            raise UserError(
+                f"{absent} of the {CYCLIC[name]} codes of {name} never occur in the range", where=where, fix=fix
+            )
+    else:
+        codes = np.arange(len(starts))
+        _check_codes(len(codes), where)
+    return _runs(_calendar_sql(name, int(index[0])), low, unit, starts, ends, codes)
+
+
+def _calendar_sql(name: str, start: int) -> str:
+    """SQL for the code of timestamp {t}; `start` is the first unit, counted from 1970."""
+    days = "date_diff('day', TIMESTAMP '0001-01-01', {t})"
+    return {
+        "year": f"year({{t}}) - {1970 + start}",
+        "month": f"year({{t}}) * 12 + month({{t}}) - {1970 * 12 + 1 + start}",
+        "week": f"{days} // 7 - {719_162 // 7 + start}",
+        "day": f"{days} - {719_162 + start}",
+        "hour": f"{days} * 24 + hour({{t}}) - {719_162 * 24 + start}",
+        "month_of_year": "month({t}) - 1",
+        "day_of_week": "isodow({t}) - 1",
+        "hour_of_day": "hour({t})",
+    }[name]
+
+
+def _runs(formula: str, low: int, unit: str, starts: Ints, ends: Ints, codes: Ints) -> IntegerGrid:
+    order = np.argsort(codes, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
+    return IntegerGrid(formula, low, unit, starts[order].astype(np.int64), ends[order].astype(np.int64), first)
+
+
+def _check_codes(count: int, where: str) -> None:
+    if count > MAX_CODES:
+        raise UserError(
+            f"{count:,} codes, but at most {MAX_CODES:,} are allowed", where=where, fix="bins: {count: 100}"
+        )
+
+
+def double(value: float) -> str:
+    """A SQL literal that is exactly this double."""
+    return f"CAST('{float(value)!r}' AS DOUBLE)"
+
+
+def timestamp(seconds: int) -> str:
+    """A SQL literal for so many seconds from 1970-01-01."""
+    return f"TIMESTAMP '{np.datetime64(seconds, 's').astype(object).isoformat(sep=' ')}'"
+
+
+def default_calendar(low: int, high: int, *, unit: str) -> Bins:
+    """The finest calendar unit with at most 100 codes, else (at most) 100 equal bins."""
+    for name in ("hour", "day", "week", "month", "year"):
+        length = {"hour": 3600, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}[name]
+        span = (high - low + 1) * (DAY if unit == "day" else 1)
+        if (name != "hour" or unit == "second") and span / length <= 100:
+            return Bins(calendar=name)
+    return Bins(count=min(100, high - low + 1))

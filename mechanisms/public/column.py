@@ -1,0 +1,107 @@
+"""Column: the public facts about one column of the table, and what each of its codes means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, cast
+
+from mechanisms.public.bins import Bins, Grid, float_grid, integer_grid
+from mechanisms.public.domain import Attribute
+
+Kind = Literal["categorical", "integer", "float", "date", "datetime", "flag"]
+Outside = Literal["clip", "other", "missing", "refuse"]
+ORDERED_KINDS = ("integer", "float", "date", "datetime")
+DATE_KINDS = ("date", "datetime")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. Codes: its values, then *other* if declared, then *missing* if the column may be missing.
+
+    Attributes:
+        name: as in the table's header.
+        kind: what the values are.
+        values: categorical: the texts, in the order of their codes.
+        whole: categorical: the values are whole numbers and are decoded as such.
+        codes: categorical: the values are the whole numbers 0 … codes − 1, instead of `values`.
+        ordinal: categorical: the codes lie on a line.
+        true, false: flag: the texts of either; the first of each is written.
+        low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
+        bins: ordered kinds: the discretization; None for one code per whole number.
+        decimals: float: decimals of decoded values.
+        format: date kinds: strftime format of the text; None for ISO.
+        other: the label of the *other* code, or None.
+        missing: whether there is a *missing* code.
+        missing_texts: further texts that mean missing (NULL and empty text always do, unless they are listed values).
+        outside: what happens to a value outside the domain.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    whole: bool = False
+    codes: int | None = None
+    ordinal: bool = False
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    low: float = 0
+    high: float = 0
+    bins: Bins | None = None
+    decimals: int | None = None
+    format: str | None = None
+    other: str | None = None
+    missing: bool = True
+    missing_texts: tuple[str, ...] = ()
+    outside: Outside = "clip"
+
+    @property
+    def numeric(self) -> bool:
+        """Read as a number."""
+        return self.kind in {"integer", "float"} or self.codes is not None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text that stands for a value code of a categorical column or a flag, in the order of the codes."""
+        return (*self.false, *self.true) if self.kind == "flag" else self.values
+
+    @property
+    def value_codes(self) -> int:
+        """How many codes stand for values."""
+        if self.kind == "flag":
+            return 2
+        return len(self.values) or self.codes or self.grid.size
+
+    @property
+    def other_code(self) -> int | None:
+        return None if self.other is None else self.value_codes
+
+    @property
+    def missing_code(self) -> int | None:
+        return self.size - 1 if self.missing else None
+
+    @property
+    def size(self) -> int:
+        return self.value_codes + (self.other is not None) + self.missing
+
+    @property
+    def attribute(self) -> Attribute:
+        """The column as an attribute of the domain."""
+        on_a_line = self.kind in ORDERED_KINDS or self.ordinal
+        return Attribute(self.name, self.size, self.value_codes if on_a_line else 0)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The value codes of an ordered column, or of whole-number codes."""
+        if self.codes is not None:
+            return integer_grid(0, self.codes - 1, None, unit="integer", where=self.name)
+        if self.kind == "float":
+            bins = cast(Bins, self.bins)
+            return float_grid(self.low, self.high, bins, decimals=self.decimals, where=self.name)
+        unit = {"date": "day", "datetime": "second"}.get(self.kind, "integer")
+        return integer_grid(int(self.low), int(self.high), self.bins, unit=unit, where=self.name)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds that values are clipped to: in the column's unit, both included."""
+        return (0, self.codes - 1) if self.codes is not None else (self.low, self.high)
