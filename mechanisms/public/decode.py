@@ -1,0 +1,92 @@
+"""Decoding: codes → values of the original kinds, uniform inside each bin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.public.column import Column
+from mechanisms.public.schema import Schema
+from mechanisms.public.table import CodedTable
+
+Codes = NDArray[np.unsignedinteger]
+UNITS = {"date": "D", "datetime": "s"}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Decoded values of one column.
+
+    Attributes:
+        values: one number per row (days or seconds for dates and times), or positions in `labels`.
+        labels: the texts of a column of texts, in the order of the codes; None stands for no value.
+        other, missing: which rows carry those codes; only for columns of numbers.
+    """
+
+    values: NDArray[Any]
+    labels: tuple[str | None, ...] | None = None
+    other: NDArray[np.bool_] | None = None
+    missing: NDArray[np.bool_] | None = None
+
+
+def labels(column: Column) -> tuple[str | None, ...]:
+    """What each code of a column of texts is written as: missing as its first listed text, or as no value."""
+    texts = (column.false[0], column.true[0]) if column.kind == "flag" else column.values
+    gap = column.missing_texts[0] if column.missing_texts else None
+    return (*texts, *([] if column.other is None else [column.other]), *([gap] if column.missing else []))
+
+
+def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
+    """A value for each code: uniform over the whole numbers, days, seconds or the interval of its bin."""
+    if not column.numeric and column.kind not in UNITS:
+        return Drawn(codes, labels=labels(column))
+    other = None if column.other_code is None else codes == column.other_code
+    missing = None if column.missing_code is None else codes == column.missing_code
+    inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
+    return Drawn(column.grid.draw(inside, rng), other=other, missing=missing)
+
+
+def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:
+    """Codes of one column as values of its kind.
+
+    Args:
+        codes: one per row, below `column.size`.
+        rng: the source of the draws inside bins.
+
+    Returns:
+        Texts, whole numbers (nullable where a value may be absent), floats, or dates and times in seconds; a column of
+        numbers with *other* becomes texts and numbers as objects.
+    """
+    drawn = draw(np.asarray(codes), column, rng)
+    if drawn.labels is not None:
+        return _series_of_labels(drawn.values, drawn.labels, column)
+    if column.kind in UNITS:
+        values = pd.Series(drawn.values.astype(f"datetime64[{UNITS[column.kind]}]").astype("datetime64[s]"))
+    else:
+        whole = column.kind != "float"
+        values = pd.Series(drawn.values, dtype="Int64" if whole and column.missing else None)
+    if drawn.missing is not None:
+        values[drawn.missing] = pd.NaT if column.kind in UNITS else pd.NA if column.kind != "float" else np.nan
+    if drawn.other is not None:
+        values = values.astype(object)
+        values[drawn.other] = column.other
+    return values.rename(column.name)
+
+
+def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Column) -> pd.Series[Any]:
+    entries: Any = pd.array(list(texts), dtype="str")
+    if column.whole and column.other is None and not column.missing_texts:
+        entries = pd.array([None if t is None else int(t) for t in texts], dtype="Int64" if column.missing else "int64")
+    elif column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false") and len(texts) == 2:
+        entries = pd.array([False, True], dtype="bool")
+    return pd.Series(entries.take(codes.astype(np.intp)), name=column.name)
+
+
+def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> pd.DataFrame:
+    """All columns, decoded, in the order of the schema."""
+    series = [decode_column(coded.column(c.name), c, rng) for c in schema.columns]
+    return pd.DataFrame({s.name: s for s in series})

@@ -1,0 +1,174 @@
+"""What a table's file says before any row is read: its format, compression, header, and whether it is whole."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import IO, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mechanisms.public.errors import UserError, did_you_mean
+
+DELIMITERS = (",", ";", "\t", "|")
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+FOREIGN = {
+    b"PK\x03\x04": "a zip archive or a spreadsheet",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\xff\xfe": "UTF-16 text",
+}
+MAX_HEADER = 1 << 22
+DAMAGED = "fetch or compress it again"
+
+
+def check_file(path: Path) -> None:
+    """The file is there, is a file, can be read, holds something, and is of a kind that is known.
+
+    Raises:
+        UserError: names the file and the way out.
+    """
+    where = str(path)
+    if path.is_dir():
+        files = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
+        fix = f"one file, for example {path / files[0]}" if files else "the path of one file"
+        raise UserError("this is a folder", where=where, fix=fix)
+    if not path.exists():
+        near = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+        fix = did_you_mean(path.name, near) or ("check the path" if near else f"there is no folder {path.parent}")
+        raise UserError("no such file", where=where, fix=fix)
+    try:
+        start = _first_bytes(path)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=where, fix="check its permissions") from error
+    if not start:
+        raise UserError("the file is empty", where=where, fix="a table with at least a header")
+    for magic, name in FOREIGN.items():
+        if start.startswith(magic):
+            fix = "save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
+            raise UserError(f"this is {name}, which is not read", where=where, fix=fix)
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(8)
+
+
+def table_format(path: Path) -> Literal["csv", "parquet"]:
+    """By the first bytes, or the name."""
+    return "parquet" if _first_bytes(path).startswith(PARQUET) or path.suffix in {".parquet", ".pq"} else "csv"
+
+
+def compression(path: Path) -> Literal["none", "gzip", "zstd"]:
+    """By the first bytes; a compressed file is checked to be whole where the engine would not notice.
+
+    Raises:
+        UserError: a truncated file.
+    """
+    start = _first_bytes(path)
+    if start.startswith(GZIP):
+        return "gzip"
+    if not start.startswith(ZSTD):
+        return "none"
+    if not _whole_zstd(path):
+        raise UserError("the compressed file is truncated or damaged", where=str(path), fix=DAMAGED)
+    return "zstd"
+
+
+def _whole_zstd(path: Path) -> bool:
+    """Walk over the frames and blocks of a zstd file, without decompressing (RFC 8878, section 3)."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        while file.tell() < size:
+            magic = file.read(4)
+            if len(magic) == 4 and 0x184D2A50 <= int.from_bytes(magic, "little") <= 0x184D2A5F:
+                file.seek(int.from_bytes(file.read(4), "little"), io.SEEK_CUR)
+                continue
+            descriptor = file.read(1)
+            if magic != ZSTD or not descriptor:
+                return False
+            flags = descriptor[0]
+            single, length = flags >> 5 & 1, (1, 2, 4, 8)[flags >> 6] if flags >> 6 else flags >> 5 & 1
+            file.seek((0 if single else 1) + (0, 1, 2, 4)[flags & 3] + length, io.SEEK_CUR)
+            last = 0
+            while not last:
+                head = file.read(3)
+                if len(head) < 3:
+                    return False
+                block = int.from_bytes(head, "little")
+                last, kind = block & 1, block >> 1 & 3
+                file.seek(1 if kind == 1 else block >> 3, io.SEEK_CUR)
+            file.seek(4 if flags >> 2 & 1 else 0, io.SEEK_CUR)
+        return file.tell() == size
+
+
+def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) -> tuple[tuple[str, ...], str]:
+    """The column names of a CSV file, and its first line as it stands.
+
+    Raises:
+        UserError: no header, not UTF-8, a damaged file, a column name with a line break, or plainly another delimiter.
+    """
+    where = str(path)
+    try:
+        line = _first_line(path, compressed).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError("is not UTF-8 text", where=where, fix="save the file as UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError("the compressed file is truncated or damaged", where=where, fix=DAMAGED) from error
+    if not line.strip():
+        raise UserError("the file has no header", where=where, fix="the names of the columns in its first line")
+    if line.count('"') % 2:
+        what = "the header has a quote that is not closed, or a column name with a line break"
+        raise UserError(what, where=where, fix="rename the column")
+    names = next(csv.reader([line], delimiter=delimiter))
+    if len(names) == 1 and '"' not in line:
+        for other in DELIMITERS:
+            if other != delimiter and other in line:
+                what = f"the header is one field with {shown(other)} in it: is the delimiter {shown(delimiter)} right?"
+                raise UserError(what, where=where, fix=f"{setting}={shown(other)}")
+    return tuple(names), line
+
+
+def _first_line(path: Path, compressed: str) -> bytes:
+    with open_bytes(path, compressed) as file:
+        start = file.read(1 << 16)
+        while not (b"\n" in start or b"\r" in start) and len(start) < MAX_HEADER:
+            more = file.read(1 << 16)
+            if not more:
+                break
+            start += more
+    lines = start.removeprefix(b"\xef\xbb\xbf").splitlines()
+    return lines[0] if lines else b""
+
+
+def open_bytes(path: Path, compressed: str) -> IO[bytes]:
+    """The decompressed bytes of a file."""
+    if compressed == "gzip":
+        return gzip.open(path)  # type: ignore[return-value]
+    if compressed == "zstd":
+        stream: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
+        return stream
+    return path.open("rb")
+
+
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """The column names of a Parquet file.
+
+    Raises:
+        UserError: truncated, or not Parquet at all.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            return tuple(file.schema_arrow.names)
+    except (pa.ArrowException, OSError) as error:
+        what = "is not a whole Parquet file: truncated, damaged, or of another kind"
+        raise UserError(what, where=str(path), fix="write or fetch it again") from error
+
+
+def shown(delimiter: str) -> str:
+    """A delimiter as one types it."""
+    return "'\\t'" if delimiter == "\t" else f"'{delimiter}'"

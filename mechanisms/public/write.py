@@ -1,0 +1,170 @@
+"""Writing: codes → a CSV or Parquet file, in chunks, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mechanisms.public.column import Column
+from mechanisms.public.decode import UNITS, Drawn, draw
+from mechanisms.public.engine import Progress
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import whole_file
+from mechanisms.public.schema import Schema
+from mechanisms.public.table import CodedTable
+
+SPECIAL = set(',"\r\n')
+
+
+def write_table(
+    path: Path,
+    coded: CodedTable,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    chunk_rows: int = 200_000,
+    progress: Progress | None = None,
+) -> None:
+    """Decode a table into a file: .csv, .csv.gz, or .parquet; it appears under its name only when it is whole.
+
+    Args:
+        coded: rows × columns of codes.
+        rng: the source of the draws inside bins; the file depends on `chunk_rows` through the order of the draws.
+        chunk_rows: rows decoded at a time.
+
+    Raises:
+        UserError: an unknown suffix; a full or read-only disk.
+    """
+    name = path.name.lower()
+    parquet = name.endswith((".parquet", ".pq"))
+    if not parquet and not name.endswith((".csv", ".csv.gz")):
+        raise UserError(
+            f"cannot tell the format of {path.name}", where=str(path), fix="a name with .csv, .csv.gz or .parquet"
+        )
+    with whole_file(path) as part, part.open("wb") as file:
+        if parquet:
+            _write_parquet(file, coded, schema, rng, chunk_rows, progress)
+        elif name.endswith(".gz"):
+            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, filename="", mtime=0) as packed:
+                _write_csv(packed, coded, schema, rng, chunk_rows, progress)
+        else:
+            _write_csv(file, coded, schema, rng, chunk_rows, progress)
+
+
+def _chunks(coded: CodedTable, schema: Schema, rng: np.random.Generator, rows: int, progress: Progress | None) -> Any:
+    for start in range(0, coded.rows, rows):
+        stop = min(start + rows, coded.rows)
+        yield [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
+        if progress is not None:
+            progress(stop, coded.rows, "rows written")
+
+
+def _write_parquet(
+    file: IO[bytes], coded: CodedTable, schema: Schema, rng: np.random.Generator, rows: int, progress: Progress | None
+) -> None:
+    fields = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
+    with pq.ParquetWriter(file, fields) as writer:
+        for drawn in _chunks(coded, schema, rng, rows, progress):
+            arrays = [_arrow(d, c, f.type) for d, c, f in zip(drawn, schema.columns, fields, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=fields))
+
+
+def _arrow_type(column: Column) -> Any:
+    if column.kind == "flag":
+        plain = (column.true[0], column.false[0]) == ("true", "false") and column.size == 2
+        return pa.bool_() if plain else pa.string()
+    if column.other is not None:
+        return pa.string()
+    if column.numeric or (column.whole and not column.missing_texts):
+        return pa.float64() if column.kind == "float" else pa.int64()
+    return {"date": pa.date32(), "datetime": pa.timestamp("s")}.get(column.kind, pa.string())
+
+
+def _arrow(drawn: Drawn, column: Column, kind: Any) -> Any:
+    """One column as an Arrow array of its own type."""
+    if drawn.labels is not None:
+        texts: list[Any] = list(drawn.labels)
+        if kind == pa.int64():
+            texts = [None if t is None else int(t) for t in texts]
+        if kind == pa.bool_():
+            texts = [False, True]
+        return pa.array(texts, type=kind).take(pa.array(drawn.values))
+    if kind == pa.string():
+        return _text(drawn, column)
+    mask = drawn.missing
+    if column.kind == "date":
+        return pa.array(drawn.values.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
+    if column.kind == "datetime":
+        return pa.array(drawn.values, type=pa.int64(), mask=mask).cast(pa.timestamp("s"))
+    return pa.array(drawn.values, type=kind, mask=mask)
+
+
+def _text(drawn: Drawn, column: Column) -> Any:
+    """A column of numbers, dates or times as text; absent values are null."""
+    if column.kind in UNITS:
+        values = _moments(drawn, column)
+    else:
+        values = pa.array(drawn.values).cast(pa.string())
+    if drawn.other is not None:
+        values = pc.if_else(pa.array(drawn.other), pa.scalar(column.other), values)
+    if drawn.missing is not None:
+        values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
+    return values
+
+
+def _moments(drawn: Drawn, column: Column) -> Any:
+    """Dates and times as text; equal ones are rendered once where a format makes that slow."""
+    kind = pa.timestamp("s")
+    if column.format is None:
+        if column.kind == "date":
+            return pa.array(drawn.values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+        return pa.array(drawn.values).cast(kind).cast(pa.string())
+    unit = 86_400 if column.kind == "date" else 1
+    distinct, position = np.unique(drawn.values, return_inverse=True)
+    moments = (distinct * unit).astype("datetime64[s]").astype(object)
+    return pa.array([m.strftime(column.format) for m in moments], type=pa.string()).take(pa.array(position))
+
+
+def _write_csv(
+    file: Any, coded: CodedTable, schema: Schema, rng: np.random.Generator, rows: int, progress: Progress | None
+) -> None:
+    alone = len(schema.columns) == 1
+    file.write((",".join(_cell(c.name, alone) for c in schema.columns) + "\n").encode())
+    ends = [","] * (len(schema.columns) - 1) + ["\n"]
+    for drawn in _chunks(coded, schema, rng, rows, progress):
+        cells: list[Any] = []
+        for one, column, end in zip(drawn, schema.columns, ends, strict=True):
+            cells += _cells(one, column, end, alone)
+        lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
+        file.write(memoryview(lines.buffers()[2])[: _length(lines)])
+
+
+def _length(lines: Any) -> int:
+    return int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
+
+
+def _cells(drawn: Drawn, column: Column, end: str, alone: bool) -> list[Any]:
+    """The CSV cells of a column, and what follows them."""
+    empty = '""' if alone else ""
+    if drawn.labels is not None:
+        texts = [(empty if label is None else _cell(label, alone)) + end for label in drawn.labels]
+        return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
+    text = _text(drawn, column)
+    if column.other is not None or column.format is not None:
+        distinct = pc.dictionary_encode(text)
+        rendered = [empty if t is None else _cell(t, alone) for t in distinct.dictionary.to_pylist()]
+        text = pa.array(rendered, type=pa.string()).take(distinct.indices)
+    return [pc.fill_null(text, empty).cast(pa.large_string()), pa.scalar(end, pa.large_string())]
+
+
+def _cell(text: str, alone: bool) -> str:
+    """A text as a CSV cell: quoted only where it must be."""
+    if SPECIAL & set(text) or text != text.strip() or (alone and not text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
