@@ -58,7 +58,7 @@ class Schema:
         top["columns"] = {c.name: column_fields(c) for c in self.columns}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
-        return yaml.dump(top, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+        return dump_yaml(top)
 
 
 def load_schema(path: Path) -> Schema:
@@ -202,6 +202,14 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(set(names)) < len(names) and names.count(name) > 1:
             raise ValueError(f"{name!r} is given twice")
     return dict(pairs)
+
+
+def dump_yaml(value: object) -> str:
+    """YAML as `load_schema` reads it: one line per field where it fits, in the order given."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+    )
+    return text
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

@@ -1,0 +1,189 @@
+"""A commented draft of a schema, guessed from a table; it looked at the data, so a person must confirm it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from mechanisms.public.engine import Source, literal
+from mechanisms.public.schema import dump_yaml
+
+#: More distinct texts than this are not listed; the column is left out.
+MAX_VALUES = 200
+#: Texts that often stand for a missing value.
+GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT")
+FORMATS = (
+    None,
+    "%m/%d/%Y",
+    "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d/%m/%Y",
+    "%d/%m/%Y %H:%M:%S",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M:%S",
+)
+NOTICE = """\
+# DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
+# A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
+# Check each column against what is publicly known (a codebook, a form, the law), never against this table:
+#   - values: is this the public list? Values that only this table shows betray people; `other: Other` takes the rest.
+#   - min and max: replace them by generous public bounds; values outside are clipped.
+#   - bins: as coarse as the question allows; fewer cells, less noise.
+#   - missing: may the column be empty at all? Which texts mean so?
+#   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one scan saw of a column.
+
+    Attributes:
+        filled: cells with a value.
+        gaps: listed texts of missing values that occur.
+        empty: whether empty cells occur.
+        distinct: about how many distinct values.
+        numbers, wholes, padded, dated: cells that are numbers, whole numbers, numbers with leading zeros, like dates.
+        low, high: the least and the largest number.
+        decimals: the most decimals.
+    """
+
+    filled: int
+    gaps: tuple[str, ...]
+    empty: bool
+    distinct: int
+    numbers: int
+    wholes: int
+    padded: int
+    dated: int
+    low: float | None
+    high: float | None
+    decimals: int
+
+
+def draft_schema(source: Source, name: str) -> str:
+    """A schema in YAML, with the guess for each column and what a person must check as comments.
+
+    Guarantee: none; the text holds values of rows. It carries `confirmed_public: false`.
+    Args:
+        name: the schema's name.
+    """
+    parts: list[str] = []
+    left_out: list[tuple[str, str]] = []
+    with source.connect() as engine:
+        engine.execute(f"CREATE TEMP TABLE seen AS SELECT * FROM {source.relation}")
+        source = replace(source, relation="seen")
+        for index, column in enumerate(source.names):
+            fields, guess = _guess(source, engine, index)
+            if fields is None:
+                left_out.append((column, guess))
+            else:
+                parts.append(_entry(column, fields, guess))
+    if not parts:
+        column, guess = left_out.pop(0)
+        parts.append(_entry(column, {"kind": "categorical", "values": ["value"], "other": "Other"}, guess))
+    head = yaml.safe_dump(
+        {"name": name, "source": "a draft from the table itself", "confirmed_public": False}, sort_keys=False
+    )
+    text = f"{NOTICE}{head}columns:\n{''.join(parts)}"
+    if left_out:
+        text += "leave_out:\n"
+        text += "".join(f"  - {json.dumps(column)}  # {why}\n" for column, why in left_out)
+    return text
+
+
+def _entry(column: str, fields: dict[str, Any], guess: str) -> str:
+    return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}))}"
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}" for line in text.splitlines(keepends=True))
+
+
+def _guess(source: Source, engine: Any, index: int) -> tuple[dict[str, Any] | None, str]:
+    """The declaration of a column (None: leave it out), and the reason in words."""
+    facts = _facts(source, engine, index)
+    missing: Any = list(facts.gaps) if facts.gaps else facts.empty
+    gap = {"missing": missing}
+    if not facts.filled:
+        return {"kind": "categorical", "values": ["value"], **gap}, "empty throughout; nothing is known of its values"
+    if facts.numbers == facts.filled and not facts.padded and facts.low is not None and facts.high is not None:
+        found = _numbers(facts, facts.low, facts.high)
+        if found is not None:
+            return found[0] | gap, found[1]
+    moments = _moments(source, engine, index, facts)
+    if moments is not None:
+        return moments[0] | gap, moments[1]
+    if facts.distinct > 2 * MAX_VALUES:
+        return None, f"about {facts.distinct:,} distinct texts: free text, or an id"
+    values = _distinct(source, engine, index)
+    if len(values) > MAX_VALUES:
+        return None, f"{len(values)} or more distinct texts"
+    if len(values) == 1 and facts.empty and not facts.gaps:
+        return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
+    return {"kind": "categorical", "values": values, **gap}, f"{len(values)} distinct texts; is the list complete?"
+
+
+def _facts(source: Source, engine: Any, index: int) -> Facts:
+    text = f"({source.text(index)})"
+    gaps = ", ".join(map(literal, GAPS))
+    row = engine.execute(
+        f"""SELECT count(*) FILTER (ok), list(DISTINCT t) FILTER (t IN ({gaps})),
+        coalesce(bool_or(trim(t) = ''), false),
+        approx_count_distinct(t) FILTER (ok), count(x) FILTER (ok AND isfinite(x)),
+        count(*) FILTER (ok AND x = round(x)), count(*) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
+        count(*) FILTER (ok AND regexp_matches(t, '^ *[0-9]+[-/.][0-9]+[-/.]')),
+        min(x) FILTER (isfinite(x)), max(x) FILTER (isfinite(x)),
+        coalesce(max(length(regexp_extract(t, '\\.([0-9]+)$', 1))) FILTER (ok AND x IS NOT NULL), 0)
+        FROM (SELECT t, TRY_CAST(t AS DOUBLE) AS x, t NOT IN ({gaps}) AND trim(t) <> '' AS ok
+              FROM (SELECT {text} AS t FROM {source.relation}))"""
+    ).fetchone()
+    return Facts(row[0], tuple(sorted(row[1] or ())), *row[2:])
+
+
+def _numbers(facts: Facts, low: float, high: float) -> tuple[dict[str, Any], str] | None:
+    if facts.wholes == facts.filled and abs(low) <= 2**53 and abs(high) <= 2**53:
+        if facts.distinct <= 20 and high - low > 1000:
+            return None  # a few far-flung codes: a list
+        fields: dict[str, Any] = {"kind": "integer", "min": int(low), "max": int(high)}
+        if high - low < 100:
+            return fields, "whole numbers, one code each; bounds are the least and the largest seen"
+        step = 10 ** int(math.log10(high - low) - 1)
+        fields |= {"min": int(low // step * step), "max": int(-(-high // step) * step), "bins": {"count": 32}}
+        return fields, "whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards"
+    if low == high:
+        low, high = math.floor(low), math.floor(low) + 1
+    step = 10.0 ** math.floor(math.log10(high - low) - 1)
+    fields = {"kind": "float", "min": math.floor(low / step) * step, "max": math.ceil(high / step) * step}
+    fields |= {"bins": {"count": 20}, "decimals": min(facts.decimals, 9)}
+    return fields, "numbers in 20 bins; bounds are the least and the largest seen, rounded outwards"
+
+
+def _moments(source: Source, engine: Any, index: int, facts: Facts) -> tuple[dict[str, Any], str] | None:
+    if facts.dated < facts.filled and not source.typed(index):
+        return None
+    for form in FORMATS:
+        moment = source.moment(index, form)
+        n, low, high, days = engine.execute(
+            f"""SELECT count(m), CAST(min(m) AS DATE), CAST(max(m) AS DATE), bool_and(m = CAST(m AS DATE))
+            FROM (SELECT {moment} AS m FROM {source.relation})"""
+        ).fetchone()
+        if n == facts.filled:
+            fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": str(low), "max": str(high)}
+            shown = "ISO" if form is None else form
+            fields |= {} if form is None else {"format": form}
+            return fields, f"dates or times ({shown}); bounds are the first and the last day seen"
+    return None
+
+
+def _distinct(source: Source, engine: Any, index: int) -> list[str]:
+    gaps = ", ".join(map(literal, GAPS))
+    rows = engine.execute(
+        f"""SELECT DISTINCT t FROM (SELECT {source.text(index)} AS t FROM {source.relation})
+        WHERE t NOT IN ({gaps}) AND trim(t) <> '' ORDER BY t LIMIT {MAX_VALUES + 1}"""
+    ).fetchall()
+    return [row[0] for row in rows]

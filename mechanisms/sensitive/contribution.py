@@ -1,0 +1,141 @@
+"""The clipper: who is protected, and how much of one unit's records may count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.engine import Source, literal, stream
+from mechanisms.public.errors import UserError
+from mechanisms.public.units import WEIGHT_BITS
+
+Clip = Literal["weight", "truncate", "none"]
+MissingUnit = Literal["drop", "own", "refuse"]
+#: Texts of a unit id that mean that there is none.
+NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
+#: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
+MAX_RECORDS = 2**32
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Who is protected, and the bound C on what one unit contributes.
+
+    Guarantee: after clipping, the weights of the records of one unit sum to at most C records, exactly.
+
+    Attributes:
+        column: the column that holds the unit's id (equal text, same unit), or None: each record is a unit.
+        max_records: C, in records.
+        clip: weight (each record of a unit with R records counts min(1, C/R)), truncate (C of them, chosen at random),
+            or none (a declared public bound: a unit above it refuses the run).
+        missing: what happens to records without an id; they are never pooled.
+        missing_values: texts that mean that there is no id; blank text, NULL and NaN always do.
+    """
+
+    column: str | None = None
+    max_records: int = 1
+    clip: Clip = "weight"
+    missing: MissingUnit = "drop"
+    missing_values: tuple[str, ...] = NO_UNIT
+
+    def __post_init__(self) -> None:
+        c = self.max_records
+        if isinstance(c, bool) or not isinstance(c, int) or not 1 <= c <= MAX_RECORDS:
+            fix = f"a whole number from 1 to {MAX_RECORDS:,}, from what is publicly known"
+            raise UserError(f"got {c!r}", where="privacy.max_records", fix=fix)
+        if self.column is None and c != 1:
+            fix = "privacy.max_records=1; or privacy.unit=COLUMN with the unit's id"
+            raise UserError(f"one record is the unit, so it cannot hold {c}", where="privacy.max_records", fix=fix)
+        if self.column == "":
+            raise UserError(
+                "got an empty name", where="privacy.unit", fix="privacy.unit=record, or the name of a column"
+            )
+        for setting, value, allowed in (
+            ("privacy.clip", self.clip, ("weight", "truncate", "none")),
+            ("privacy.missing_unit", self.missing, ("drop", "own", "refuse")),
+        ):
+            if value not in allowed:
+                raise UserError(f"got {value!r}", where=setting, fix=f"one of {', '.join(allowed)}")
+
+
+def unit_id(source: Source, unit: PrivacyUnit) -> str:
+    """SQL for the id of each record's unit; NULL where it is missing.
+
+    Raises:
+        UserError: the table has no such column; suggests one.
+    """
+    index = source.index(str(unit.column), where="privacy.unit")
+    text = source.text(index)
+    absent = ", ".join(map(literal, dict.fromkeys(("", *(v.strip() for v in unit.missing_values)))))
+    return f"CASE WHEN trim({text}, {_BLANKS}) IN ({absent}) THEN NULL ELSE {text} END"
+
+
+_BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
+
+
+def clip_records(
+    units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes
+) -> tuple[NDArray[np.bool_] | None, NDArray[np.uint32] | None]:
+    """Which records count, and how much.
+
+    Args:
+        units: a Parquet file with one column `unit`, a row per record, in the order of the table.
+        rows: how many.
+        key: secret; chooses the records that truncation keeps, independently for each unit.
+
+    Returns:
+        Which rows to keep (None: all), and their weights in units of 2**-WEIGHT_BITS records, one per row of the table
+        (None: each counts 1). For clip=weight a record of a unit with R > C records counts floor(2**WEIGHT_BITS · C/R).
+
+    Raises:
+        UserError: privacy.missing_unit=refuse and an id is missing; privacy.clip=none and a unit is above its bound.
+    """
+    keep: NDArray[np.bool_] | None = None
+    weights: NDArray[np.uint32] | None = None
+    table = f"read_parquet({literal(str(units))}, file_row_number = true)"
+    with source.connect() as engine:
+        absent = engine.execute(f"SELECT count(*) FROM {table} WHERE unit IS NULL").fetchone()[0]
+        if absent and unit.missing == "refuse":
+            fix = "privacy.missing_unit=drop or own, or mend the table"
+            raise UserError("a record has no unit id", where="privacy.missing_unit", fix=fix)
+        if absent and unit.missing == "drop":
+            keep = np.ones(rows, dtype=np.bool_)
+            for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
+                keep[row] = False
+        engine.execute(
+            f"CREATE TEMP TABLE large AS SELECT unit, count(*) AS n FROM {table} WHERE unit IS NOT NULL "
+            f"GROUP BY unit HAVING count(*) > {unit.max_records}"
+        )
+        if not engine.execute("SELECT count(*) FROM large").fetchone()[0]:
+            return keep, None
+        if unit.clip == "none":
+            fix = "a larger privacy.max_records, or privacy.clip=weight or truncate"
+            what = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
+            raise UserError(what, where="privacy.max_records", fix=fix)
+        rest = f"{table} JOIN large USING (unit)"
+        if unit.clip == "weight":
+            weights = np.full(rows, 1 << WEIGHT_BITS, dtype=np.uint32)
+            for row, count in _columns(source, engine, f"SELECT file_row_number, n FROM {rest}"):
+                weights[row] = (unit.max_records << WEIGHT_BITS) // count
+        else:
+            keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
+            for (row,) in _columns(source, engine, _surplus(rest, unit.max_records, key)):
+                keep[row] = False
+    return keep, weights
+
+
+def _surplus(records: str, bound: int, key: bytes) -> str:
+    """SQL for the rows beyond the `bound` first of each unit, in the order of a keyed hash of the row's number."""
+    order = f"sha256({literal(key.hex())} || CAST(file_row_number AS VARCHAR))"
+    ranked = f"row_number() OVER (PARTITION BY unit ORDER BY left({order}, 16), file_row_number)"
+    return f"SELECT row FROM (SELECT file_row_number AS row, {ranked} AS place FROM {records}) WHERE place > {bound}"
+
+
+def _columns(source: Source, engine: Any, sql: str) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    for batch in stream(source, engine, sql):
+        yield tuple(column.to_numpy(zero_copy_only=False).astype(np.int64) for column in batch.columns)

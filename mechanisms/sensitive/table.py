@@ -1,0 +1,135 @@
+"""PrivateTable: codes and weights of raw rows, already clipped; its repr shows columns, never rows."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mechanisms.public.codec import EncodingReport, encode_columns, mapped
+from mechanisms.public.engine import Progress, Source, mapped_errors
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema
+from mechanisms.public.table import CodedTable
+from mechanisms.public.units import Neighbouring
+from mechanisms.sensitive.contribution import PrivacyUnit, clip_records, unit_id
+
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateTable:
+    """Raw rows as codes, clipped; NOT private, and nothing of it may be released without noise.
+
+    Attributes:
+        coded: codes and weights; the weights of one unit sum to at most `max_records` records.
+        unit: who is protected.
+        encoding: what encoding could not take as it was; for the internal log alone.
+        complete: whether every row of the table is in it.
+    """
+
+    coded: CodedTable
+    unit: PrivacyUnit
+    encoding: EncodingReport
+    complete: bool
+
+    @property
+    def max_records(self) -> int:
+        """C: the most that one unit contributes, in records."""
+        return self.unit.max_records
+
+    def public_rows(self, neighbouring: Neighbouring) -> int | None:
+        """The number of rows where it is a public fact: under `replace`, with one record per unit; else None."""
+        public = neighbouring is Neighbouring.REPLACE and self.unit.column is None
+        return self.coded.rows if public else None
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{a.name!r}: {a.size}" for a in self.coded.domain.attributes)
+        return f"PrivateTable({{{columns}}}, unit={self.unit.column or 'record'!r}, max_records={self.max_records})"
+
+
+def load_private(
+    source: Source, schema: Schema, unit: PrivacyUnit, *, workdir: Path, key: bytes, progress: Progress | None = None
+) -> PrivateTable:
+    """Encode a table and clip what each unit contributes; the file is parsed once.
+
+    Guarantee: the weights of one unit sum to at most `unit.max_records` records, exactly. With the default handling no
+        row can make it fail; outside=refuse, privacy.missing_unit=refuse and privacy.clip=none can, and lie outside of
+        the guarantee.
+    Args:
+        workdir: where column files go; a folder with mode 0700.
+        key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps. The same key, the same choice.
+
+    Returns:
+        Rows in the order of the file.
+
+    Raises:
+        UserError: as of `encode_columns` and `clip_records`; a unit column that the table has not.
+    """
+    if len(key) < 16:
+        raise ValueError("the key of the truncation needs at least 16 bytes")
+    if unit.column is None:
+        coded, report = encode_columns(source, schema, workdir=workdir, progress=progress)
+        return PrivateTable(coded, unit, report, complete=True)
+    further = {"unit": unit_id(source, unit)}
+    path = workdir / "units.parquet"
+    workdir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with mapped_errors(source), path.open("wb") as file:
+        fields = pa.schema([("unit", pa.string())])
+        with pq.ParquetWriter(file, fields, compression="zstd", write_statistics=False) as writer:
+
+            def keep_unit(batch: Any) -> None:
+                ids = batch.column(batch.num_columns - 1).cast(pa.string())
+                writer.write_table(pa.Table.from_arrays([ids], schema=fields))
+
+            coded, report = encode_columns(
+                source, schema, workdir=workdir, progress=progress, further=further, on_batch=keep_unit
+            )
+    if progress is not None:
+        progress(coded.rows, 0, "clipping")
+    keep, weights = clip_records(path, source, unit, coded.rows, key)
+    path.unlink()
+    coded = replace(coded, weights=weights)
+    if keep is None:
+        return PrivateTable(coded, unit, report, complete=True)
+    with mapped_errors(source):
+        return PrivateTable(_compact(coded, keep, workdir / "kept"), unit, report, complete=False)
+
+
+def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:
+    """The kept rows, in order, in column files of their own."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def kept(values: NDArray[Any], name: str) -> NDArray[Any]:
+        path = folder / name
+        with path.open("wb") as file:
+            for start in range(0, len(values), CHUNK):
+                stop = start + CHUNK
+                file.write(np.ascontiguousarray(values[start:stop][keep[start:stop]]).data)
+        return mapped(path, values.dtype)
+
+    columns = tuple(kept(column, f"{i:04}.codes") for i, column in enumerate(coded.columns))
+    weights = None if coded.weights is None else kept(coded.weights, "weights")
+    return CodedTable(coded.domain, columns, weights)
+
+
+def fingerprint(path: Path) -> str:
+    """The file's content as 32 hexadecimal digits of BLAKE2b; internal, since it depends on every row.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path), fix="check the path") from error
+    return digest.hexdigest()
