@@ -1,0 +1,1 @@
+"""The pipeline: files, settings and the order of things."""
