@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.decode import decode_column, decode_table
 from mechanisms.public.encode import OUTSIDE, UNPLACED, encoding
-from mechanisms.public.engine import Progress, Source, stream
+from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder, stream
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable, code_dtype
@@ -65,7 +65,8 @@ def encode_columns(
 ) -> tuple[CodedTable, EncodingReport]:
     """Like `encode_table`, with a report; `on_batch` gets each Arrow batch, with the further SQL expressions in it."""
     folder = workdir / "codes"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with mapped_errors(source):
+        private_folder(folder)
     plan = encoding(source, schema, further)
     outside = dict.fromkeys(schema.domain.names, 0)
     unplaced = dict.fromkeys(schema.domain.names, 0)

@@ -141,7 +141,7 @@ def _facts(source: Source, engine: Any, index: int) -> Facts:
         coalesce(max(length(regexp_extract(t, '\\.([0-9]+)$', 1))) FILTER (ok AND x IS NOT NULL), 0)
         FROM (SELECT t, TRY_CAST(t AS DOUBLE) AS x, t NOT IN ({gaps}) AND trim(t) <> '' AS ok
               FROM (SELECT {text} AS t FROM {source.relation}))"""
-    ).fetchone()
+    ).fetchall()[0]
     return Facts(row[0], tuple(sorted(row[1] or ())), *row[2:])
 
 
@@ -171,7 +171,7 @@ def _moments(source: Source, engine: Any, index: int, facts: Facts) -> tuple[dic
         n, low, high, days = engine.execute(
             f"""SELECT count(m), CAST(min(m) AS DATE), CAST(max(m) AS DATE), bool_and(m = CAST(m AS DATE))
             FROM (SELECT {moment} AS m FROM {source.relation})"""
-        ).fetchone()
+        ).fetchall()[0]
         if n == facts.filled:
             fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": str(low), "max": str(high)}
             shown = "ISO" if form is None else form

@@ -84,7 +84,9 @@ def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
                 f"CASE WHEN {position} < {yes} THEN 0 WHEN {position} < {rest} THEN 1 "
                 f"ELSE least({position} - {rest - 2}, {last}) END"
             )
-        return f"least({position}, {last})" if len(labels) > column.size else position
+        # Not least(): it passes over NULL, which must stay NULL for the next attempt.
+        folded = f"CASE WHEN {position} > {last} THEN {last} ELSE {position} END"
+        return folded if len(labels) > column.size else position
 
     known = (
         f"CASE WHEN TRY_CAST({text} AS {enum}) IS NOT NULL THEN {place(text)} END"

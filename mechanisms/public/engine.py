@@ -84,7 +84,7 @@ class Source:
         if kind == "VARCHAR":
             return f"coalesce({c}, '')"
         if kind in {"FLOAT", "DOUBLE"}:
-            whole = f"CAST(CAST({c} AS BIGINT) AS VARCHAR)"
+            whole = f"CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR)"
             return (
                 f"CASE WHEN {c} IS NULL OR isnan({c}) THEN '' WHEN abs({c}) < 1e15 AND {c} = trunc({c}) THEN {whole} "
                 f"ELSE CAST({c} AS VARCHAR) END"
@@ -120,7 +120,7 @@ class Source:
         """An engine of its own, in memory, that spills below the workdir."""
         with mapped_errors(self):
             spill = self.workdir / "spill"
-            spill.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(spill)
             connection = duckdb.connect(
                 config={
                     "threads": self.threads,
@@ -201,6 +201,12 @@ def _check_names(names: tuple[str, ...], path: Path) -> None:
 def _no_glob(path: Path) -> str:
     """The path with the engine's wildcards taken literally."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are absent, for the owner alone."""
+    for folder in reversed([p for p in (path, *path.parents) if not p.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def literal(text: str) -> str:

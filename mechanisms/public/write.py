@@ -20,6 +20,8 @@ from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 
 SPECIAL = set(',"\r\n')
+#: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
+SPECIAL_ALONE = set(";|\t")
 
 
 def write_table(
@@ -165,6 +167,6 @@ def _cells(drawn: Drawn, column: Column, end: str, alone: bool) -> list[Any]:
 
 def _cell(text: str, alone: bool) -> str:
     """A text as a CSV cell: quoted only where it must be."""
-    if SPECIAL & set(text) or text != text.strip() or (alone and not text):
+    if SPECIAL & set(text) or text != text.strip() or (alone and (not text or SPECIAL_ALONE & set(text))):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -99,7 +99,7 @@ def clip_records(
     weights: NDArray[np.uint32] | None = None
     table = f"read_parquet({literal(str(units))}, file_row_number = true)"
     with source.connect() as engine:
-        absent = engine.execute(f"SELECT count(*) FROM {table} WHERE unit IS NULL").fetchone()[0]
+        absent = engine.execute(f"SELECT count(*) FROM {table} WHERE unit IS NULL").fetchall()[0][0]
         if absent and unit.missing == "refuse":
             fix = "privacy.missing_unit=drop or own, or mend the table"
             raise UserError("a record has no unit id", where="privacy.missing_unit", fix=fix)
@@ -111,7 +111,7 @@ def clip_records(
             f"CREATE TEMP TABLE large AS SELECT unit, count(*) AS n FROM {table} WHERE unit IS NOT NULL "
             f"GROUP BY unit HAVING count(*) > {unit.max_records}"
         )
-        if not engine.execute("SELECT count(*) FROM large").fetchone()[0]:
+        if not engine.execute("SELECT count(*) FROM large").fetchall()[0][0]:
             return keep, None
         if unit.clip == "none":
             fix = "a larger privacy.max_records, or privacy.clip=weight or truncate"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mechanisms.public.codec import EncodingReport, encode_columns, mapped
-from mechanisms.public.engine import Progress, Source, mapped_errors
+from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -79,7 +79,8 @@ def load_private(
         return PrivateTable(coded, unit, report, complete=True)
     further = {"unit": unit_id(source, unit)}
     path = workdir / "units.parquet"
-    workdir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with mapped_errors(source):
+        private_folder(workdir)
     with mapped_errors(source), path.open("wb") as file:
         fields = pa.schema([("unit", pa.string())])
         with pq.ParquetWriter(file, fields, compression="zstd", write_statistics=False) as writer:
@@ -104,7 +105,7 @@ def load_private(
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:
     """The kept rows, in order, in column files of their own."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
 
     def kept(values: NDArray[Any], name: str) -> NDArray[Any]:
         path = folder / name

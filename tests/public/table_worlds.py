@@ -1,0 +1,45 @@
+"""Small helpers to open, encode and write tables in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.codec import EncodingReport, encode_columns
+from mechanisms.public.engine import Source, open_table
+from mechanisms.public.schema import Schema, parse_schema
+from mechanisms.public.table import CodedTable
+
+GIGABYTE = 1_000_000_000
+
+
+def source(path: Path, **options: Any) -> Source:
+    workdir = path.parent / "work"
+    return open_table(path, workdir=workdir, memory_limit_bytes=GIGABYTE, threads=2, **options)
+
+
+def csv(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def schema(**columns: Mapping[str, Any]) -> Schema:
+    return parse_schema({"name": "tiny", "columns": columns}, where="tiny.yaml")
+
+
+def encoded(path: Path, facts: Schema, **options: Any) -> tuple[CodedTable, EncodingReport]:
+    return encode_columns(source(path, **options), facts, workdir=path.parent / "work")
+
+
+def codes(path: Path, facts: Schema, **options: Any) -> list[list[int]]:
+    table, _ = encoded(path, facts, **options)
+    return [column.tolist() for column in table.columns]
+
+
+def coded(facts: Schema, rows: list[list[int]]) -> CodedTable:
+    columns = [np.array(c, dtype=np.min_scalar_type(s.size)) for c, s in zip(rows, facts.columns, strict=True)]
+    return CodedTable(facts.domain, tuple(columns))

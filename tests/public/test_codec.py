@@ -1,0 +1,299 @@
+"""Encoding and decoding of tiny tables: every kind, every handling of what does not fit, text and typed files alike."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechanisms.public.codec import decode_column, decode_table, encode_table, write_table
+from mechanisms.public.errors import UserError
+from mechanisms.public.table import CodedTable
+from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
+
+AGE = {"kind": "integer", "min": 0, "max": 9}
+
+
+def test_values_take_their_place_in_the_list_then_other_then_missing(tmp_path: Path) -> None:
+    facts = schema(a={"kind": "categorical", "values": ["x", "y"], "other": "else", "missing": ["?"]})
+    path = csv(tmp_path, 'a,b\nx,1\ny,1\nz,1\nelse,1\n?,1\n,1\n"",1\n')
+    assert codes(path, facts) == [[0, 1, 2, 2, 3, 3, 3]]
+
+
+def test_a_listed_empty_text_is_that_value(tmp_path: Path) -> None:
+    facts = schema(a={"kind": "categorical", "values": ["x", ""]}, b={"kind": "flag", "true": ["Y"], "false": [""]})
+    assert codes(csv(tmp_path, "a,b\nx,Y\n,\n"), facts) == [[0, 1], [1, 0]]
+
+
+def test_without_other_and_missing_a_strange_value_is_the_first_code_and_counted(tmp_path: Path) -> None:
+    facts = schema(a={"kind": "categorical", "values": ["x", "y"], "missing": False})
+    table, report = encoded(csv(tmp_path, "a,b\nz,1\ny,1\n,1\n"), facts)
+    assert table.columns[0].tolist() == [0, 1, 0]
+    assert (report.outside, report.unplaced) == ({"a": 1}, {"a": 1})
+    assert str(report) == "a: 1 outside; a: 1 unplaced"
+
+
+def test_numbers_are_read_as_numbers_and_clipped_to_the_bounds(tmp_path: Path) -> None:
+    cells = ["3", "3.0", " 3 ", "+3", "3e0", "-5", "72.0", "inf", "-inf", "2.6", "nan", "NaN", "", "three"]
+    table, report = encoded(csv(tmp_path, "a,b\n" + "".join(f"{c},\n" for c in cells)), schema(a=AGE))
+    assert table.columns[0].tolist() == [3, 3, 3, 3, 3, 0, 9, 9, 0, 3, 10, 10, 10, 10]
+    assert (report.outside["a"], report.unplaced["a"]) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("handling", "expected"),
+    [({}, [0, 9, 11]), ({"outside": "other"}, [10, 10, 11]), ({"outside": "missing"}, [11, 11, 11])],
+)
+def test_numbers_outside_go_where_the_column_says(
+    handling: dict[str, str], expected: list[int], tmp_path: Path
+) -> None:
+    facts = schema(a={**AGE, "other": "else", **handling})
+    assert codes(csv(tmp_path, "a,b\n-1,\n99,\nthree,\n"), facts) == [expected]
+
+
+def test_a_column_that_is_never_missing_takes_the_nearest_code_it_has(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,b\n,\nthree,\n12,\n")
+    assert codes(path, schema(a={**AGE, "missing": False})) == [[0, 0, 9]]
+    assert codes(path, schema(a={"kind": "categorical", "size": 10})) == [[0, 0, 9]]
+
+
+@pytest.mark.parametrize("cell", ["12", "three", "2.5", "inf"])
+def test_a_refusing_column_refuses_and_quotes_no_value(cell: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, f"a,b\n3,\n{cell},\n")
+    with pytest.raises(UserError) as caught:
+        codes(path, schema(a={**AGE, "outside": "refuse"}))
+    assert "column 'a'" in str(caught.value) and cell not in str(caught.value)
+
+
+def test_a_refusing_column_takes_gaps_only_if_it_may_be_missing(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,b\n,\nnan,\n")
+    assert codes(path, schema(a={**AGE, "outside": "refuse"})) == [[10, 10]]
+    with pytest.raises(UserError, match="outside the domain"):
+        codes(path, schema(a={**AGE, "outside": "refuse", "missing": False}))
+    text = {"kind": "categorical", "values": ["x"], "outside": "refuse"}
+    assert codes(csv(tmp_path, "a\nx\n\n"), schema(a=text)) == [[0, 1]]
+    with pytest.raises(UserError, match="outside the domain"):
+        codes(csv(tmp_path, "a\nx\ny\n"), schema(a=text))
+
+
+def test_edges_are_left_closed_and_the_last_edge_of_floats_is_inside(tmp_path: Path) -> None:
+    whole = schema(a={"kind": "integer", "bins": {"edges": [1, 20, 40, 100]}, "missing": False})
+    assert codes(csv(tmp_path, "a\n0\n1\n19\n20\n39\n40\n99\n100\n"), whole) == [[0, 0, 0, 1, 1, 2, 2, 2]]
+    real = schema(a={"kind": "float", "bins": {"edges": [0, 0.1, 0.5]}, "missing": False})
+    table, report = encoded(csv(tmp_path, "a\n0\n0.09999999999999999\n0.1\n0.5\n0.6\n"), real)
+    assert table.columns[0].tolist() == [0, 0, 1, 1, 1] and report.outside["a"] == 1
+
+
+def test_equal_bins_agree_with_their_edges_to_the_last_bit(tmp_path: Path) -> None:
+    facts = schema(a={"kind": "float", "min": 0.1, "max": 0.7, "bins": {"count": 7}, "missing": False})
+    edges = facts.columns[0].grid.edges  # type: ignore[attr-defined]
+    cells = np.concatenate([np.nextafter(edges, -1), edges, np.nextafter(edges, 1)])
+    expected = np.clip(np.searchsorted(edges, cells, side="right") - 1, 0, 6)
+    assert codes(csv(tmp_path, "a\n" + "".join(f"{c!r}\n" for c in cells.tolist())), facts) == [expected.tolist()]
+
+
+MOMENTS = pd.date_range("2015-12-28 22:10:00", "2018-01-03 11:00:00", freq="17h13min")
+
+
+@pytest.mark.parametrize(
+    ("unit", "oracle"),
+    [
+        ("year", lambda t: t.year - 2015),
+        ("month", lambda t: (t.year - 2015) * 12 + t.month - 12),
+        ("week", lambda t: (t.date() - datetime.date(2015, 12, 28)).days // 7),
+        ("day", lambda t: (t.date() - datetime.date(2015, 12, 28)).days),
+        ("hour", lambda t: int((t - pd.Timestamp("2015-12-28 22:00:00")).total_seconds() // 3600)),
+        ("month_of_year", lambda t: t.month - 1),
+        ("day_of_week", lambda t: t.day_of_week),
+        ("hour_of_day", lambda t: t.hour),
+    ],
+)
+def test_calendar_units_agree_with_the_calendar(unit: str, oracle: Any, tmp_path: Path) -> None:
+    bounds = {"min": "2015-12-28 22:05:00", "max": "2018-01-03 12:00:00"}
+    facts = schema(t={"kind": "datetime", **bounds, "bins": {"calendar": unit}, "missing": False})
+    path = csv(tmp_path, "t\n" + "".join(f"{m}\n" for m in MOMENTS))
+    assert codes(path, facts) == [[oracle(m) for m in MOMENTS]]
+
+
+def test_dates_in_a_format_of_their_own(tmp_path: Path) -> None:
+    day = {"kind": "date", "format": "%m/%d/%Y", "min": "2012-01-01", "max": "2018-12-31", "bins": {"calendar": "year"}}
+    path = csv(tmp_path, "d\n07/17/2012\n01/01/1999\n12/31/2030\n2013-01-01\n\n")
+    table, report = encoded(path, schema(d=day))
+    assert table.columns[0].tolist() == [0, 0, 6, 7, 7]
+    assert (report.outside["d"], report.unplaced["d"]) == (2, 1)
+
+
+def test_a_typed_file_encodes_as_its_text_form(tmp_path: Path) -> None:
+    frame = {
+        "flag": pa.array([True, False, None]),
+        "whole": pa.array([2, 3, None], pa.int16()),
+        "real": pa.array([2.0, 3.0, float("nan")]),
+        "small": pa.array([0.1, 0.2, None], pa.float32()),
+        "money": pa.array([Decimal("1.00"), Decimal("2.00"), None], pa.decimal128(10, 2)),
+        "day": pa.array([datetime.date(2016, 1, 1), datetime.date(2016, 2, 1), None]),
+        "time": pa.array(
+            [datetime.datetime(2016, 1, 1, 5), datetime.datetime(2016, 2, 1, 7), None], pa.timestamp("ns")
+        ),
+        "zone": pa.array(
+            [datetime.datetime(2016, 1, 1, 5), datetime.datetime(2016, 2, 1, 7), None], pa.timestamp("us", "UTC")
+        ),
+        "word": pa.array(["x", "", None]).dictionary_encode(),
+    }
+    two = {"kind": "categorical", "values": ["2", "3"]}
+    clock = {"kind": "datetime", "min": "2016-01-01", "max": "2016-12-31", "bins": {"calendar": "hour_of_day"}}
+    facts = schema(
+        flag={"kind": "categorical", "values": ["false", "true"]},
+        whole=two,
+        real=two,
+        small={"kind": "float", "bins": {"edges": [0, 0.1, 0.2, 0.3]}},
+        money={"kind": "categorical", "values": ["1.00", "2"]},
+        day={"kind": "date", "min": "2016-01-01", "max": "2016-12-31", "bins": {"calendar": "month"}},
+        time=clock,
+        zone=clock,
+        word={"kind": "categorical", "values": ["x"]},
+    )
+    pq.write_table(pa.table(frame), tmp_path / "t.parquet")
+    rows = ["true,2,2,0.1,1.00,2016-01-01,2016-01-01 05:00:00,2016-01-01 05:00:00,x"]
+    rows += ["false,3,3.0,0.2,2,2016-02-01,2016-02-01 07:00:00,2016-02-01 07:00:00,", ",,nan,,,,,,"]
+    text = codes(csv(tmp_path, ",".join(frame) + "\n" + "\n".join(rows).replace("nan", "")), facts)
+    assert codes(tmp_path / "t.parquet", facts) == text
+    assert text == [
+        [1, 0, 2],
+        [0, 1, 2],
+        [0, 1, 2],
+        [1, 2, 3],
+        [0, 1, 2],
+        [0, 1, 12],
+        [5, 7, 24],
+        [5, 7, 24],
+        [0, 1, 1],
+    ]
+
+
+def test_other_tools_ways_to_write_whole_numbers_and_truth_are_understood(tmp_path: Path) -> None:
+    facts = schema(n={"kind": "categorical", "values": [2, 3]}, b={"kind": "categorical", "values": ["true", "false"]})
+    assert codes(csv(tmp_path, "n,b\n2.0,True\n3.00,FALSE\n2.5,t\n"), facts) == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_thousands_of_values(tmp_path: Path) -> None:
+    values = [f"{i} Block of 'O''Farrell' ST, \"{i}\"" for i in range(20_000)]
+    facts = schema(a={"kind": "categorical", "values": values, "missing": False})
+    table = coded(facts, [list(range(20_000))])
+    write_table(tmp_path / "t.csv", table, facts, np.random.default_rng(0))
+    assert codes(tmp_path / "t.csv", facts) == [list(range(20_000))]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz", "table.parquet"])
+def test_an_empty_table_one_row_a_constant_and_a_column_that_is_all_missing(name: str, tmp_path: Path) -> None:
+    facts = schema(a=AGE, gone={"kind": "categorical", "values": ["x"]}, same={"kind": "flag"})
+    for rows in (0, 1, 5):
+        table = coded(facts, [[3] * rows, [1] * rows, [0] * rows])
+        write_table(tmp_path / name, table, facts, np.random.default_rng(0))
+        assert codes(tmp_path / name, facts) == [[3] * rows, [1] * rows, [0] * rows]
+
+
+def test_decoding_gives_the_original_kinds() -> None:
+    facts = schema(
+        age={**AGE, "missing": False},
+        gap=AGE,
+        fare={"kind": "float", "min": 0, "max": 1, "decimals": 2},
+        city={"kind": "categorical", "values": ["x"], "missing": ["?"]},
+        level={"kind": "categorical", "values": [1, 2], "missing": False},
+        flag={"kind": "flag", "missing": False},
+        yes={"kind": "flag", "true": ["Y"], "false": [""]},
+        day={"kind": "date", "min": "2016-01-01", "max": "2016-12-31"},
+        mixed={**AGE, "other": "old", "missing": False},
+    )
+    frame = decode_table(
+        coded(facts, [[1], [10], [20], [1], [1], [1], [1], [53], [10]]), facts, np.random.default_rng(0)
+    )
+    kinds = [str(d) for d in frame.dtypes]
+    assert kinds == ["int64", "Int64", "float64", "str", "int64", "bool", "str", "datetime64[s]", "object"]
+    assert frame.iloc[0].isna().tolist() == [False, True, True, False, False, False, False, True, False]
+    assert (frame["city"][0], frame["yes"][0], frame["mixed"][0]) == ("?", "Y", "old")
+
+
+def test_values_are_uniform_inside_their_bins() -> None:
+    facts = schema(
+        n={"kind": "integer", "bins": {"edges": [0, 4, 10]}, "missing": False},
+        x={"kind": "float", "min": 0, "max": 2, "bins": {"count": 2}},
+    )
+    rng = np.random.default_rng(3)
+    whole = decode_column(np.ones(60_000, dtype=np.uint8), facts.columns[0], rng)
+    assert set(whole) == set(range(4, 10))
+    assert whole.value_counts().between(9_600, 10_400).all()
+    real = decode_column(np.ones(60_000, dtype=np.uint8), facts.columns[1], rng)
+    assert real.between(1, 2).all() and np.allclose(np.histogram(real, 5, (1, 2))[0], 12_000, atol=450)
+
+
+def test_a_month_of_the_year_is_drawn_from_every_year_in_the_range() -> None:
+    column = schema(
+        d={"kind": "date", "min": "2015-02-10", "max": "2017-02-09", "bins": {"calendar": "month_of_year"}}
+    ).columns[0]
+    days = decode_column(np.ones(5_000, dtype=np.uint8), column, np.random.default_rng(0))
+    assert (
+        (days.dt.month == 2).all()
+        and days.min() >= pd.Timestamp("2015-02-10")
+        and days.max() <= pd.Timestamp("2017-02-09")
+    )
+    shares = days.dt.year.value_counts(normalize=True)
+    assert abs(shares[2016] - 29 / 57) < 0.03 and abs(shares[2015] - 19 / 57) < 0.03
+
+
+def test_decimals_are_kept_where_the_bin_holds_such_a_number() -> None:
+    column = schema(
+        x={"kind": "float", "min": 0, "max": 1, "bins": {"edges": [0, 0.001, 0.26, 1]}, "decimals": 1}
+    ).columns[0]
+    drawn = decode_column(np.array([0, 1, 2] * 300), column, np.random.default_rng(0)).to_numpy().reshape(-1, 3)
+    assert set(drawn[:, 0]) == {0.0} and set(drawn[:, 1]) == {0.1, 0.2}
+    assert set(np.round(drawn[:, 2], 9)) == {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0}
+
+
+def test_csv_quotes_only_what_needs_it(tmp_path: Path) -> None:
+    facts = schema(**{"a, b": {"kind": "categorical", "values": ["x", "y,z", 'q"']}, "n": AGE})
+    write_table(tmp_path / "t.csv", coded(facts, [[0, 1, 2, 3], [1, 2, 3, 10]]), facts, np.random.default_rng(0))
+    assert (tmp_path / "t.csv").read_text() == '"a, b",n\nx,1\n"y,z",2\n"q""",3\n,\n'
+
+
+def test_a_single_column_writes_its_gaps_as_rows(tmp_path: Path) -> None:
+    facts = schema(n=AGE)
+    write_table(tmp_path / "t.csv", coded(facts, [[1, 10, 2]]), facts, np.random.default_rng(0))
+    assert (tmp_path / "t.csv").read_text() == 'n\n1\n""\n2\n'
+    assert pd.read_csv(tmp_path / "t.csv")["n"].isna().tolist() == [False, True, False]
+
+
+def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    facts = schema(n=AGE)
+    with pytest.raises(UserError, match="cannot tell the format of"):
+        write_table(tmp_path / "t.xlsx", coded(facts, [[1]]), facts, np.random.default_rng(0))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fault_while_writing_leaves_no_file(tmp_path: Path) -> None:
+    facts = schema(n=AGE)
+
+    def interrupted(done: int, total: int, note: str = "") -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path / "t.csv", coded(facts, [[1] * 9]), facts, np.random.default_rng(0), progress=interrupted)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_encoding_reports_progress_and_keeps_the_order_of_the_file(tmp_path: Path) -> None:
+    rows = 600_000
+    path = csv(tmp_path, "n\n" + "\n".join(str(i % 10) for i in range(rows)))
+    seen: list[int] = []
+    table = encode_table(
+        source(path), schema(n=AGE), workdir=tmp_path / "w", progress=lambda d, t, note="": seen.append(d)
+    )
+    assert isinstance(table, CodedTable) and seen[-1] == rows and len(seen) > 1
+    assert (table.columns[0] == np.arange(rows) % 10).all()
+    assert (tmp_path / "w").stat().st_mode & 0o777 == 0o700
