@@ -1,0 +1,150 @@
+"""Every ready data entry loads, names its source, and has the sizes that its publisher states."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mechanisms.public.schema import Schema, load_schema, parse_schema
+from pipeline.config import CONF, SCHEMAS, DataConfig, schema_path
+from pipeline.demo import demo_schema
+
+READY = ("demo", "adult", "adult_codes", "fire_calls", "fire15", "acs", "chicago_taxi", "drug_deaths", "baseball")
+FIELDS = [f.name for f in fields(DataConfig)]
+
+#: Sizes of the published domains (columns of codes), in the order of the table.
+ACS = [181, 7, 27, 7, 27, 2, 18, 6, 9, 6, 7, 9, 2, 2, 2, 2, 2, 12, 4, 15, 3, 4, 5, 4, 6, 4, 4] + [22] * 5 + [27, 97, 97]
+ADULT_CODES = [32, 9, 32, 16, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2]
+TAXI = [21, 101, 78, 78, 9] + [11] * 5
+FIRE15 = [2, 2, 5, 8, 8, 9, 10, 11, 11, 12, 15, 28, 32, 42, 46]
+FIRE = [*FIRE15, *[100] * 4, *[101] * 4, 100, 5, 101, 83, 100, 100, 742, 2089]
+
+
+def entry(name: str) -> dict[str, object]:
+    content = yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def schema(name: str) -> Schema:
+    return load_schema(SCHEMAS / f"{name}.yaml")
+
+
+def sizes(name: str) -> list[int]:
+    return [a.size for a in schema(name).domain.attributes]
+
+
+@pytest.mark.parametrize("name", [*READY, "table"])
+def test_every_entry_has_all_fields_in_order(name: str) -> None:
+    content = entry(name)
+    assert list(content) == FIELDS
+    assert asdict(DataConfig(**content)) == content  # type: ignore[arg-type]
+    assert content["name"] == name
+
+
+@pytest.mark.parametrize("name", READY)
+def test_every_entry_has_a_confirmed_schema_that_names_its_source(name: str) -> None:
+    found = load_schema(schema_path(str(entry(name)["schema"])))
+    assert found.name == name
+    assert found.confirmed_public
+    assert len(found.source) > 20
+    assert found.refusals == ()
+
+
+def test_no_schema_is_without_an_entry_and_no_entry_without_a_test() -> None:
+    assert sorted(p.stem for p in SCHEMAS.iterdir()) == sorted(READY)
+    assert sorted(p.stem for p in (CONF / "data").iterdir()) == sorted([*READY, "table"])
+
+
+@pytest.mark.parametrize("name", READY)
+def test_a_unit_column_comes_with_its_bound_and_is_not_released(name: str) -> None:
+    data = DataConfig(**entry(name))  # type: ignore[arg-type]
+    if data.unit == "record":
+        assert data.max_records is None
+    else:
+        assert data.max_records is not None and data.max_records >= 1
+        assert data.unit in schema(name).leave_out
+
+
+@pytest.mark.parametrize("name", READY)
+def test_every_schema_survives_being_written_and_read(name: str) -> None:
+    found = schema(name)
+    again = parse_schema(yaml.safe_load(found.to_yaml()), where="written.yaml")
+    assert again.domain == found.domain
+    assert again.columns == found.columns
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("acs", ACS), ("adult_codes", ADULT_CODES), ("chicago_taxi", TAXI), ("fire15", FIRE15), ("fire_calls", FIRE)],
+)
+def test_sizes_are_those_of_the_published_domain(name: str, expected: list[int]) -> None:
+    assert sizes(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "ordinal"),
+    [
+        (
+            "acs",
+            "YEAR HHWT PERWT AGE EDUC INCTOT INCWAGE INCWELFR INCINVST INCEARN POVERTY DEPARTS ARRIVES",
+        ),
+        ("adult_codes", "age fnlwgt education-num capital-gain capital-loss hours-per-week"),
+        ("chicago_taxi", "fare tips trip_total trip_seconds trip_miles"),
+    ],
+)
+def test_coded_tables_say_which_codes_ascend(name: str, ordinal: str) -> None:
+    found = schema(name)
+    assert [a.name for a in found.domain.attributes if a.ordered] == ordinal.split()
+    assert all(a.ordered in {0, a.size} for a in found.domain.attributes)
+    assert not any(c.missing or c.other for c in found.columns)
+
+
+def test_fire_calls_knows_empty_texts_as_values_and_times_as_gaps() -> None:
+    fire = schema("fire_calls")
+    assert fire["Call Type Group"].values[-1] == "" and not fire["Call Type Group"].missing
+    assert "Extrication / Entrapped (Machinery, Vehicle)" in fire["Call Type"].values
+    assert fire["ALS Unit"].values == ("false", "true")
+    assert "None" in fire["Neighborhood"].values
+    gaps = [c.name for c in fire.columns if c.missing]
+    assert gaps == [f"{n} DtTm" for n in ("Response", "On Scene", "Transport", "Hospital", "Available")]
+    assert fire.leave_out == ("Address",)
+    part = schema("fire15")
+    assert [fire[c.name] for c in part.columns] == list(part.columns)
+    assert set(part.leave_out) | set(part.domain.names) == set(fire.leave_out) | set(fire.domain.names)
+
+
+def test_adult_reads_both_spellings_of_income_and_question_marks_as_missing() -> None:
+    adult = schema("adult")
+    assert len(adult.columns) == 15
+    assert [c.name for c in adult.columns if c.missing] == ["workclass", "occupation", "native-country"]
+    assert adult["workclass"].missing_texts == ("?",)
+    assert adult["income"].true == (">50K", ">50K.")
+    assert (adult["workclass"].size, adult["education"].size, adult["native-country"].size) == (9, 16, 43)
+
+
+def test_drug_deaths_has_40_columns_dates_by_month_and_flags() -> None:
+    deaths = schema("drug_deaths")
+    assert len(deaths.columns) + len(deaths.leave_out) == 40
+    assert "Other Significant Conditions " in deaths.leave_out  # the blank is in the published header
+    assert deaths["Date"].size == 7 * 12 + 1
+    assert (deaths["Heroin"].true, deaths["Heroin"].false, deaths["Heroin"].size) == (("Y",), ("",), 2)
+    assert "HISPANIC, WHITE" in deaths["Race"].values
+
+
+def test_baseball_bounds_lie_above_the_records_and_unknown_teams_are_other() -> None:
+    baseball = schema("baseball")
+    assert {c.name: c.high for c in baseball.columns if c.kind == "integer"} == {
+        "G": 170, "HR": 80, "AB": 750, "H": 280, "year": 2030,
+    }  # fmt: skip
+    assert baseball["team"].other == "Other"
+    assert {"NYA", "BOS", "CHN", "TRO"} <= set(baseball["team"].values)
+
+
+def test_the_demo_schema_is_the_generator_s_own() -> None:
+    assert Path(SCHEMAS / "demo.yaml").read_text(encoding="utf-8") == demo_schema()
+    demo = schema("demo")
+    assert (demo["neighbourhood"].size, demo["incident_type"].size, demo["received"].size) == (278, 174, 12)
