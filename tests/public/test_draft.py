@@ -1,0 +1,74 @@
+"""A drafted schema says that it looked, says what to check, loads, and encodes the table it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechanisms.public.draft import draft_schema
+from mechanisms.public.schema import Schema, load_schema
+from tests.public.table_worlds import csv, encoded, source
+
+ROWS = "".join(
+    f"p{i},{20 + i % 50},{1000 + i * 7},{i / 8:.3f},{'xy'[i % 2]},{'Y' if i % 5 == 0 else ''},"
+    f"{1 + i % 12:02}/{1 + i % 28:02}/2016,2016-01-{1 + i % 28:02} 0{i % 10}:00:00,0{i % 7},,"
+    f"{'?' if i % 9 == 0 else i % 4}\n"
+    for i in range(500)
+)
+TABLE = "id,age,income,score,sex,heroin,date,time,zip,empty,gap: #1\n" + ROWS
+
+
+def drafted(path: Path) -> tuple[str, Schema]:
+    text = draft_schema(source(path), "my table")
+    target = path.parent / "draft.yaml"
+    target.write_text(text, encoding="utf-8")
+    return text, load_schema(target)
+
+
+def test_kinds_are_guessed_from_the_data(tmp_path: Path) -> None:
+    _, facts = drafted(csv(tmp_path, TABLE))
+    assert {c.name: c.kind for c in facts.columns} == {
+        "age": "integer",
+        "income": "integer",
+        "score": "float",
+        "sex": "categorical",
+        "heroin": "flag",
+        "date": "date",
+        "time": "datetime",
+        "zip": "categorical",
+        "empty": "categorical",
+        "gap: #1": "integer",
+    }
+    assert facts.leave_out == ("id",)
+    assert facts["gap: #1"].missing_texts == ("?",) and facts["date"].format == "%m/%d/%Y"
+    assert facts["zip"].values == ("00", "01", "02", "03", "04", "05", "06")
+
+
+def test_the_draft_says_that_it_looked_and_what_to_check(tmp_path: Path) -> None:
+    text, facts = drafted(csv(tmp_path, TABLE))
+    assert facts.confirmed_public is False and facts.name == "my table"
+    assert text.startswith("# DRAFT, guessed by looking at the data: NOT private.")
+    assert text.count("# guess: ") == len(facts.columns)
+
+
+def test_the_draft_encodes_the_table_it_came_from(tmp_path: Path) -> None:
+    path = csv(tmp_path, TABLE)
+    _, facts = drafted(path)
+    table, report = encoded(path, facts)
+    assert table.rows == 500 and str(report) == "nothing"
+
+
+def test_odd_tables_have_a_draft_too(tmp_path: Path) -> None:
+    unique = "only\n" + "".join(f"text {i}\n" for i in range(900))
+    for text in (
+        "a,b\n",
+        "a\n\n\n",
+        "a,b\n1,\n",
+        "a\n1.5\n",
+        "a\n1e300\n-1e300\n",
+        "a\ninf\n",
+        unique,
+        '"a ""q"", #",b\nx,y\n',
+    ):
+        path = csv(tmp_path, text)
+        _, facts = drafted(path)
+        encoded(path, facts)

@@ -1,0 +1,176 @@
+"""Tables on disk: what is read, and one clear message for each way in which a file can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechanisms.public.engine import open_table, stream
+from mechanisms.public.errors import UserError
+from tests.public.table_worlds import codes as encode
+from tests.public.table_worlds import csv, schema, source
+
+ANY = {"kind": "categorical", "values": ["1", "2", "3", "4", "x"]}
+
+
+def read(path: Path, **options: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    table = source(path, **options)
+    with table.connect() as engine:
+        batches = list(stream(table, engine, f"SELECT * FROM {table.relation}"))
+    return table.names, [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        (b"a,b\n1,2\n", ("a", "b"), [("1", "2")]),
+        (b"a,b\n1,2", ("a", "b"), [("1", "2")]),
+        (b"a,b\r\n1,2\r\n", ("a", "b"), [("1", "2")]),
+        (b"\xef\xbb\xbfa,b\n1,2\n", ("a", "b"), [("1", "2")]),
+        (b"a,b\n", ("a", "b"), []),
+        (b"a,b", ("a", "b"), []),
+        (b"a,A\n1,2\n", ("a", "A"), [("1", "2")]),
+        (b'"say ""so"", x",b ,c;d\n1,2,3\n', ('say "so", x', "b ", "c;d"), [("1", "2", "3")]),
+        (b'a,b\n" 1","2,\n""3"""\n', ("a", "b"), [(" 1", '2,\n"3"')]),
+        (b"a,b\n#1,NA\n", ("a", "b"), [("#1", "NA")]),
+    ],
+)
+def test_csv_is_text_with_a_header(text: bytes, names: tuple[str, ...], rows: list[Any], tmp_path: Path) -> None:
+    assert read(csv(tmp_path, text)) == (names, rows)
+
+
+def test_other_delimiters_and_compressed_files(tmp_path: Path) -> None:
+    assert read(csv(tmp_path, "a;b\n1,5;2\n"), delimiter=";") == (("a", "b"), [("1,5", "2")])
+    assert read(csv(tmp_path, "a\tb\n1\t2\n", "t.tsv"), delimiter="\t") == (("a", "b"), [("1", "2")])
+    text = b"a,b\n" + b"1,2\n" * 1000
+    assert len(read(csv(tmp_path, gzip.compress(text), "t.csv.gz"))[1]) == 1000
+    assert len(read(csv(tmp_path, zstd(text), "t.csv.zst"))[1]) == 1000
+
+
+def test_names_with_wildcards_are_names(tmp_path: Path) -> None:
+    csv(tmp_path, "a\n2\n", "t1.csv")
+    assert read(csv(tmp_path, "a\n1\n", "t[1]*?.csv"))[1] == [("1",)]
+
+
+def test_parquet_keeps_its_types_and_its_awkward_names(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table([pa.array([1]), pa.array([2.5]), pa.array(["x"])], ["a", "A", 'b "q", ']), tmp_path / "t.parquet"
+    )
+    table = source(tmp_path / "t.parquet")
+    assert (table.names, table.types) == (("a", "A", 'b "q", '), ("BIGINT", "DOUBLE", "VARCHAR"))
+    assert read(tmp_path / "t.parquet")[1] == [(1, 2.5, "x")]
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as packed:
+        packed.write(data)
+    return bytes(sink.getvalue())
+
+
+LINES = b"".join(b"%d,%d\n" % (i, i * 7919 % 1000) for i in range(50_000))
+MALFORMED: list[tuple[str, bytes, str]] = [
+    ("t.csv", b"", "the file is empty"),
+    ("t.csv", b"\n\n", "the file has no header"),
+    ("t.csv", b"\xef\xbb\xbf", "the file has no header"),
+    ("t.csv", b"a,b,a\n1,2,3\n", "columns named twice in the header: 'a'"),
+    ("t.csv", b"a;b\n1;2\n", "way out: data.delimiter=';'"),
+    ("t.csv", b"a\tb\n1\t2\n", "way out: data.delimiter='\\t'"),
+    ("t.csv", b'"a\nb",c\n1,2\n', "a column name with a line break"),
+    ("t.csv", b"a,\xff\n1,2\n", "is not UTF-8 text"),
+    ("t.csv", b"a,b\n1,\xff\n", "is not UTF-8 text at line 2"),
+    ("t.csv", b"a,b\n1,2\nSECRET\n", "malformed at line 3: the header has 2 fields, this line 1"),
+    ("t.csv", b"a,b\n1,2\n1,2,SECRET\n", "malformed at line 3: the header has 2 fields, this line 3"),
+    ("t.csv", b"a,b\n" + b"1,2\n" * 60_000 + b"SECRET\n", "malformed at line 60002: the header has 2 fields"),
+    ("t.csv", b'a,b\n1,2\n3,"SECRET', "a quote is not closed"),
+    ("t.csv", b'a,b\n1,"2" SECRET\n', "a quote is not closed, or text follows a closing quote"),
+    ("t.csv", b"a,b\n1,2\r\n3,SECRET\n", "line ends are mixed"),
+    ("t.csv.gz", gzip.compress(b"a,b\n" + LINES)[:-2000], "truncated or damaged"),
+    ("t.csv.gz", gzip.compress(b"a,b\n" + LINES)[:-3], "truncated or damaged"),
+    ("t.csv.gz", gzip.compress(b"a,b\n")[:9], "truncated or damaged"),
+    ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-2000], "truncated or damaged"),
+    ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-1], "truncated or damaged"),
+    ("t.parquet", b"PAR1 and then nothing of use", "is not a whole Parquet file"),
+    ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
+    ("t.xlsx", b"PK\x03\x04rest", "this is a zip archive or a spreadsheet"),
+    ("t.csv", "a,b\n1,2\n".encode("utf-16"), "this is UTF-16 text"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), MALFORMED)
+def test_a_malformed_file_is_named_and_no_row_is_quoted(name: str, content: bytes, says: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, content, name)
+    with pytest.raises(UserError) as caught:
+        read(path)
+    assert says in str(caught.value) and str(path) in str(caught.value) and "way out" in str(caught.value)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_truncated_parquet_file_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": list(range(1000))}), tmp_path / "whole.parquet")
+    path = csv(tmp_path, (tmp_path / "whole.parquet").read_bytes()[:-30], "t.parquet")
+    with pytest.raises(UserError, match="is not a whole Parquet file"):
+        read(path)
+
+
+def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:
+    csv(tmp_path, "a\n1\n", "table.csv")
+    with pytest.raises(UserError, match=r"no such file\n.*did you mean 'table.csv'") as caught:
+        source(tmp_path / "tables.csv")
+    assert "tables.csv" in str(caught.value)
+    with pytest.raises(UserError, match="there is no folder"):
+        source(tmp_path / "none" / "table.csv")
+    with pytest.raises(UserError, match=r"this is a folder\n.*table.csv"):
+        source(tmp_path)
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n"])
+def test_a_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"data\.delimiter: got"):
+        source(csv(tmp_path, "a\n1\n"), delimiter=delimiter)
+
+
+def test_a_column_of_the_schema_that_the_table_lacks_is_named(tmp_path: Path) -> None:
+    path = csv(tmp_path, "age,city\n1,x\n")
+    with pytest.raises(UserError, match=r"column 'ages': no column 'ages' in table.csv\n.*did you mean 'age'"):
+        encode(path, schema(ages=ANY))
+    with pytest.raises(UserError, match="the table has: age, city"):
+        encode(path, schema(zzz=ANY))
+
+
+def test_a_quoted_header_in_another_delimiter_is_suspected(tmp_path: Path) -> None:
+    path = csv(tmp_path, '"x";age;city\n1;2;3\n')
+    with pytest.raises(UserError, match=r"is the delimiter right\?\n.*data\.delimiter=';'"):
+        encode(path, schema(age=ANY))
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a\n1\n")
+    blocked = csv(tmp_path, "a file, no folder", "blocked")
+    with pytest.raises(UserError, match="cannot write") as caught:
+        table = open_table(path, workdir=blocked / "work", memory_limit_bytes=10**9, threads=1)
+        with table.connect():
+            pass
+    assert str(blocked / "work") in str(caught.value) and "way out: free some space" in str(caught.value)
+
+
+def test_too_little_memory_names_the_setting(tmp_path: Path) -> None:
+    table = source(csv(tmp_path, "a\n1\n"))
+    (tmp_path / "work").mkdir(mode=0o700)
+    with pytest.raises(UserError, match=r"limits\.memory_gb"), table.connect() as engine:
+        engine.execute("SET max_temp_directory_size = '1MB'; SET memory_limit = '60MB'").fetchall()
+        sql = "SELECT i, row_number() OVER (ORDER BY hash(i)) AS r FROM range(20000000) t(i)"
+        list(stream(table, engine, sql))
+
+
+def test_a_fault_of_our_own_keeps_its_own_message(tmp_path: Path) -> None:
+    table = source(csv(tmp_path, "a\n1\n"))
+    with pytest.raises(Exception, match="nonsense") as caught, table.connect() as engine:
+        list(stream(table, engine, f"SELECT nonsense FROM {table.relation}"))
+    assert not isinstance(caught.value, UserError)

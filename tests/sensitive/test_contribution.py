@@ -1,0 +1,161 @@
+"""The clipper: no unit counts more than C records, whatever the table; ids are compared by their exact text."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.contribution import NO_UNIT, PrivacyUnit
+from mechanisms.sensitive.table import PrivateTable, load_private
+from tests.public.table_worlds import csv, schema, source
+
+ONE = 1 << WEIGHT_BITS
+KEY = b"a secret of 32 bytes, at least..."
+ROW = {"kind": "integer", "min": 0, "max": 99_999, "missing": False}
+
+
+def load(folder: Path, ids: list[str], key: bytes = KEY, **options: Any) -> PrivateTable:
+    """A table whose rows are numbered, with one unit id each."""
+    text = "id,row\n" + "".join('"' + unit.replace('"', '""') + f'",{i}\n' for i, unit in enumerate(ids))
+    unit = PrivacyUnit(**{"column": "id", "max_records": 2, **options})
+    return load_private(source(csv(folder, text)), schema(row=ROW), unit, workdir=folder / "work", key=key)
+
+
+def kept(table: PrivateTable) -> list[int]:
+    return table.coded.columns[0].tolist()
+
+
+def test_weights_are_the_share_that_the_bound_allows(tmp_path: Path) -> None:
+    table = load(tmp_path, ["ann"] * 3 + ["bob"] + ["cy"] * 2)
+    assert table.coded.weights is not None
+    assert table.coded.weights.tolist() == [2 * ONE // 3] * 3 + [ONE] * 3
+    assert kept(table) == [0, 1, 2, 3, 4, 5] and table.complete
+
+
+def test_weights_are_absent_where_every_record_counts_in_full(tmp_path: Path) -> None:
+    assert load(tmp_path, ["ann", "bob", "ann"]).coded.weights is None
+
+
+@given(
+    ids=st.lists(st.sampled_from(["a", "A", "a ", " a", "é", "1", "1.0", "a,b", 'a"b']), max_size=60),
+    bound=st.integers(1, 5),
+)
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("clip", ["weight", "truncate"])
+def test_no_unit_counts_more_than_the_bound(clip: str, ids: list[str], bound: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = load(Path(folder), ids, clip=clip, max_records=bound)
+        rows = kept(table)
+        weights = table.coded.weights.tolist() if table.coded.weights is not None else [ONE] * len(rows)
+    total: Counter[str] = Counter()
+    for row, weight in zip(rows, weights, strict=True):
+        total[ids[row]] += weight
+    for unit, records in Counter(ids).items():
+        expected = min(records, bound) * ONE
+        assert expected - records <= total[unit] <= expected
+    assert rows == sorted(rows)
+
+
+def test_truncation_keeps_records_uniformly_at_random(tmp_path: Path) -> None:
+    units = 6_000
+    rows = kept(load(tmp_path, [str(i % units) for i in range(4 * units)], clip="truncate"))
+    pairs = Counter(tuple(group) for group in places(rows, units).values())
+    assert len(pairs) == 6 and all(abs(n - 1_000) < 130 for n in pairs.values())
+
+
+def places(rows: list[int], units: int) -> dict[int, list[int]]:
+    """Which of its records each unit kept."""
+    found: dict[int, list[int]] = {}
+    for row in rows:
+        found.setdefault(row % units, []).append(row // units)
+    return found
+
+
+def test_the_same_key_keeps_the_same_records(tmp_path: Path) -> None:
+    ids = ["ann"] * 50 + ["bob"] * 50
+    first, again = (kept(load(tmp_path, ids, clip="truncate")) for _ in range(2))
+    assert first == again != kept(load(tmp_path, ids, clip="truncate", key=b"another secret, also long enough"))
+
+
+def test_the_records_of_one_unit_do_not_change_what_is_kept_of_another(tmp_path: Path) -> None:
+    with_bob = kept(load(tmp_path, ["ann"] * 9 + ["bob"] * 9, clip="truncate"))
+    without = kept(load(tmp_path, ["ann"] * 9, clip="truncate"))
+    assert [r for r in with_bob if r < 9] == without
+
+
+def test_a_short_key_is_no_key(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least 16 bytes"):
+        load(tmp_path, ["ann"], key=b"short")
+
+
+def test_rows_without_an_id_are_dropped_and_never_pooled(tmp_path: Path) -> None:
+    table = load(tmp_path, ["ann", *NO_UNIT, "  ", " NaN ", "\t", "ann"])
+    assert kept(table) == [0, len(NO_UNIT) + 4] and table.coded.weights is None and not table.complete
+
+
+def test_rows_without_an_id_may_each_be_a_unit_of_their_own(tmp_path: Path) -> None:
+    table = load(tmp_path, ["ann"] * 4 + [""] * 5, missing="own", max_records=1)
+    assert table.coded.weights is not None
+    assert table.coded.weights.tolist() == [ONE // 4] * 4 + [ONE] * 5 and table.complete
+
+
+def test_rows_without_an_id_may_be_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"privacy\.missing_unit: a record has no unit id\n.*drop or own"):
+        load(tmp_path, ["ann", ""], missing="refuse")
+    assert kept(load(tmp_path, ["ann", "bob"], missing="refuse")) == [0, 1]
+
+
+def test_the_texts_of_a_missing_id_can_be_set(tmp_path: Path) -> None:
+    assert kept(load(tmp_path, ["0", "NA", "0", "bob", ""], missing_values=("0",))) == [1, 3]
+
+
+def test_dropping_and_truncating_go_together(tmp_path: Path) -> None:
+    rows = kept(load(tmp_path, ["", "ann", "ann", "ann", "", "bob"], clip="truncate"))
+    assert len(rows) == 3 and 5 in rows and not {0, 4} & set(rows)
+
+
+def test_a_declared_bound_is_enforced(tmp_path: Path) -> None:
+    assert load(tmp_path, ["ann", "ann", "bob"], clip="none").coded.weights is None
+    with pytest.raises(UserError, match=r"privacy\.clip=none, but a unit has more than 2 records") as caught:
+        load(tmp_path, ["ann"] * 3, clip="none")
+    assert "ann" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"max_records": 0, "column": "id"}, "privacy.max_records: got 0"),
+        ({"max_records": 1.5, "column": "id"}, "privacy.max_records: got 1.5"),
+        ({"max_records": True, "column": "id"}, "privacy.max_records: got True"),
+        ({"max_records": 2**40, "column": "id"}, "privacy.max_records: got"),
+        ({"max_records": 3}, "privacy.max_records: one record is the unit, so it cannot hold 3"),
+        ({"column": ""}, "privacy.unit: got an empty name"),
+        ({"clip": "cut"}, "privacy.clip: got 'cut'"),
+        ({"missing": "pool"}, "privacy.missing_unit: got 'pool'"),
+    ],
+)
+def test_a_wrong_setting_is_named(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        PrivacyUnit(**options)
+    assert says in str(caught.value) and "way out" in str(caught.value)
+
+
+def test_a_unit_column_that_the_table_lacks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"privacy\.unit: no column 'idd' in table\.csv\n.*did you mean 'id'"):
+        load(tmp_path, ["ann"], column="idd")
+
+
+def test_weights_of_a_unit_with_very_many_records_stay_below_the_bound(tmp_path: Path) -> None:
+    table = load(tmp_path, ["ann"] * 70_001, max_records=3)
+    assert table.coded.weights is not None
+    assert set(table.coded.weights.tolist()) == {3 * ONE // 70_001}
+    assert int(table.coded.weights.astype(np.int64).sum()) <= 3 * ONE

@@ -1,0 +1,106 @@
+"""The private table: what it holds, what it shows, and which of its facts are public."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.units import Neighbouring
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.table import fingerprint, load_private
+from tests.public.table_worlds import csv, schema, source
+
+KEY = bytes(32)
+FACTS = schema(city={"kind": "categorical", "values": ["x", "y"]}, n={"kind": "integer", "min": 0, "max": 9})
+RECORD = PrivacyUnit()
+
+
+def test_one_record_per_unit_keeps_every_row_as_it_is(tmp_path: Path) -> None:
+    table = load_private(source(csv(tmp_path, "city,n\nx,1\nz,5\n")), FACTS, RECORD, workdir=tmp_path / "w", key=KEY)
+    assert [c.tolist() for c in table.coded.columns] == [[0, 2], [1, 5]]
+    assert table.coded.weights is None and table.complete and table.max_records == 1
+    assert table.encoding.outside == {"city": 1, "n": 0}
+
+
+def test_its_repr_shows_columns_and_never_rows(tmp_path: Path) -> None:
+    table = load_private(source(csv(tmp_path, "city,n\nx,1\ny,5\n")), FACTS, RECORD, workdir=tmp_path / "w", key=KEY)
+    assert repr(table) == "PrivateTable({'city': 3, 'n': 11}, unit='record', max_records=1)"
+
+
+def test_the_number_of_rows_is_public_only_under_replace_with_one_record_per_unit(tmp_path: Path) -> None:
+    path = source(csv(tmp_path, "city,n\nx,1\ny,5\n"))
+    record = load_private(path, FACTS, RECORD, workdir=tmp_path / "w", key=KEY)
+    people = load_private(path, FACTS, PrivacyUnit("city", 1), workdir=tmp_path / "w2", key=KEY)
+    assert record.public_rows(Neighbouring.REPLACE) == 2
+    assert record.public_rows(Neighbouring.ADD_REMOVE) is None
+    assert people.public_rows(Neighbouring.REPLACE) is None and people.public_rows(Neighbouring.ADD_REMOVE) is None
+
+
+def test_the_unit_may_be_an_attribute_too(tmp_path: Path) -> None:
+    path = source(csv(tmp_path, "city,n\nx,1\nx,2\ny,3\n"))
+    table = load_private(path, FACTS, PrivacyUnit("city", 1), workdir=tmp_path / "w", key=KEY)
+    assert table.coded.column("city").tolist() == [0, 0, 1]
+    assert table.coded.weights is not None and table.coded.weights.tolist() == [1 << 19, 1 << 19, 1 << 20]
+
+
+@pytest.mark.parametrize("rows", ["", "x,1\n"])
+@pytest.mark.parametrize("unit", [RECORD, PrivacyUnit("n", 2), PrivacyUnit("city", 1, "truncate")])
+def test_an_empty_table_and_one_row_work(rows: str, unit: PrivacyUnit, tmp_path: Path) -> None:
+    table = load_private(source(csv(tmp_path, "city,n\n" + rows)), FACTS, unit, workdir=tmp_path / "w", key=KEY)
+    assert table.coded.rows == len(rows) // 4
+
+
+def test_a_table_where_no_row_has_an_id_is_empty(tmp_path: Path) -> None:
+    table = load_private(
+        source(csv(tmp_path, "city,n,id\nx,1,\ny,2,\n")), FACTS, PrivacyUnit("id", 2), workdir=tmp_path / "w", key=KEY
+    )
+    assert table.coded.rows == 0 and not table.complete
+
+
+def test_ids_of_typed_files_are_their_exact_values(tmp_path: Path) -> None:
+    ids = {
+        "whole": pa.array([2**60, 2**60 + 1, 2**60, None], pa.int64()),
+        "real": pa.array([1.0, 1.0, 2.0, float("nan")]),
+        "long": pa.array([10**30, 10**30 + 1, 10**30, None], pa.decimal128(38, 0)),
+    }
+    pq.write_table(pa.table({"city": ["x"] * 4, "n": [1, 2, 3, 4], **ids}), tmp_path / "t.parquet")
+    for name, weights in (("whole", [1, 2, 1]), ("real", [1, 1, 2]), ("long", [1, 2, 1])):
+        table = load_private(
+            source(tmp_path / "t.parquet"), FACTS, PrivacyUnit(name, 1), workdir=tmp_path / name, key=KEY
+        )
+        assert table.coded.weights is not None
+        assert (table.coded.weights >> 19).tolist() == weights and table.coded.column("n").tolist() == [1, 2, 3]
+
+
+def test_files_of_the_truth_are_for_the_owner_alone_and_the_ids_are_gone(tmp_path: Path) -> None:
+    load_private(
+        source(csv(tmp_path, "city,n\nx,1\n")), FACTS, PrivacyUnit("n", 1), workdir=tmp_path / "w" / "x", key=KEY
+    )
+    assert (tmp_path / "w").stat().st_mode & 0o777 == (tmp_path / "w" / "x").stat().st_mode & 0o777 == 0o700
+    assert not list((tmp_path / "w").rglob("*.parquet"))
+
+
+def test_many_units_in_several_batches_agree_with_a_count_by_hand(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    ids = (rng.zipf(1.5, 400_000) % 5_000).astype(np.int64)
+    pq.write_table(
+        pa.table({"city": pa.array(["x"] * len(ids)), "n": pa.array(ids % 10), "id": ids}), tmp_path / "t.parquet"
+    )
+    table = load_private(source(tmp_path / "t.parquet"), FACTS, PrivacyUnit("id", 20), workdir=tmp_path / "w", key=KEY)
+    records = np.bincount(ids)[ids]
+    assert table.coded.weights is not None
+    assert np.array_equal(table.coded.weights, np.minimum(1 << 20, (20 << 20) // records))
+    assert np.array_equal(table.coded.column("n"), ids % 10)
+
+
+def test_the_fingerprint_tells_one_file_from_another(tmp_path: Path) -> None:
+    first, second = csv(tmp_path, "a\n1\n", "1.csv"), csv(tmp_path, "a\n2\n", "2.csv")
+    assert fingerprint(first) == fingerprint(first) != fingerprint(second)
+    assert len(fingerprint(first)) == 32
+    with pytest.raises(UserError, match="cannot be read"):
+        fingerprint(tmp_path / "none.csv")
