@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
-from typing import Literal
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries import QueryMatrix
+from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.queries import QueryMatrix, query_arrays, query_of
 
 NoiseKind = Literal["gaussian", "laplace"]
 
@@ -54,3 +60,123 @@ class Measurements:
     domain: Domain
     answers: tuple[NoisyMarginal, ...]
     public_total: int | None = None
+
+    def save(self, folder: Path) -> None:
+        """Write `index.json` and `answers.npz` (plain arrays, no pickle) into a folder.
+
+        Raises:
+            UserError: the disk is full or read-only.
+        """
+        index = {
+            "format": FORMAT,
+            "domain": [asdict(a) for a in self.domain.attributes],
+            "public_total": self.public_total,
+            "answers": [_receipt(a) for a in self.answers],
+        }
+        with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
+            arrays: dict[str, Any] = {k: v for i, a in enumerate(self.answers) for k, v in _arrays(str(i), a).items()}
+            np.savez(file, **arrays)
+        write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
+
+
+FORMAT = "noisy-measurements/1"
+
+
+def load_measurements(folder: Path) -> Measurements:
+    """Measurements as `Measurements.save` wrote them.
+
+    Raises:
+        UserError: no measurements there, or not readable as such.
+    """
+    try:
+        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        if index.get("format") != FORMAT:
+            raise ValueError(f"format {index.get('format')!r}")
+        domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
+        with np.load(folder / "answers.npz", allow_pickle=False) as arrays:
+            answers = tuple(_answer(str(i), r, arrays) for i, r in enumerate(index["answers"]))
+        for answer in answers:
+            if answer.query.columns != domain.cells(answer.clique) or len(answer.values) != answer.query.rows:
+                raise ValueError(f"{answer.event} does not fit the domain")
+        return Measurements(domain, answers, index["public_total"])
+    except FileNotFoundError as error:
+        fix = "from=RUN/release, the release folder of a run"
+        raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        fix = "take the release folder of a run, whole"
+        raise UserError(f"not readable as measurements ({error})", where=str(folder), fix=fix) from error
+
+
+def save_answer(path: Path, answer: NoisyMarginal) -> None:
+    """One answer with its receipt in one file, whole or not at all."""
+    with whole_file(path, mode=0o600) as part, part.open("wb") as file:
+        arrays: dict[str, Any] = {"receipt": np.array(json.dumps(_receipt(answer))), **_arrays("0", answer)}
+        np.savez(file, **arrays)
+
+
+def load_answer(path: Path) -> NoisyMarginal:
+    """One answer as `save_answer` wrote it."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return _answer("0", json.loads(str(arrays["receipt"])), arrays)
+
+
+def _receipt(answer: NoisyMarginal) -> dict[str, Any]:
+    return {
+        "clique": list(answer.clique),
+        "query": type(answer.query).__name__,
+        "noise": answer.noise,
+        "scale": answer.scale,
+        "event": answer.event,
+    }
+
+
+def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
+    named = {f"{prefix}.{k}": v for k, v in query_arrays(answer.query).items()}
+    return {f"{prefix}.values": answer.values, **named}
+
+
+def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
+    mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
+    query = query_of(receipt["query"], mine)
+    clique = tuple(receipt["clique"])
+    return NoisyMarginal(clique, query, mine["values"], receipt["noise"], receipt["scale"], receipt["event"])
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What was promised and spent: the content of `privacy.json`, JSON values only.
+
+    Attributes:
+        private: whether the folder's content is (ε, δ)-DP as stated.
+        reasons_not_private: why not, in sentences.
+        budget, spent: {"epsilon", "delta"}.
+        accountant: its name; `conversion` its formula.
+        neighbouring: add_remove or replace.
+        unit: who is protected, in words; `max_records` is C; `clip` how it was enforced; `missing_unit` what
+            happened to rows without a unit id.
+        events: every charge with sensitivity, scale and cost, and whether an answer exists.
+        public_facts: what was taken as public; `outside` what the guarantee does not cover.
+        noise_source: the secure source, or the fixed seed's warning.
+        versions: of this package and of the libraries that matter.
+    """
+
+    private: bool
+    reasons_not_private: tuple[str, ...]
+    budget: Mapping[str, float]
+    spent: Mapping[str, float]
+    accountant: str
+    conversion: str
+    neighbouring: str
+    unit: str
+    max_records: int
+    clip: str
+    missing_unit: str
+    noise_source: str
+    public_facts: tuple[str, ...]
+    outside: tuple[str, ...]
+    events: tuple[Mapping[str, Any], ...]
+    versions: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The statement as JSON values, the most important first."""
+        return {"format": "privacy-statement/1", **asdict(self)}

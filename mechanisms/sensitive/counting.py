@@ -1,0 +1,51 @@
+"""Exact marginals of the private table, in whole lattice units; they stay left of the wall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.table import CodedTable
+from mechanisms.public.units import WEIGHT_BITS
+
+
+class Private(Protocol):
+    """What counting needs of a private table."""
+
+    @property
+    def coded(self) -> CodedTable: ...
+
+    @property
+    def max_records(self) -> int: ...
+
+
+def exact_marginals(
+    table: Private,
+    cliques: Sequence[Clique],
+    *,
+    batch_cells: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[NDArray[np.int64]]:
+    """Each clique's counts in units of 2**-WEIGHT_BITS records, flattened in C order, in the order asked.
+
+    Args:
+        batch_cells: at most so many cells are counted in one pass over the rows (a single larger marginal goes alone).
+    """
+    domain, coded = table.coded.domain, table.coded
+    shift = 0 if coded.weights is not None else WEIGHT_BITS
+    start = 0
+    while start < len(cliques):
+        end, cells = start, 0
+        while end < len(cliques) and (end == start or cells + domain.cells(cliques[end]) <= batch_cells):
+            cells += domain.cells(cliques[end])
+            end += 1
+        for counts in count_cliques(coded, cliques[start:end]):
+            yield counts << shift
+        start = end
+        if progress is not None:
+            progress(start, len(cliques))
