@@ -141,14 +141,24 @@ def _moment(value: object, form: str | None) -> tuple[datetime.datetime | None, 
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day), True
     text = str(value).strip()
+    iso = _iso(text)
+    if iso is not None or form is None:
+        return iso, len(text) <= 10
+    return _parsed(text, form), "%H" not in form
+
+
+def _iso(text: str) -> datetime.datetime | None:
     try:
-        return datetime.datetime.fromisoformat(text).replace(tzinfo=None), len(text) <= 10
+        return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
-        pass
+        return None
+
+
+def _parsed(text: str, form: str) -> datetime.datetime | None:
     try:
-        return (None, False) if form is None else (datetime.datetime.strptime(text, form), "%H" not in form)
+        return datetime.datetime.strptime(text, form).replace(tzinfo=None)
     except ValueError:
-        return None, False
+        return None
 
 
 def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
@@ -249,20 +259,13 @@ def _check_format(grid: IntegerGrid, column: Column, form: str, where: str) -> N
         start, last = int(grid.starts[run]), int(grid.ends[run]) - 1
         for value in (start, last):
             moment = EPOCH + datetime.timedelta(seconds=value * unit)
-            back, _ = _moment_in(moment.strftime(form), form)
+            back = _parsed(moment.strftime(form), form)
             read = (
                 None if back is None else min(max(int((back - EPOCH).total_seconds()) // unit, column.low), column.high)
             )
             if read is None or not start <= read <= last:
                 fix = "a format with year, month, day (and time), or bins as coarse as the format"
                 raise UserError(f"format: {form!r} loses what the bins need", where=where, fix=fix)
-
-
-def _moment_in(text: str, form: str) -> tuple[datetime.datetime | None, bool]:
-    try:
-        return datetime.datetime.strptime(text, form).replace(tzinfo=None), False
-    except ValueError:
-        return None, False
 
 
 def as_text(value: object, field: str, where: str) -> str:
