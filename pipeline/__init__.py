@@ -1,1 +1,11 @@
-"""The pipeline: files, settings and the order of things."""
+"""The only package that knows Hydra, files and the order of things.
+
+From Python:
+
+    from pipeline import load_config, run, score, synthesize
+    done = run(load_config(["data=adult", "data.path=adult.csv.gz", "privacy.epsilon=1"]), "outputs/mine")
+"""
+
+from pipeline.api import Run, load_config, run, score, synthesize
+
+__all__ = ["Run", "load_config", "run", "score", "synthesize"]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
+from evaluation.score import ScoreSpec
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.config import Config, schema_path
+from mechanisms.sensitive.measurement import BATCH_CELLS
+from pipeline.config import Config, EvaluationConfig, SynthesisConfig, schema_path
+from synthesis.model import SYNTHESIZERS, SynthesizerSpec
+from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
 
 RECORD = "record"
+#: What the interpreter and the libraries take before any work.
+LIBRARIES_BYTES = 400_000_000
 
 
 def one_of(value: str, allowed: tuple[str, ...], where: str) -> str:
@@ -124,3 +131,54 @@ def data_path(config: Config) -> Path:
         fix = f"data.path=FILE for data={name}; or data=demo, which generates its own table"
         raise UserError("no table given", where="data.path", fix=fix)
     return Path(config.data.path).expanduser()
+
+
+def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+    """The synthesizer and its settings."""
+    kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
+    known = {f.name: f.type for f in dataclasses.fields(kind)}
+    for name, value in config.options.items():
+        if name not in known:
+            raise UserError(
+                "no such setting", where=f"synthesis.{name}", fix=did_you_mean(name, known) or str(list(known))
+            )
+        whole = known[name] == "int"
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            fix = "a whole number" if whole else "a number"
+            raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
+    if config.rows is not None and config.rows < 0:
+        raise UserError(f"got {config.rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
+    if config.seed is not None and config.seed < 0:
+        raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
+    return kind(**config.options)
+
+
+def build_scores(config: EvaluationConfig) -> ScoreSpec:
+    """What to score."""
+    return ScoreSpec(max_marginals=config.max_marginals, delta=config.delta, seed=config.seed)
+
+
+def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:
+    """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
+
+    The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
+    a million synthetic rows are assumed.
+    """
+    cliques = [m.clique for m in plan.measurements]
+    cells = sum(schema.domain.cells(c) for c in cliques)
+    rows = config.synthesis.rows or config.data.rows or 1_000_000
+    counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
+    return LIBRARIES_BYTES + counting + synthesis_memory_bytes(schema.domain, cliques, rows)
+
+
+def check_memory(config: Config, schema: Schema, plan: Plan) -> None:
+    """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
+    needed, limit = predicted_memory_bytes(config, schema, plan), memory_limit_bytes(config.limits.memory_gb)
+    if needed > limit:
+        largest = max(plan.measurements, key=lambda m: m.query.columns)
+        raise UserError(
+            f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g} GB; the largest marginal is "
+            f"{' × '.join(largest.clique)} with {largest.query.columns:,} cells",
+            where="limits.memory_gb",
+            fix="lower selection.max_cells or synthesis.rows, or raise limits.memory_gb",
+        )

@@ -18,8 +18,9 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.errors import UserError, did_you_mean
-from pipeline import build, report_plan, stages
-from pipeline.config import CONF, Config, ScoreConfig, SynthConfig, compose_config, typed
+from mechanisms.public.files import write_whole
+from pipeline import build, other, report_plan, report_run, stages
+from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, typed
 from pipeline.help import help_text
 
 COMMANDS = ("run", "plan", "synth", "score", "schema")
@@ -96,7 +97,8 @@ def _run(overrides: list[str]) -> int:
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
-            stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
+            done = stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
+            print(report_run.where_to_look(done))
         except (Exception, KeyboardInterrupt) as error:
             if not sweep or isinstance(error, KeyboardInterrupt):
                 raise SystemExit(_failed(error)) from error
@@ -114,7 +116,7 @@ def _hydra_files(config: DictConfig) -> dict[str, str]:
     """Hydra's own records of the job, kept under internal/ (they may name files and seeds)."""
     return {
         "config.yaml": OmegaConf.to_yaml(config, resolve=True),
-        "hydra.yaml": OmegaConf.to_yaml(HydraConfig.instance().cfg),  # type: ignore[arg-type]
+        "hydra.yaml": OmegaConf.to_yaml(HydraConfig.instance().cfg),
         "overrides.yaml": OmegaConf.to_yaml(HydraConfig.get().overrides.task),
     }
 
@@ -135,18 +137,18 @@ def _synth(overrides: list[str]) -> int:
     if not config.source:
         raise UserError("no release given", where="from", fix="from=RUN/release")
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    made = stages.synthesize(Path(config.source), config, output)
+    made = other.synthesize(Path(config.source), config, output)
     print(f"a new synthetic table, at no new privacy cost: {made}")
     return 0
 
 
 def _score(overrides: list[str]) -> int:
     config = typed(compose_config("score", overrides), ScoreConfig)
-    card = stages.score(config)
+    card = other.score(config)
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
     if config.output:
-        stages.write_whole(Path(config.output), text + "\n")
-        print(stages.summary(card))
+        write_whole(Path(config.output), text + "\n")
+        print(report_run.summary(card))
         print(f"scores (NOT private): {config.output}")
     else:
         print(text)
@@ -155,15 +157,13 @@ def _score(overrides: list[str]) -> int:
 
 def _schema(arguments: list[str]) -> int:
     tables = [f"table={json.dumps(a)}" if "=" not in a else a for a in arguments]
-    config = compose_config("schema_draft", tables)
-    text = stages.draft(
-        config.table, delimiter=config.delimiter, memory_gb=config.limits.memory_gb, threads=config.limits.threads
-    )
+    config = typed(compose_config("schema_draft", tables), DraftConfig)
+    text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits)
     if config.output:
         target = Path(config.output)
         if target.exists():
             raise UserError("there is a file already", where=f"output={target}", fix="another name, or move it away")
-        stages.write_whole(target, text)
+        write_whole(target, text)
         print(f"a draft (it looked at the data; check it, then set confirmed_public: true): {target}")
     else:
         print(text, end="")

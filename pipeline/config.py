@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.sensitive.contribution import NO_UNIT
 
 T = TypeVar("T")
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -46,7 +47,7 @@ class PrivacyConfig:
     max_records: int | None = None
     clip: str = "weight"
     missing_unit: str = "drop"
-    missing_unit_values: list[str] = field(default_factory=lambda: [""])
+    missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
     noise_seed: int | None = None
 
 
@@ -137,6 +138,16 @@ class ScoreConfig:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
 
+@dataclass
+class DraftConfig:
+    """Settings of `schema`."""
+
+    table: str | None = None
+    output: str | None = None
+    delimiter: str = ","
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+
 def safe_name(text: str) -> str:
     """A folder name for one job of a sweep: its overrides, without what a file system dislikes."""
     name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
@@ -152,7 +163,8 @@ def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         try:
-            return compose(name, firsts)
+            composed: DictConfig = compose(name, firsts)
+            return composed
         except (HydraException, OmegaConfBaseException) as error:
             raise _explained(name, firsts, error) from error
 
@@ -191,7 +203,7 @@ def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserErr
 
 def _keys(node: DictConfig, prefix: str = "") -> list[str]:
     keys: list[str] = []
-    for key in node:
+    for key in map(str, node):
         keys.append(f"{prefix}{key}")
         if not OmegaConf.is_missing(node, key) and isinstance(node._get_node(key), DictConfig):
             child = node._get_node(key)

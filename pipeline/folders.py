@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -131,6 +132,26 @@ def _differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -
         elif left != right:
             found.add(f"{prefix}{key}")
     return found
+
+
+@contextmanager
+def logged(path: Path) -> Iterator[None]:
+    """What the pipeline logs goes to this file (mode 0600), with the traceback of a failure."""
+    log = logging.getLogger("pipeline")
+    path.touch(mode=0o600)
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    except BaseException:
+        log.exception("the run failed")
+        raise
+    finally:
+        log.removeHandler(handler)
+        handler.close()
 
 
 @contextmanager

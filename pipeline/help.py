@@ -38,7 +38,8 @@ usage: python -m pipeline synth from=RUN/release [setting=value ...]""",
 
 usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output=scores.json]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
-`confirmed_public: false`, and `run` marks its release as not private until a person has checked it and changed that line.
+`confirmed_public: false`, and `run` marks its release
+as not private until a person has checked it and changed that line.
 
 usage: python -m pipeline schema TABLE [output=my.yaml]""",
 }

@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import secrets
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,25 +15,23 @@ import numpy as np
 
 from evaluation.score import Scorecard, score_tables
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan
-from mechanisms.public.codec import encode_table, write_table
-from mechanisms.public.draft import draft_schema
+from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.release import Measurements, PrivacyStatement, load_measurements
-from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.release import Measurements, PrivacyStatement
+from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
-from pipeline.config import Config, ScoreConfig, SynthConfig, schema_path
+from pipeline.config import Config
 from pipeline.demo import write_demo
-from pipeline.folders import RunFolder, bind, claimed, whole_folder
-from pipeline.progress import Stages
+from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.progress import Report, Stages
+from pipeline.release import write_release
 from pipeline.statement import make_statement
-from synthesis.model import synthesize as make_rows
+from synthesis.model import synthesize as synthetic_rows
 
 LOG = logging.getLogger("pipeline")
 
@@ -49,6 +44,7 @@ class Run:
         folder: its release and internal folders.
         statement: what was promised and spent.
         measurements: the noisy answers that crossed the wall.
+        table: the synthetic table's file.
         scores: the scorecard (NOT private), or None where evaluation.enabled=false.
         seconds: wall time of each stage.
     """
@@ -56,13 +52,12 @@ class Run:
     folder: RunFolder
     statement: PrivacyStatement
     measurements: Measurements
+    table: Path
     scores: Scorecard | None
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-def run(
-    config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False
-) -> Run:
+def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Run:
     """A table in; a private synthetic table, its privacy statement and its scores out.
 
     Guarantee: what lies in `release/` is (ε, δ)-differentially private for the unit and the neighbouring relation of
@@ -70,68 +65,65 @@ def run(
     Args:
         config: from `load_config`.
         root: the run's folder.
+        hydra_files: name → content, kept under internal/hydra.
+        quiet: show no progress.
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
     schema = build.build_schema(config)
     unit = build.build_unit(config)
-    workload = build.build_workload(config, schema)
-    plan = build.build_plan(config, workload, schema)
-    spec = build.build_synthesizer(config.synthesis)
+    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation)
+    form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     show = Stages(quiet=quiet)
-    with claimed(Path(root), resume=config.resume) as folder, logged(folder):
-        write_settings(folder, config, hydra_files or {})
+    with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report)
-            first = bind(folder, _facts(config, schema, path))
-            source = _open(path, config, folder.temporary)
-            private = load_private(
-                source, schema, unit, workdir=folder.temporary, key=bytes.fromhex(first["once"]["key"]), progress=report
-            )
-            LOG.info("%r; outside the domain: %s", private, private.encoding)
+            source = _open(path, config, folder)
+            facts = bind(folder, _facts(config, schema, path))
+            _keep_settings(folder, config, hydra_files or {})
+            key = bytes.fromhex(facts["once"]["key"])
+            private = load_private(source, schema, unit, workdir=folder.temporary, key=key, progress=report)
+            LOG.info("%r; values outside the domain: %s", private, private.encoding)
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
-            measurements = measure(private, plan, ledger, noise, answers_dir=folder.answers, progress=report)
+            total = private.public_rows(plan.neighbouring)
+            answers = folder.answers
+            known = measure(private, plan, ledger, noise, answers_dir=answers, public_total=total, progress=report)
         with show.stage("synthesize") as report:
             rng = np.random.default_rng(config.synthesis.seed)
-            synthetic = make_rows(measurements, spec, rows=config.synthesis.rows, rng=rng, progress=report)
+            made = synthetic_rows(known, spec, rows=config.synthesis.rows, rng=rng, progress=report)
         with show.stage("release") as report:
-            statement = make_statement(config, schema, unit, plan, ledger, measurements)
-            write_release(folder.release, folder.temporary, config.release.format, schema, statement, measurements,
-                          synthetic, rng)
+            statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
+            said = statement.to_json()
+            table = write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
         scores = None
         if config.evaluation.enabled:
             with show.stage("score") as report:
-                truth = _truth(private, source, schema, folder)
-                scores = score_tables(truth, synthetic, build.build_scores(config.evaluation), progress=report)
+                scores = score_tables(_truth(private, source, schema, folder), made, scoring, progress=report)
                 write_whole(folder.scores, json.dumps(scores.to_json(), indent=1, allow_nan=False), mode=0o600)
-        LOG.info("seconds: %s", show.seconds)
-    done = Run(folder, statement, measurements, scores, dict(show.seconds))
-    if not quiet:
-        print(where_to_look(done))
-    return done
+        LOG.info("seconds per stage: %s", show.seconds)
+    return Run(folder, statement, known, table, scores, dict(show.seconds))
 
 
-def _table(config: Config, folder: RunFolder, report: Any) -> Path:
+def _table(config: Config, folder: RunFolder, report: Report) -> Path:
     """The table to read; the demo's is generated first, under internal/."""
     if config.data.name != "demo" or config.data.path:
         return build.data_path(config)
     path = folder.temporary / "demo.parquet"
-    write_demo(path, rows=config.data.rows or 0, seed=config.data.seed, progress=report)
+    rows = 290_000 if config.data.rows is None else config.data.rows
+    write_demo(path, rows=rows, seed=config.data.seed, progress=report)
     return path
 
 
-def _open(path: Path, config: Config | ScoreConfig, workdir: Path) -> Source:
-    delimiter = config.data.delimiter if isinstance(config, Config) else config.delimiter
-    return open_table(
-        path,
-        delimiter=delimiter,
-        workdir=workdir,
-        memory_limit_bytes=build.memory_limit_bytes(config.limits.memory_gb) // 2,
-        threads=build.threads(config.limits.threads),
-    )
+def _open(path: Path, config: Config, folder: RunFolder) -> Source:
+    limits = config.limits
+    memory = build.memory_limit_bytes(limits.memory_gb) // 2
+    cores = build.threads(limits.threads)
+    work = folder.temporary
+    return open_table(path, delimiter=config.data.delimiter, workdir=work, memory_limit_bytes=memory, threads=cores)
 
 
 def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
@@ -140,7 +132,7 @@ def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     for free in ("resume", "limits", "plan"):
         del settings[free]
     seed = config.privacy.noise_seed
-    key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode()).digest()[:32]
+    key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
         "settings": settings,
         "schema": hashlib.blake2b(schema.to_yaml().encode(), digest_size=16).hexdigest(),
@@ -149,27 +141,15 @@ def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     }
 
 
+def _keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:
+    """The resolved settings and Hydra's own records, under internal/: they may name files and seeds."""
+    write_whole(folder.internal / "config.json", json.dumps(asdict(config), indent=1), mode=0o600)
+    for name, text in hydra_files.items():
+        write_whole(folder.internal / "hydra" / name, text, mode=0o600)
+
+
 def _truth(private: PrivateTable, source: Source, schema: Schema, folder: RunFolder) -> CodedTable:
     """All rows of the table, unclipped: what the scores compare with."""
     if private.complete:
         return CodedTable(private.coded.domain, private.coded.columns)
     return encode_table(source, schema, workdir=folder.temporary / "truth")
-
-
-def write_release(target: Path, run: Mapping[str, Any], *, form: str, workdir: Path, report: Any = None) -> Path:
-    """The release folder, whole or not at all; returns the path of the synthetic table.
-
-    Args:
-        target: the folder `release/`.
-        run: schema, statement, measurements, synthetic (CodedTable) and rng.
-        form: csv or parquet.
-        workdir: a folder on the same file system for the parts.
-    """
-    form = build.one_of(form, ("csv", "parquet"), "release.format")
-    schema: Schema = run["schema"]
-    with whole_folder(target, workdir) as parts:
-        write_table(parts / f"synthetic.{form}", run["synthetic"], schema, run["rng"], progress=report)
-        run["measurements"].save(parts / "measurements")
-        write_whole(parts / "schema.yaml", schema.to_yaml())
-        write_whole(parts / "privacy.json", json.dumps(run["statement"].to_json(), indent=1, allow_nan=False) + "\n")
-    return target / f"synthetic.{form}"

@@ -30,7 +30,7 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.chmod(mode)
-        os.replace(part, path)
+        part.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:

@@ -101,7 +101,7 @@ class SparseQuery:
     bits: int = MATRIX_BITS
 
     @classmethod
-    def of(cls, matrix: NDArray[np.float64] | sparse.sparray) -> SparseQuery:
+    def of(cls, matrix: NDArray[np.float64] | sparse.csr_array) -> SparseQuery:
         """The snapped matrix of a dense or sparse one (`rows` × `columns`)."""
         csr = sparse.csr_array(matrix)
         data = np.rint(csr.data * 2.0**MATRIX_BITS).astype(np.int64)

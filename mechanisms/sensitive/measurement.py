@@ -16,6 +16,9 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.noise import NoiseSource, lattice_noise
 
+#: Cells counted in one pass over the rows.
+BATCH_CELLS = 20_000_000
+
 Progress = Callable[[int, int, str], None]
 
 
@@ -27,7 +30,7 @@ def measure(
     *,
     answers_dir: Path,
     public_total: int | None = None,
-    batch_cells: int = 20_000_000,
+    batch_cells: int = BATCH_CELLS,
     progress: Progress | None = None,
 ) -> Measurements:
     """Measure what the plan says and the folder does not hold yet.

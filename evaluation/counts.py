@@ -1,0 +1,83 @@
+"""Counts of the same marginals in two tables: dense where that is small, else the occupied cells alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.aemc import Cells
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import count_cliques, count_sparse
+from mechanisms.public.table import CodedTable
+from mechanisms.public.units import WEIGHT_BITS
+
+#: Marginals of up to so many cells are counted densely, many in one pass over the rows.
+DENSE_CELLS = 4_000_000
+#: Cells counted in one pass.
+BATCH_CELLS = 20_000_000
+
+Progress = Callable[[int, int, str], None]
+
+
+def paired_cells(
+    real: CodedTable, synthetic: CodedTable, cliques: Sequence[Clique], progress: Progress | None = None
+) -> Iterator[Cells]:
+    """The occupied cells of each marginal in both tables, in the order asked, in records.
+
+    Cost: one pass over the rows of both tables per batch, and for each larger marginal a sort of its cells.
+    """
+    domain = real.domain
+    done = 0
+    for batch in _batches(domain.cells, cliques):
+        if domain.cells(batch[0]) > DENSE_CELLS:
+            pairs = [_sparse(real, synthetic, batch[0])]
+        else:
+            counted = zip(count_cliques(synthetic, batch), count_cliques(real, batch), strict=True)
+            pairs = [_occupied(p, q) for p, q in counted]
+        for clique, (ids, p, q) in zip(batch, pairs, strict=True):
+            codes = np.stack(np.unravel_index(ids, domain.shape(clique))).astype(np.int64)
+            attributes = tuple(domain[n] for n in clique)
+            yield Cells(attributes, codes, _records(p, synthetic), _records(q, real))
+            done += 1
+            if progress is not None:
+                progress(done, len(cliques), " × ".join(clique))
+
+
+def _batches(cells_of: Callable[[Clique], int], cliques: Sequence[Clique]) -> Iterator[list[Clique]]:
+    """Runs of marginals that fit one pass; one beyond DENSE_CELLS goes alone."""
+    batch: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        size = cells_of(clique)
+        alone = size > DENSE_CELLS
+        if batch and (alone or cells + size > BATCH_CELLS):
+            yield batch
+            batch, cells = [], 0
+        if alone:
+            yield [clique]
+        else:
+            batch.append(clique)
+            cells += size
+    if batch:
+        yield batch
+
+
+def _occupied(p: NDArray[np.int64], q: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    ids = np.flatnonzero((p != 0) | (q != 0))
+    return ids, p[ids], q[ids]
+
+
+def _sparse(real: CodedTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], ...]:
+    ids_p, p = count_sparse(synthetic, clique)
+    ids_q, q = count_sparse(real, clique)
+    ids = np.union1d(ids_p, ids_q)
+    both = np.zeros((2, ids.size), np.int64)
+    both[0, np.searchsorted(ids, ids_p)] = p
+    both[1, np.searchsorted(ids, ids_q)] = q
+    return ids, both[0], both[1]
+
+
+def _records(counts: NDArray[np.int64], table: CodedTable) -> NDArray[np.float64]:
+    return np.asarray(counts * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS), np.float64)

@@ -1,0 +1,101 @@
+"""What needs no private run: new rows from a release, scores of any two tables, a draft of a schema."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.score import Scorecard, score_tables
+from mechanisms.public.codec import encode_table
+from mechanisms.public.draft import draft_schema
+from mechanisms.public.engine import Source, open_table
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import load_schema
+from pipeline import build
+from pipeline.config import LimitsConfig, ScoreConfig, SynthConfig, schema_path
+from pipeline.folders import RunFolder
+from pipeline.progress import Stages
+from pipeline.release import read_release, write_release
+from synthesis.model import synthesize as synthetic_rows
+
+
+def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:
+    """A new synthetic table from a release; returns the path of the table in `root`/release.
+
+    Guarantee: post-processing of the release: no new privacy cost; its privacy.json is passed on as it is.
+    Raises:
+        UserError: no release there; the folder holds a release already; an impossible setting.
+    """
+    schema, statement, measurements = read_release(release)
+    spec = build.build_synthesizer(config.synthesis)
+    form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    folder = RunFolder(root)
+    if folder.release.exists():
+        raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
+    show = Stages(quiet=quiet)
+    with show.stage("synthesize") as report:
+        rng = np.random.default_rng(config.synthesis.seed)
+        made = synthetic_rows(measurements, spec, rows=config.synthesis.rows, rng=rng, progress=report)
+    with show.stage("release") as report, _workdir(root) as work:
+        return write_release(
+            RunFolder(root), schema, statement, measurements, made, form=form, rng=rng, workdir=work, progress=report
+        )
+
+
+def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
+    """Score a synthetic table against a real one; the numbers are NOT private.
+
+    Raises:
+        UserError: a table or the schema is missing or does not fit.
+    """
+    for name in ("real", "synthetic"):
+        if not getattr(config, name):
+            raise UserError("no table given", where=name, fix=f"{name}=TABLE")
+    schema = load_schema(schema_path(config.schema, "schema"))
+    spec = build.build_scores(config.evaluation)
+    show = Stages(quiet=quiet)
+    with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
+        with show.stage("load") as report:
+            tables = []
+            for name in ("real", "synthetic"):
+                work = Path(folder) / name
+                work.mkdir(mode=0o700)
+                source = _open(Path(getattr(config, name)), config.delimiter, config.limits, work)
+                tables.append(encode_table(source, schema, workdir=work, progress=report))
+        with show.stage("score") as report:
+            return score_tables(tables[0], tables[1], spec, progress=report)
+
+
+def draft(table: str | None, *, delimiter: str, limits: LimitsConfig) -> str:
+    """A commented draft of a schema; it looked at the data and says so."""
+    if not table:
+        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+    with tempfile.TemporaryDirectory(prefix="schema-") as folder:
+        source = _open(Path(table), delimiter, limits, Path(folder))
+        return draft_schema(source, Path(table).name.split(".")[0])
+
+
+def _open(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
+    return open_table(
+        path.expanduser(),
+        delimiter=delimiter,
+        workdir=workdir,
+        memory_limit_bytes=build.memory_limit_bytes(limits.memory_gb) // 2,
+        threads=build.threads(limits.threads),
+        setting="delimiter",
+    )
+
+
+@contextmanager
+def _workdir(root: Path) -> Iterator[Path]:
+    """A folder on the same file system as `root`, for parts of the release."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".parts-", dir=root) as folder:
+            yield Path(folder)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise UserError(f"cannot write in {root} ({error.strerror})", where="output", fix="another folder") from error

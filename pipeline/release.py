@@ -1,0 +1,69 @@
+"""The release folder: the synthetic table, the privacy statement, the noisy measurements and the schema; no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.codec import write_table
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.release import Measurements, load_measurements
+from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.table import CodedTable
+from pipeline.folders import RunFolder, whole_folder
+from pipeline.progress import Report
+
+
+def write_release(
+    folder: RunFolder,
+    schema: Schema,
+    statement: dict[str, Any],
+    measurements: Measurements,
+    synthetic: CodedTable,
+    *,
+    form: str,
+    rng: np.random.Generator,
+    workdir: Path | None = None,
+    progress: Report | None = None,
+) -> Path:
+    """Write `release/`, whole or not at all; returns the synthetic table's path.
+
+    Args:
+        statement: the content of privacy.json.
+        form: csv or parquet.
+        rng: draws the values inside bins.
+        workdir: for the parts, on the same file system; default: the temporary folder under internal/.
+    """
+    with whole_folder(folder.release, workdir or folder.temporary) as parts:
+        write_table(parts / f"synthetic.{form}", synthetic, schema, rng, progress=progress)
+        measurements.save(parts / "measurements")
+        write_whole(parts / "schema.yaml", schema.to_yaml())
+        write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False) + "\n")
+    return folder.release / f"synthetic.{form}"
+
+
+def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
+    """Schema, privacy statement and measurements of a release.
+
+    Raises:
+        UserError: the folder is no release.
+    """
+    if not (folder / "measurements").is_dir():
+        inner = folder / "release"
+        fix = f"from={inner}" if (inner / "measurements").is_dir() else "from=RUN/release"
+        raise UserError(f"{folder} is not the release folder of a run", where="from", fix=fix)
+    schema = load_schema(folder / "schema.yaml")
+    try:
+        statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        fix = "take the release folder of a run, whole"
+        raise UserError("privacy.json is missing or broken", where=str(folder), fix=fix) from error
+    measurements = load_measurements(folder / "measurements")
+    if measurements.domain != schema.domain:
+        fix = "take the release folder of a run, whole"
+        raise UserError("schema.yaml and measurements do not belong together", where=str(folder), fix=fix)
+    return schema, statement, measurements

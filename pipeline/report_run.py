@@ -1,0 +1,38 @@
+"""What a person reads at the end of a run, and of a scoring."""
+
+from __future__ import annotations
+
+from evaluation.score import Scorecard
+from pipeline.stages import Run
+
+
+def summary(card: Scorecard) -> str:
+    """The scores on a few lines."""
+    lines = [f"MGD {_shown(card.mgd.score)} (0 is perfect) over {len(card.mgd.marginals)} marginals"]
+    for name, family in card.tvd.items():
+        if isinstance(family, dict):
+            lines.append(f"mean {name} total variation distance {_shown(family['mean'])} (0 to 1)")
+    if "reason" in card.tvd:
+        lines.append(f"no total variation distance: {card.tvd['reason']}")
+    if card.mgd.reason:
+        lines.append(f"no MGD: {card.mgd.reason}")
+    return "\n".join(lines)
+
+
+def where_to_look(done: Run) -> str:
+    """What was made, what it cost, how good it is, and where it lies."""
+    said, folder = done.statement, done.folder
+    promise = (
+        f"private: ε = {said.spent['epsilon']:.6g}, δ = {said.spent['delta']:.3g} for {said.unit} ({said.neighbouring})"
+        if said.private
+        else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
+    )
+    lines = ["", promise, f"  publish   {done.table}", f"  with it   {folder.release / 'privacy.json'}"]
+    if done.scores is not None:
+        lines += [f"  keep back {folder.scores} (NOT private):"]
+        lines += [f"            {line}" for line in summary(done.scores).splitlines()]
+    return "\n".join(lines)
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"

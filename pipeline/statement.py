@@ -1,0 +1,79 @@
+"""The privacy statement of a run: what was promised, to whom, what it cost, and what the promise does not cover."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan, planned_json
+from mechanisms.public.release import Measurements, PrivacyStatement
+from mechanisms.public.schema import Schema
+from mechanisms.public.units import Neighbouring
+from mechanisms.sensitive.contribution import PrivacyUnit
+
+LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
+
+CLIPS = {
+    "weight": "each record of a unit with R records weighs min(1, C/R), rounded down to a multiple of 2^-20",
+    "truncate": "C records of each unit are kept, chosen at random with a secret key",
+    "none": "the bound is declared as a public fact; a unit beyond it refuses the run",
+}
+MISSING = {
+    "drop": "rows without a unit id are dropped",
+    "own": "each row without a unit id is a unit of its own",
+    "refuse": "a row without a unit id refuses the run",
+}
+
+
+def make_statement(
+    schema: Schema, unit: PrivacyUnit, plan: Plan, ledger: Ledger, measurements: Measurements, noise_seed: int | None
+) -> PrivacyStatement:
+    """The statement, from the objects that were used, not from the settings."""
+    answered = {a.event for a in measurements.answers}
+    reasons = []
+    if noise_seed is not None:
+        reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
+    if not schema.confirmed_public:
+        reasons.append("the schema carries confirmed_public: false: its bounds and categories may come from the rows")
+    spent = ledger.spent
+    return PrivacyStatement(
+        private=not reasons,
+        reasons_not_private=tuple(reasons),
+        budget={"epsilon": plan.epsilon, "delta": plan.delta},
+        spent={"epsilon": spent.epsilon, "delta": spent.delta},
+        accountant=plan.accountant.kind,
+        conversion=plan.accountant.conversion,
+        neighbouring=str(plan.neighbouring),
+        unit="one record" if unit.column is None else f"all records with the same value of {unit.column!r}",
+        max_records=unit.max_records,
+        clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
+        missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
+        noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
+        public_facts=tuple(_public_facts(schema, plan, unit)),
+        outside=tuple(_outside(schema, unit)),
+        events=tuple(
+            {**planned_json(m, plan.accountant), "answered": m.event.id in answered}
+            for m in plan.measurements
+            if m.event.id in ledger.charged
+        ),
+        versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+    )
+
+
+def _public_facts(schema: Schema, plan: Plan, unit: PrivacyUnit) -> list[str]:
+    facts = [
+        f"the schema {schema.name!r}: columns, bounds, bins and categories (source: {schema.source or 'not named'})"
+    ]
+    if plan.neighbouring is Neighbouring.REPLACE:
+        facts.append("the number of records" if unit.column is None else "the number of units")
+    return facts
+
+
+def _outside(schema: Schema, unit: PrivacyUnit) -> list[str]:
+    """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
+    refusals = [f"column {name!r} refuses values outside its domain" for name in schema.refusals]
+    if unit.column is not None and unit.missing == "refuse":
+        refusals.append("rows without a unit id refuse the run")
+    if unit.column is not None and unit.clip == "none":
+        refusals.append("a unit with more records than declared refuses the run")
+    return refusals

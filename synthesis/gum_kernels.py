@@ -1,0 +1,95 @@
+"""GUM's hot loops: count the cells of one marginal, pick rows, move them. Columns of codes are updated in place."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+
+@numba.njit(cache=True, nogil=True)
+def cell_keys(column: NDArray[np.unsignedinteger], size: int, first: bool, keys: NDArray[np.int32]) -> None:
+    """Fold one more column into each row's cell number."""
+    if first:
+        for i in range(len(keys)):
+            keys[i] = np.int32(column[i])
+    else:
+        for i in range(len(keys)):
+            keys[i] = keys[i] * np.int32(size) + np.int32(column[i])
+
+
+@numba.njit(cache=True, nogil=True)
+def cell_counts(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
+    """How many rows each cell has."""
+    counts[:] = 0
+    for i in range(len(keys)):
+        counts[keys[i]] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def pick_rows(
+    keys: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    remove: NDArray[np.int64],
+    donate: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    freed: NDArray[np.int32],
+    donors: NDArray[np.int32],
+    state: NDArray[np.uint64],
+) -> None:
+    """One scan that picks, uniformly at random without repeats, `remove[c]` rows to free and `donate[c]` donors a cell.
+
+    Selection sampling: a row of a cell with k rows left of which r are still wanted is taken with probability r / k.
+    `counts`, `remove`, `donate` and `starts` (where a cell's donors are written) are used up.
+    """
+    seed = state[0]
+    done = 0
+    for i in range(len(keys)):
+        cell = keys[i]
+        wanted = remove[cell]
+        giving = donate[cell]
+        if wanted == 0 and giving == 0:
+            continue
+        seed ^= seed << np.uint64(13)
+        seed ^= seed >> np.uint64(7)
+        seed ^= seed << np.uint64(17)
+        draw = np.float64(seed >> np.uint64(11)) * 1.1102230246251565e-16 * counts[cell]
+        counts[cell] -= 1
+        if draw < wanted:
+            freed[done] = i
+            done += 1
+            remove[cell] = wanted - 1
+        elif giving > 0 and draw < giving:
+            donors[starts[cell]] = i
+            starts[cell] += 1
+            donate[cell] = giving - 1
+    state[0] = seed
+
+
+@numba.njit(cache=True, nogil=True)
+def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
+    """Fisher-Yates, in place."""
+    seed = state[0]
+    for i in range(len(rows) - 1, 0, -1):
+        seed ^= seed << np.uint64(13)
+        seed ^= seed >> np.uint64(7)
+        seed ^= seed << np.uint64(17)
+        j = np.int64(seed % np.uint64(i + 1))
+        rows[i], rows[j] = rows[j], rows[i]
+    state[0] = seed
+
+
+@numba.njit(cache=True, nogil=True)
+def copy_codes(column: NDArray[np.unsignedinteger], to: NDArray[np.int32], source: NDArray[np.int32]) -> None:
+    """Duplicate: rows `to` take the code of rows `source`."""
+    for i in range(len(to)):
+        column[to[i]] = column[source[i]]
+
+
+@numba.njit(cache=True, nogil=True)
+def set_codes(
+    column: NDArray[np.unsignedinteger], to: NDArray[np.int32], cells: NDArray[np.int32], stride: int, size: int
+) -> None:
+    """Replace: rows `to` take the code that this attribute has in the given cells."""
+    for i in range(len(to)):
+        column[to[i]] = (cells[i] // stride) % size

@@ -1,0 +1,63 @@
+"""From noisy measurements to synthetic rows: one function, one match over the synthesizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.release import Measurements
+from mechanisms.public.table import CodedTable, code_dtype
+from synthesis.consistency import consistent
+from synthesis.gum import GumSpec, gum_rows
+from synthesis.independent import independent_rows
+from synthesis.total import default_rows
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class IndependentSpec:
+    """Rows from one-way marginals alone."""
+
+
+SynthesizerSpec = GumSpec | IndependentSpec
+
+#: The synthesizers by name; a contract test runs over all of them.
+SYNTHESIZERS: dict[str, type[GumSpec] | type[IndependentSpec]] = {"gum": GumSpec, "independent": IndependentSpec}
+
+
+def synthesize(
+    measurements: Measurements,
+    spec: SynthesizerSpec,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Synthetic rows from noisy measurements.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        rows: how many; None: the estimated total, rounded.
+    Raises:
+        UserError: a negative number of rows.
+    """
+    if rows is not None and rows < 0:
+        raise UserError(f"got {rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
+    count = default_rows(measurements) if rows is None else rows
+    targets = consistent(measurements)
+    match spec:
+        case GumSpec():
+            return gum_rows(targets, spec, rows=count, rng=rng, progress=progress)
+        case IndependentSpec():
+            return independent_rows(targets, rows=count, rng=rng)
+
+
+def predict_memory_bytes(domain: Domain, cliques: Sequence[Clique], rows: int) -> int:
+    """An upper estimate of what synthesis holds: the columns twice, buffers per row, four arrays per cell."""
+    per_row = 2 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 24
+    return rows * per_row + 4 * 8 * sum(domain.cells(c) for c in cliques)
