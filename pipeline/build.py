@@ -177,7 +177,7 @@ def check_memory(config: Config, schema: Schema, plan: Plan) -> None:
     if needed > limit:
         largest = max(plan.measurements, key=lambda m: m.query.columns)
         raise UserError(
-            f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g} GB; the largest marginal is "
+            f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}; the largest marginal is "
             f"{' × '.join(largest.clique)} with {largest.query.columns:,} cells",
             where="limits.memory_gb",
             fix="lower selection.max_cells or synthesis.rows, or raise limits.memory_gb",

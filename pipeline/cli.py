@@ -72,7 +72,13 @@ def explained(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
         return f"out of memory\n  way out: {fix}"
-    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}:
+    if isinstance(error, OSError) and error.errno in {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.ENOTDIR,
+    }:
         fix = "free some space, or choose another hydra.run.dir"
         return f"{error.filename or 'a file'}: {error.strerror}\n  way out: {fix}"
     return (
@@ -101,12 +107,19 @@ def _run(overrides: list[str]) -> int:
             print(report_run.where_to_look(done))
         except (Exception, KeyboardInterrupt) as error:
             if not sweep or isinstance(error, KeyboardInterrupt):
-                raise SystemExit(_failed(error)) from error
+                raise
             failures.append(f"{root.name}: {explained(error)}")
-            _failed(error)
+            print(f"error in {failures[-1]}", file=sys.stderr)
 
     sys.argv = ["pipeline", *flags, *plain]
-    hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(job)()
+    asked = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's own failures come to `_failed` too
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(job)()
+    finally:
+        os.environ.pop("HYDRA_FULL_ERROR")
+        if asked is not None:
+            os.environ["HYDRA_FULL_ERROR"] = asked
     if failures:
         print(f"\n{len(failures)} of the sweep's jobs failed:", *failures, sep="\n  ", file=sys.stderr)
     return 1 if failures else 0

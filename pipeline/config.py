@@ -22,7 +22,7 @@ from mechanisms.sensitive.contribution import NO_UNIT
 
 T = TypeVar("T")
 CONF = Path(__file__).resolve().parent.parent / "conf"
-SCHEMAS = CONF / "schema"
+SCHEMAS = CONF / "schemas"
 
 
 @dataclass
@@ -251,7 +251,7 @@ def load_config(overrides: Sequence[str] = ()) -> Config:
 
 
 def schema_path(name: str | None, where: str = "data.schema") -> Path:
-    """A schema by name (conf/schema) or by path."""
+    """A schema by name (conf/schemas) or by path."""
     if not name:
         raise UserError("no schema given", where=where, fix="draft one: python -m pipeline schema TABLE output=my.yaml")
     ready = sorted(p.name for p in SCHEMAS.glob("*.yaml"))

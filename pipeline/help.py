@@ -97,7 +97,9 @@ def help_text(command: str | None) -> str:
     lines = [ABOUT[command], "", "settings:"]
     for name in FILES[command]:
         lines += _settings(name)
-    groups = sorted(p.name for p in CONF.iterdir() if p.is_dir() and p.name not in {"schema"} and any(p.glob("*.yaml")))
+    groups = sorted(
+        p.name for p in CONF.iterdir() if p.is_dir() and p.name not in {"schemas"} and any(p.glob("*.yaml"))
+    )
     if command in {"run", "plan"}:
         lines += ["", "ready choices:"]
         lines += [f"  {g}={'|'.join(sorted(p.stem for p in (CONF / g).glob('*.yaml')))}" for g in groups]

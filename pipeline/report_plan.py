@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from rich.console import Console
@@ -30,7 +31,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> 
 
 def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
-    console = Console(width=150, record=True, quiet=True)
+    page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
     for m in facts["measurements"]:
         table.add_row(
@@ -42,9 +43,8 @@ def as_text(facts: dict[str, Any]) -> str:
             f"{m['stddev']:.6g}",
             f"{100 * m['share']:.3g} %",
         )
-    with console.capture() as capture:
-        console.print(table)
-    body = "\n".join(line.rstrip() for line in capture.get().splitlines())
+    Console(width=150, file=page).print(table)
+    body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
     left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
     lines = [

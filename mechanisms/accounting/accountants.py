@@ -51,7 +51,7 @@ class Accountant(Protocol):
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), in log space (paper 003; Dong et al. 2.13)."""
+    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (paper 003; Dong et al. 2.13)."""
     a = float(log_ndtr(mu / 2 - epsilon / mu))
     b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return a + math.log1p(-math.exp(min(b - a, -1e-300))) if b < a else -math.inf
@@ -138,7 +138,7 @@ class Gdp:
 
 @dataclass(frozen=True)
 class Basic:
-    """Basic composition: ε and δ add up; each of `slots` Gaussian events gets δ/slots and its analytic ε (Balle & Wang)."""
+    """Basic composition: ε and δ add up; each of `slots` Gaussian events has δ/slots and its analytic ε."""
 
     delta: Delta
     slots: int
@@ -165,7 +165,7 @@ class Basic:
 
 @dataclass(frozen=True)
 class Advanced:
-    """Advanced composition with unequal ε_i: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (paper 002, 2.4).
+    """Advanced composition: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (paper 002, section 2.4).
 
     Half of δ is δ', the other half is shared by `slots` Gaussian events.
     """

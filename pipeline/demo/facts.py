@@ -37,7 +37,7 @@ leave_out: [caller_id] # the unit of privacy
 
 
 def demo_schema() -> str:
-    """The text of conf/schema/demo.yaml."""
+    """The text of conf/schemas/demo.yaml."""
     return TEXT.format(
         year=YEAR,
         box=BOX,
