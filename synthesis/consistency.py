@@ -65,17 +65,52 @@ def consistent(measurements: Measurements, *, rounds: int = ROUNDS) -> Targets:
     cliques = [t.clique for t in merged]
     values = [t.values.copy() for t in merged]
     overlaps = _overlaps(cliques)
+    _settle(values, total, overlaps, merged)
+    values = _shrunk(domain, total, merged, values)
     for _ in range(rounds):
-        for array in values:
-            array += (total - array.sum()) / array.size
-        for overlap, members in overlaps:
-            _agree(overlap, members, merged, values)
+        _settle(values, total, overlaps, merged)
         if all(array.min(initial=0.0) >= 0 for array in values):
             break
         for i, array in enumerate(values):
             values[i] = norm_sub(array, total)
     kept = tuple(Target(t.clique, norm_sub(v, total), t.stddev) for t, v in zip(merged, values, strict=True))
     return Targets(domain, total, kept)
+
+
+def _settle(
+    values: list[NDArray[np.float64]], total: float, overlaps: list[tuple[Clique, list[int]]], targets: list[Target]
+) -> None:
+    """One pass of agreement: first on the total, then on every overlap, smaller ones first."""
+    for array in values:
+        array += (total - array.sum()) / array.size
+    for overlap, members in overlaps:
+        _agree(overlap, members, targets, values)
+
+
+def _shrunk(
+    domain: Domain, total: float, targets: list[Target], values: list[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """Marginals that are mostly noise are drawn towards independence (the positive-part James-Stein estimator).
+
+    With y the marginal, p the product of its one-way marginals and d its interactions' degrees of freedom, what is kept
+    of y − p is max(0, 1 − d σ² / ‖y − p‖²): nothing where the noise alone explains the difference, all of it where the
+    signal is strong. Post-processing; lowers the expected squared error for d > 2.
+    """
+    agreed = Targets(domain, total, tuple(Target(t.clique, v, t.stddev) for t, v in zip(targets, values, strict=True)))
+    sides = {n: norm_sub(agreed.one_way(n), total) for t in targets for n in t.clique}
+    result = []
+    for target, array in zip(targets, values, strict=True):
+        freedom = array.size - 1 - sum(n - 1 for n in array.shape)
+        if len(target.clique) < 2 or freedom <= 2 or total <= 0:
+            result.append(array)
+            continue
+        product = np.ones(())
+        for name in target.clique:
+            product = np.multiply.outer(product, sides[name] / total)
+        gap = array - total * product
+        kept = max(0.0, 1 - freedom * target.stddev**2 / max(float((gap**2).sum()), 1e-300))
+        result.append(total * product + kept * gap)
+    return result
 
 
 def norm_sub(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:

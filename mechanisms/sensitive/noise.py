@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,8 +16,10 @@ from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 
-#: Beyond this scale (records) a draw might not fit the lattice's 63 bits.
-MAX_SCALE = 2.0**36
+#: Up to this scale (records) every whole lattice number near a draw is a float of its own.
+MAX_SCALE = 2.0**26
+#: Draws made at a time, to bound memory.
+CHUNK = 1 << 20
 
 
 class NoiseSource(Protocol):
@@ -69,17 +72,36 @@ def lattice_noise(event: Gaussian | Laplace, size: int, source: NoiseSource) -> 
     The answers it is added to are whole numbers of the same unit, so that the noisy answer equals the rounded output of
     the continuous mechanism: rounding is post-processing, and low bits of floats tell nothing (Mironov 2012).
 
-    A draw is the inverse distribution function at a uniform of 63 bits and a sign: values beyond a probability of 2⁻⁶⁴
-    never occur.
+    A Gaussian draw is the scaled sum of two, a Laplace draw the difference of two exponential ones, by the inverse
+    distribution function at 64 random bits each: two smooth the steps that one float's 53 bits would leave on the
+    lattice. Parts beyond a probability of 2⁻⁶⁴ never occur.
 
     Raises:
-        UserError: a scale so large that a draw would not fit.
+        UserError: a scale beyond MAX_SCALE.
     """
     scale = event.sigma if isinstance(event, Gaussian) else event.scale
-    if not 0 < scale < MAX_SCALE:
-        raise UserError(f"a noise scale of {scale:g} records", where="privacy.epsilon", fix="a larger ε or a smaller C")
-    words = source.words(event.id, size)
-    sign = np.where(words & np.uint64(1), 1.0, -1.0)
-    tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
-    size_of = -ndtri(tail) if isinstance(event, Gaussian) else -np.log(2 * tail)
-    return np.rint(sign * size_of * (scale * 2.0**WEIGHT_BITS)).astype(np.int64)
+    if not 0 < scale <= MAX_SCALE:
+        fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
+        raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
+    words = source.words(event.id, 2 * size)
+    noise = np.empty(size, np.int64)
+    for start in range(0, size, CHUNK):
+        part = slice(start, min(start + CHUNK, size))
+        first, second = words[:size][part], words[size:][part]
+        if isinstance(event, Gaussian):
+            drawn = (_normal(first) + _normal(second)) * math.sqrt(0.5)
+        else:
+            drawn = _exponential(first) - _exponential(second)
+        noise[part] = np.rint(drawn * (scale * 2.0**WEIGHT_BITS)).astype(np.int64)
+    return noise
+
+
+def _normal(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Standard normal: a sign bit, and the tail's probability from 63 bits."""
+    tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+    return np.asarray(np.where(words & np.uint64(1), ndtri(tail), -ndtri(tail)), np.float64)
+
+
+def _exponential(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Standard exponential from 64 bits."""
+    return -np.log((words.astype(np.float64) + 0.5) * 2.0**-64)

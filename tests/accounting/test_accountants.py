@@ -1,0 +1,147 @@
+"""Laws that every accountant owes, and their claims against an independent numerical composition."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from mechanisms.accounting.accountants import KINDS, gaussian_epsilon, gaussian_mu, make_accountant
+from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.units import Delta, Neighbouring
+
+DELTA = Delta(1e-6)
+MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
+ACCOUNTANTS = [make_accountant(kind, delta=DELTA, slots=4) for kind in KINDS]
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=lambda a: a.kind)
+class TestEveryAccountant:
+    def test_the_order_of_events_does_not_matter(self, accountant):
+        forwards, backwards = accountant.loss(MIXED), accountant.loss(MIXED[::-1])
+        assert forwards.epsilon == pytest.approx(backwards.epsilon, rel=1e-12)
+        assert forwards.delta == backwards.delta
+
+    def test_more_noise_never_costs_more(self, accountant):
+        noisier = [Gaussian("g", 1.0, 10.0), *MIXED[1:]]
+        assert accountant.loss(noisier).epsilon <= accountant.loss(MIXED).epsilon
+
+    def test_more_events_never_cost_less(self, accountant):
+        for n in range(len(MIXED)):
+            assert accountant.loss(MIXED[:n]).epsilon <= accountant.loss(MIXED[: n + 1]).epsilon
+
+    def test_nothing_costs_nothing(self, accountant):
+        assert accountant.loss([]).epsilon == 0
+        assert accountant.loss([]).delta == 0
+
+    def test_delta_never_exceeds_the_whole(self, accountant):
+        assert accountant.loss(MIXED).delta <= DELTA
+
+    def test_an_unknown_event_is_refused(self, accountant):
+        with pytest.raises(TypeError, match="no accountant knows"):
+            accountant.loss(["an event of another kind"])
+
+
+def test_costs_are_those_of_the_literature():
+    zcdp, gdp = make_accountant("zcdp", delta=DELTA, slots=0), make_accountant("gdp", delta=DELTA, slots=0)
+    assert zcdp.cost(Gaussian("", 2.0, 4.0))["rho"] == pytest.approx(1 / 8)
+    assert zcdp.cost(Laplace("", 1.0, 2.0))["rho"] == pytest.approx(1 / 8)
+    assert zcdp.cost(Exponential("", 0.5))["rho"] == pytest.approx(0.25 / 8)
+    assert gdp.cost(Gaussian("", 2.0, 4.0))["mu"] == pytest.approx(0.5)
+    assert gdp.cost(Laplace("", 1.0, 1.0))["mu"] == pytest.approx(2 * norm.ppf(math.e / (1 + math.e)))
+    assert math.isfinite(gdp.cost(Laplace("", 50.0, 1.0))["mu"])
+
+
+def test_gaussian_epsilon_and_mu_are_inverse_and_end_on_the_safe_side():
+    for mu in (1e-3, 0.1, 1.0, 5.0):
+        for delta in (1e-12, 1e-6, 1e-2):
+            epsilon = gaussian_epsilon(mu, delta)
+            if epsilon > 0:
+                exact = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+                assert exact <= delta * (1 + 1e-9)
+                assert gaussian_mu(epsilon, delta) == pytest.approx(mu, rel=1e-6)
+                assert gaussian_mu(epsilon * (1 - 1e-6), delta) < mu
+
+
+def true_delta(events, epsilon: float) -> float:
+    """δ(ε) of the composition for the worst pair, by convolving the distributions of the privacy loss on a fine grid.
+
+    Losses are rounded down to the grid, so that the result is a lower bound of the true δ: an accountant that claims
+    less than this is wrong.
+    """
+    step, size = 2e-4, 1 << 17
+    spectrum = None
+    for event in events:
+        if isinstance(event, Gaussian):
+            mu = event.l2_sensitivity / event.sigma
+            edges = (np.arange(size + 1) - size // 2) * step
+            cdf = norm.cdf((edges - mu**2 / 2) / mu)
+            mass = np.diff(cdf)
+        else:
+            loss = event.l1_sensitivity / event.scale
+            edges = (np.arange(size + 1) - size // 2) * step
+            # under the first of the two worlds the loss is ±ε at the ends and (ε − 2t) between, t ~ Exp/Laplace
+            cdf = np.where(edges < -loss, 0.0, np.where(edges >= loss, 1.0, 0.5 * np.exp((edges - loss) / 2)))
+            mass = np.diff(cdf)
+        transform = np.fft.rfft(np.roll(mass, -(size // 2)))
+        spectrum = transform if spectrum is None else spectrum * transform
+    mass = np.roll(np.fft.irfft(spectrum, size), size // 2)
+    losses = (np.arange(size) - size // 2) * step
+    above = losses > epsilon
+    return float(np.sum(np.clip(mass[above], 0, None) * -np.expm1(epsilon - losses[above])))
+
+
+TOWN = Domain((Attribute("a", 2), Attribute("b", 5), Attribute("c", 30)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("neighbouring", list(Neighbouring))
+def test_what_a_plan_claims_holds_under_exact_composition(kind, mechanism, neighbouring):
+    requests = [Request(("a",)), Request(("b",)), Request(("c",)), Request(("a", "b")), Request(("b", "c"))]
+    options = {"accountant": kind, "epsilon": 1.0, "delta": 1e-4, "neighbouring": neighbouring, "max_records": 3}
+    plan = make_plan(TOWN, requests, mechanism=mechanism, **options)
+    assert plan.loss.epsilon <= 1.0
+    assert plan.loss.epsilon > 0.9999
+    exact = true_delta(plan.events, plan.loss.epsilon)
+    assert exact <= plan.loss.delta * 1.001 + 1e-9
+    if kind == "gdp" and mechanism == "gaussian":
+        assert exact >= 0.97 * plan.loss.delta, "the exact dual leaves nothing unused"
+
+
+def test_half_the_noise_would_break_the_claim():
+    """The check above can fail: with σ halved, the exact δ is far beyond the claim."""
+    options = {"accountant": "gdp", "epsilon": 1.0, "delta": 1e-4, "max_records": 1}
+    plan = make_plan(TOWN, [Request(("a",))], mechanism="gaussian", neighbouring=Neighbouring.ADD_REMOVE, **options)
+    event = plan.events[0]
+    assert true_delta([Gaussian("", event.l2_sensitivity, event.sigma * 0.7)], 1.0) > 5e-4
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "advanced"])
+def test_delta_0_is_refused_where_the_accountant_needs_more(kind):
+    with pytest.raises(UserError, match=r"privacy\.delta"):
+        make_accountant(kind, delta=Delta(0.0), slots=0)
+
+
+def test_delta_0_is_fine_for_a_pure_plan_under_basic():
+    options = {"accountant": "basic", "epsilon": 1.0, "delta": 0.0, "max_records": 1}
+    plan = make_plan(TOWN, [Request(("a",))], mechanism="auto", neighbouring=Neighbouring.ADD_REMOVE, **options)
+    assert plan.loss.delta == 0
+    assert plan.measurements[0].noise == "laplace"
+
+
+def test_more_gaussian_events_than_slots_are_refused():
+    with pytest.raises(ValueError, match="split over 1"):
+        make_accountant("basic", delta=DELTA, slots=1).loss([MIXED[0], MIXED[3]])
+
+
+def test_shares_follow_cells_to_two_thirds():
+    options = {"accountant": "zcdp", "epsilon": 1.0, "delta": 1e-4, "max_records": 1}
+    options["neighbouring"] = Neighbouring.ADD_REMOVE
+    plan = make_plan(TOWN, [Request(("a",)), Request(("b", "c"), 2.0)], mechanism="gaussian", **options)
+    assert plan.measurements[1].share / plan.measurements[0].share == pytest.approx(2 * (150 / 2) ** (2 / 3))
+    rho = [plan.accountant.cost(e)["rho"] for e in plan.events]
+    assert rho[1] / rho[0] == pytest.approx(2 * (150 / 2) ** (2 / 3), rel=1e-6)

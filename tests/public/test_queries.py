@@ -1,0 +1,94 @@
+"""Sensitivity is computed from the query matrix, and it is what brute force over neighbouring tables finds."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from mechanisms.public.queries import Identity, SparseQuery, query_arrays, query_of, sensitivity
+from mechanisms.public.units import Neighbouring
+
+SIGNED = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, -2.0]])
+MATRICES = {"identity": np.eye(3), "signed": SIGNED, "equal columns": np.ones((2, 3)), "prefix": np.tri(3)}
+
+
+def contributions(cells: int, bound: int) -> list[np.ndarray]:
+    """Everything that one unit may add: R records in some cells, each weighing min(1, C/R)."""
+    found = []
+    for records in range(bound + 2):
+        for places in itertools.combinations_with_replacement(range(cells), records):
+            weight = min(1.0, bound / records) if records else 0.0
+            found.append(np.bincount(places, minlength=cells) * weight if records else np.zeros(cells))
+    return found
+
+
+def largest_change(matrix: np.ndarray, norm: int, neighbouring: Neighbouring, bound: int) -> float:
+    """Brute force over all pairs of neighbouring tables: only the contribution of the one unit differs."""
+    units = contributions(matrix.shape[1], bound)
+    pairs = itertools.product(units, units) if neighbouring is Neighbouring.REPLACE else [(u, 0 * u) for u in units]
+    return max(float(np.linalg.norm(matrix @ (a - b), norm)) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("neighbouring", list(Neighbouring))
+@pytest.mark.parametrize("bound", [1, 2])
+def test_sensitivity_is_the_largest_change_over_all_neighbouring_tables(name, norm, neighbouring, bound):
+    matrix = MATRICES[name]
+    query = Identity(3) if name == "identity" else SparseQuery.of(matrix)
+    claimed = sensitivity(query, norm=norm, neighbouring=neighbouring, max_records=bound)
+    exact = largest_change(matrix, 1 if norm == "l1" else 2, neighbouring, bound)
+    assert claimed >= exact
+    assert claimed == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_marginal_has_the_sensitivities_of_paper_002_section_23():
+    def of(norm, neighbouring):
+        return sensitivity(Identity(4), norm=norm, neighbouring=neighbouring, max_records=1)
+
+    assert of("l1", Neighbouring.ADD_REMOVE) == of("l2", Neighbouring.ADD_REMOVE) == 1
+    assert of("l1", Neighbouring.REPLACE) == 2
+    assert of("l2", Neighbouring.REPLACE) == pytest.approx(math.sqrt(2))
+
+
+def test_under_replace_a_single_cell_still_moves_by_c_since_a_unit_may_have_no_record():
+    assert sensitivity(Identity(1), norm="l1", neighbouring=Neighbouring.REPLACE, max_records=3) == 3
+
+
+def test_beyond_the_exact_size_the_distance_is_bounded_from_above(monkeypatch):
+    query = SparseQuery.of(SIGNED)
+    exact = query.largest_column_distance("l2")
+    monkeypatch.setattr("mechanisms.public.queries.MAX_DENSE", 0)
+    assert query.largest_column_distance("l2") >= exact
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-4, 4), min_size=6, max_size=6), st.lists(st.integers(0, 2**30), min_size=3, max_size=3))
+def test_answers_are_whole_lattice_numbers_and_transpose_is_the_adjoint(entries, counts):
+    query = SparseQuery.of(np.array(entries).reshape(2, 3))
+    x, y = np.array(counts), np.array([1.0, -2.0])
+    exact = query.answer_exact(x)
+    assert exact.dtype == np.int64
+    assert np.allclose(exact * 2.0**-query.bits, query.answer(x.astype(float)), rtol=1e-12, atol=1e-6)
+    assert query.answer(x.astype(float)) @ y == pytest.approx(x @ query.transpose(y), rel=1e-9, abs=1e-6)
+
+
+def test_answers_that_do_not_fit_are_an_error_and_not_a_wrong_number():
+    with pytest.raises(OverflowError):
+        SparseQuery.of(np.full((1, 2), 1000.0)).answer_exact(np.array([2**45, 2**45]))
+
+
+@pytest.mark.parametrize("query", [Identity(5), SparseQuery.of(sparse.csr_array(SIGNED))])
+def test_a_query_matrix_survives_being_saved(query):
+    again = query_of(type(query).__name__, query_arrays(query))
+    x = np.arange(query.columns, dtype=float)
+    assert np.array_equal(again.answer(x), query.answer(x))
+
+
+def test_an_unknown_query_matrix_is_refused():
+    with pytest.raises(ValueError, match="no query matrix"):
+        query_of("Pickle", {})
