@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ortools.graph.python import min_cost_flow
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import WEIGHT_BITS
 
 
 def grid_cost(
@@ -19,23 +20,24 @@ def grid_cost(
     delta: Fraction,
     alpha: Fraction,
 ) -> float:
-    """The least cost of one grid of cells, exact for whole counts.
+    """The least cost of one grid of cells, exact for counts in whole multiples of 2**-WEIGHT_BITS.
 
     The two node sets of Appendix A are one (Manhattan distances are a metric). A bank node takes what is free at no
     cost and the rest at α, and lends at α. Counts and costs are scaled to whole numbers.
 
     Args:
-        p, q: synthetic and true counts, shaped by the grid; whole numbers.
+        p, q: synthetic and true counts, shaped by the grid.
         steps: cost of one step along each axis.
     Raises:
-        UserError: counts that are no whole numbers, or too large to scale.
+        UserError: counts that cannot be scaled to whole numbers of 62 bits.
     """
-    units = math.lcm(delta.denominator)
+    whole = np.array_equal(p, np.rint(p)) and np.array_equal(q, np.rint(q))
+    units = math.lcm(delta.denominator, 1 if whole else 2**WEIGHT_BITS)
     costs = math.lcm(alpha.denominator, *(s.denominator for s in steps))
-    if not (np.array_equal(p, np.rint(p)) and np.array_equal(q, np.rint(q))):
-        raise UserError("real counts", where="AEMC by min-cost flow", fix="whole counts, or the solver lp")
-    have = np.rint(p).astype(np.int64).ravel() * units
-    want = np.rint(q).astype(np.int64).ravel() * units
+    have, want = np.rint(p * units).astype(np.int64).ravel(), np.rint(q * units).astype(np.int64).ravel()
+    if not (np.array_equal(have / units, p.ravel()) and np.array_equal(want / units, q.ravel())):
+        fix = "whole counts, or weights in multiples of 2^-20"
+        raise UserError("counts that cannot be scaled to whole numbers", where="AEMC by min-cost flow", fix=fix)
     slack = int(delta * units)
     total = int(have.sum() + want.sum()) + slack * have.size
     if total * costs * max(1.0, float(alpha), *map(float, steps)) * (have.size + 1) >= 2.0**62:

@@ -93,7 +93,7 @@ def load_measurements(folder: Path) -> Measurements:
         if index.get("format") != FORMAT:
             raise ValueError(f"format {index.get('format')!r}")
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
-        with np.load(folder / "answers.npz", allow_pickle=False) as arrays:
+        with (folder / "answers.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             answers = tuple(_answer(str(i), r, arrays) for i, r in enumerate(index["answers"]))
         for answer in answers:
             if answer.query.columns != domain.cells(answer.clique) or len(answer.values) != answer.query.rows:
@@ -116,7 +116,7 @@ def save_answer(path: Path, answer: NoisyMarginal) -> None:
 
 def load_answer(path: Path) -> NoisyMarginal:
     """One answer as `save_answer` wrote it."""
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return _answer("0", json.loads(str(arrays["receipt"])), arrays)
 
 

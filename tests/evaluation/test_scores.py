@@ -1,0 +1,124 @@
+"""MGD and TVD of whole tables: identical tables score 0, and names and order do not matter."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evaluation.mgd import MAX_FLOW_NODES, default_targets, mgd
+from evaluation.score import ScoreSpec, score_tables
+from evaluation.tvd import tvd, tvd_cliques
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.table import CodedTable, code_dtype
+
+TOWN = Domain((Attribute("age", 6, 5), Attribute("sex", 2), Attribute("job", 4), Attribute("year", 9, 9)))
+
+
+def people(rows: int, seed: int, domain: Domain = TOWN) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    columns = tuple((rng.random(rows) ** 2 * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
+    return CodedTable(domain, columns)
+
+
+def score(real: CodedTable, synthetic: CodedTable) -> dict:
+    return score_tables(real, synthetic, ScoreSpec()).to_json()
+
+
+def test_identical_tables_score_0():
+    card = score(people(500, 1), people(500, 1))
+    assert card["mgd"]["score"] == 0
+    assert all(card["tvd"][k]["max"] == 0 for k in ("1-way", "2-way", "3-way"))
+
+
+def test_scores_do_not_depend_on_the_order_of_rows_nor_on_the_names_of_categories():
+    real, synthetic = people(500, 1), people(700, 2)
+    order = np.random.default_rng(0).permutation(500)
+    shuffled = CodedTable(TOWN, tuple(c[order] for c in real.columns))
+    renamed = []
+    for table in (real, synthetic):
+        job = np.array([2, 0, 3, 1], np.uint8)[table.column("job")]
+        renamed.append(CodedTable(TOWN, (table.columns[0], table.columns[1], job, table.columns[3])))
+    first = score(real, synthetic)
+    for other in (score(shuffled, synthetic), score(*renamed)):
+        assert other["mgd"]["score"] == pytest.approx(first["mgd"]["score"], abs=1e-12)
+        assert other["tvd"]["2-way"]["mean"] == pytest.approx(first["tvd"]["2-way"]["mean"], abs=1e-12)
+
+
+def test_a_better_table_scores_better():
+    real = people(20_000, 1)
+    near, far = people(20_000, 2), CodedTable(TOWN, tuple(np.zeros_like(c) for c in real.columns))
+    assert score(real, near)["mgd"]["score"] < score(real, far)["mgd"]["score"]
+    assert score(real, near)["tvd"]["2-way"]["mean"] < 0.05 < score(real, far)["tvd"]["2-way"]["mean"]
+
+
+def test_tvd_is_half_the_l1_distance_of_the_normalised_marginals():
+    real, synthetic = people(300, 1), people(500, 2)
+    p = np.bincount(real.column("sex"), minlength=2) / 300
+    q = np.bincount(synthetic.column("sex"), minlength=2) / 500
+    one = tvd(real, synthetic)["1-way"]
+    assert one["marginals"] == 4
+    assert one["max"] >= 0.5 * np.abs(p - q).sum()
+
+
+def test_the_triples_are_those_of_the_reference_draw():
+    """numpy.random.default_rng(0).choice over combinations of the sorted names, 100 of them."""
+    wide = Domain(tuple(Attribute(n, 2) for n in "qwertyuiopas"))
+    triples = tvd_cliques(wide)["3-way"]
+    assert len(triples) == 100
+    assert set(triples[0]) == {"a", "e", "i"} or len(set(triples)) == 100
+
+
+def test_weights_count_as_records():
+    real = people(300, 1)
+    half = CodedTable(TOWN, real.columns, np.full(300, 2**19, np.uint32))
+    assert score(real, half)["tvd"]["1-way"]["max"] == 0
+    assert score(real, half)["mgd"]["score"] > 0
+
+
+def test_a_sample_of_marginals_is_seeded_and_said():
+    wide = Domain(tuple(Attribute(f"c{i}", 2) for i in range(12)))
+    one, two = (default_targets(wide, max_marginals=20, seed=s) for s in (0, 0))
+    assert one == two
+    assert len(one.cliques) == 12 + 20 + 20
+    assert "20 of 220" in one.note[2]
+    assert default_targets(wide, max_marginals=20, seed=1) != one
+
+
+def test_marginals_whose_flow_is_too_large_are_left_out_and_said():
+    fine = Domain((Attribute("x", 100, 100), Attribute("y", 100, 100), Attribute("z", 3)))
+    assert MAX_FLOW_NODES < 100 * 100
+    targets = default_targets(fine, max_marginals=300, seed=0)
+    assert ("x", "y") not in targets.cliques
+    assert any("left out" in n for n in targets.note)
+
+
+def test_large_marginals_are_counted_sparsely_and_give_the_same_score():
+    big = Domain((Attribute("a", 3000), Attribute("b", 3000), Attribute("c", 2)))
+    real, synthetic = people(400, 1, big), people(400, 2, big)
+    targets = default_targets(big, max_marginals=300, seed=0)
+    result = mgd(real, synthetic, targets, delta=0.0)
+    by_clique = {c: r.value for c, _, r in result.marginals}
+    left, right = ({(int(a), int(b)) for a, b in zip(*t.columns[:2], strict=True)} for t in (real, synthetic))
+    assert not left & right
+    assert by_clique[("a", "b")] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("real", "synthetic"), [(0, 10), (10, 0), (0, 0)])
+def test_tables_without_rows_give_reasons_and_valid_json(real, synthetic):
+    card = score(people(real, 1), people(synthetic, 2))
+    assert "reason" in card["tvd"]
+    if real == 0:
+        assert card["mgd"]["score"] is None
+        assert "empty" in card["mgd"]["reason"]
+    json.dumps(card, allow_nan=False)
+
+
+@pytest.mark.parametrize("field", [{"max_marginals": 0}, {"delta": -1.0}, {"delta": float("nan")}, {"seed": -1}])
+def test_an_impossible_setting_is_named(field):
+    with pytest.raises(UserError, match=rf"evaluation\.{next(iter(field))}"):
+        ScoreSpec(**field)
+
+
+def test_the_card_says_that_it_is_not_private():
+    assert "NOT private" in score(people(5, 1), people(5, 2))["not_private"]

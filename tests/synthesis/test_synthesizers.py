@@ -1,0 +1,203 @@
+"""What every synthesizer owes, and what GUM owes besides."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.queries import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.table import CodedTable, code_dtype
+from synthesis.consistency import Target, Targets, consistent, norm_sub
+from synthesis.gum import GumSpec, _Work, gum_rows
+from synthesis.independent import independent_rows
+from synthesis.model import SYNTHESIZERS, predict_memory_bytes, synthesize
+from synthesis.rounding import systematic
+from synthesis.total import default_rows, estimate_total
+
+TOWN = Domain((Attribute("age", 6, 6), Attribute("sex", 2), Attribute("job", 4), Attribute("note", 1)))
+
+
+def people(rows: int = 4000, seed: int = 0) -> CodedTable:
+    """Rows in which job follows from age and sex."""
+    rng = np.random.default_rng(seed)
+    age, sex = rng.integers(0, 6, rows), (rng.random(rows) < 0.3).astype(int)
+    job = (age // 2 + sex) % 4
+    columns = (age, sex, job, np.zeros(rows, int))
+    return CodedTable(TOWN, tuple(c.astype(code_dtype(a.size)) for c, a in zip(columns, TOWN.attributes, strict=True)))
+
+
+def noisy(table: CodedTable, sigma: float, cliques=None, seed: int = 1) -> Measurements:
+    cliques = cliques or [c for k in (1, 2) for c in itertools.combinations(TOWN.names, k)]
+    rng = np.random.default_rng(seed)
+    answers = [
+        NoisyMarginal(c, Identity(n.size), n + rng.normal(0, sigma, n.size), "gaussian", max(sigma, 1e-6), str(i))
+        for i, (c, n) in enumerate(zip(cliques, count_cliques(table, cliques), strict=True))
+    ]
+    return Measurements(TOWN, tuple(answers))
+
+
+def distance(a: CodedTable, b: CodedTable, clique) -> float:
+    p, q = (count_cliques(t, [clique])[0] / t.rows for t in (a, b))
+    return 0.5 * float(np.abs(p - q).sum())
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+class TestEverySynthesizer:
+    def rows_of(self, name, measurements, rows, seed=0):
+        return synthesize(measurements, SYNTHESIZERS[name](), rows=rows, rng=np.random.default_rng(seed))
+
+    def test_the_number_of_rows_is_exact_and_every_code_is_in_the_domain(self, name):
+        for rows in (0, 1, 7, 1000):
+            made = self.rows_of(name, noisy(people(), 5.0), rows)
+            assert made.rows == rows
+            for column, attribute in zip(made.columns, TOWN.attributes, strict=True):
+                assert column.max(initial=0) < attribute.size
+
+    def test_one_way_marginals_of_exact_answers_are_kept(self, name):
+        made = self.rows_of(name, noisy(people(), 0.0), 4000)
+        for attribute in TOWN.names:
+            assert distance(made, people(), (attribute,)) < 0.02
+
+    def test_the_same_seed_makes_the_same_table(self, name):
+        one, two = (self.rows_of(name, noisy(people(), 5.0), 500, seed=4) for _ in range(2))
+        assert all(np.array_equal(a, b) for a, b in zip(one.columns, two.columns, strict=True))
+        other = self.rows_of(name, noisy(people(), 5.0), 500, seed=5)
+        assert any(not np.array_equal(a, b) for a, b in zip(one.columns, other.columns, strict=True))
+
+    def test_without_any_answer_the_rows_are_uniform(self, name):
+        made = self.rows_of(name, Measurements(TOWN, ()), 6000)
+        assert np.bincount(made.column("age"), minlength=6).std() < 150
+
+    def test_answers_far_below_zero_still_make_rows(self, name):
+        answer = NoisyMarginal(("sex",), Identity(2), np.array([-50.0, -70.0]), "laplace", 30.0, "0")
+        assert self.rows_of(name, Measurements(TOWN, (answer,)), 10).rows == 10
+        assert self.rows_of(name, Measurements(TOWN, (answer,)), None).rows == 0
+
+    def test_the_default_number_of_rows_is_the_noisy_total(self, name):
+        assert abs(self.rows_of(name, noisy(people(), 3.0), None).rows - 4000) < 40
+
+    def test_a_negative_number_of_rows_is_refused(self, name):
+        with pytest.raises(UserError, match=r"synthesis\.rows"):
+            self.rows_of(name, noisy(people(), 3.0), -1)
+
+    def test_progress_and_memory_are_told(self, name):
+        assert predict_memory_bytes(TOWN, [("age", "job")], 10**6) > 10**7
+
+
+def test_gum_keeps_the_correlations_of_exact_answers_and_independent_rows_do_not():
+    known = noisy(people(), 0.0)
+    gum = synthesize(known, GumSpec(), rows=4000, rng=np.random.default_rng(0))
+    alone = independent_rows(consistent(known), rows=4000, rng=np.random.default_rng(0))
+    for pair in [("age", "job"), ("sex", "job"), ("age", "sex")]:
+        assert distance(gum, people(), pair) < 0.05
+    assert distance(alone, people(), ("age", "job")) > 0.3
+
+
+def test_gum_creates_cells_that_no_row_has_yet():
+    targets = Targets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
+    made = gum_rows(targets, GumSpec(replace=0.0), rows=1000, rng=np.random.default_rng(3))
+    assert distance(made, made, ("age", "job")) == 0
+    diagonal = np.mean(made.column("age") == made.column("job"))
+    assert diagonal > 0.95
+
+
+def test_one_update_of_figure_4_moves_two_of_five_records():
+    """Paper 002, Figure 4: 4 of 5 are (high, male), 1 is (high, female); the target 0.2 / 0.8 with α = 2
+    gives 0.4 / 0.6."""
+    domain = Domain((Attribute("income", 2), Attribute("gender", 2), Attribute("age", 3)))
+    columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
+    target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
+    for replace in (0.0, 1.0):
+        work = _Work.start(CodedTable(domain, columns), np.random.default_rng(1))
+        assert work.update(target, alpha=2.0, replace=replace) == 2
+        assert list(np.bincount(work.columns[1], minlength=2)) == [2, 3]
+        assert list(work.columns[0]) == [1] * 5
+        if replace == 0.0:  # duplicates of the elderly woman
+            assert list(work.columns[2][work.columns[1] == 1]) == [2, 2, 2]
+        else:  # the replaced keep their ages
+            assert sorted(work.columns[2]) == [0, 0, 1, 1, 2]
+
+
+def test_an_update_never_changes_the_number_of_rows_nor_overshoots_the_target():
+    table = people(1000)
+    target = Target(("age", "job"), np.full((6, 4), 1000 / 24), 1.0)
+    work = _Work.start(table, np.random.default_rng(2))
+    before = np.abs(count_cliques(table, [("age", "job")])[0] - 1000 / 24).sum()
+    work.update(target, alpha=0.5, replace=0.5)
+    after = CodedTable(TOWN, tuple(work.columns))
+    counts = count_cliques(after, [("age", "job")])[0]
+    assert counts.sum() == 1000
+    assert np.abs(counts - 1000 / 24).sum() < before
+
+
+@pytest.mark.parametrize(
+    "field", [{"iterations": 0}, {"alpha": 0.0}, {"decay": 0.0}, {"step": 0}, {"replace": 1.5}, {"tolerance": -1.0}]
+)
+def test_an_impossible_setting_of_gum_is_named(field):
+    with pytest.raises(UserError, match=rf"synthesis\.{next(iter(field))}"):
+        GumSpec(**field)
+
+
+def test_consistent_targets_agree_sum_to_the_total_and_are_not_negative():
+    targets = consistent(noisy(people(), 20.0))
+    for target in targets.marginals:
+        assert target.values.min() >= 0
+        assert target.values.sum() == pytest.approx(targets.total, rel=1e-9)
+    for a, b in itertools.combinations([t for t in targets.marginals if len(t.clique) == 2], 2):
+        for name in set(a.clique) & set(b.clique):
+            sides = [t.values.sum(axis=1 - t.clique.index(name)) for t in (a, b)]
+            assert np.abs(sides[0] - sides[1]).max() < 0.03 * targets.total
+
+
+def test_consistency_lowers_the_error_of_noisy_marginals():
+    truth = dict(zip(*(lambda c: (c, count_cliques(people(), c)))([("age", "job"), ("age", "sex")]), strict=True))
+    before, after = 0.0, 0.0
+    for seed in range(20):
+        known = noisy(people(), 40.0, seed=seed)
+        raw = {a.clique: a.values for a in known.answers}
+        made = {t.clique: t.values.ravel() for t in consistent(known).marginals}
+        for clique, exact in truth.items():
+            before += ((raw[clique] - exact) ** 2).sum()
+            after += ((made[clique] - exact) ** 2).sum()
+    assert after < 0.6 * before
+
+
+def test_repeated_measurements_are_averaged_by_their_precision():
+    known = noisy(people(), 1.0, [("sex",)])
+    wrong = NoisyMarginal(("sex",), Identity(2), np.array([0.0, 0.0]), "gaussian", 1e6, "far")
+    both = consistent(Measurements(TOWN, (*known.answers, wrong)))
+    assert len(both.marginals) == 1
+    assert both.marginals[0].values[0] == pytest.approx(known.answers[0].values[0], rel=0.01)
+
+
+def test_norm_sub_is_the_closest_non_negative_array_of_that_sum():
+    values = np.array([5.0, -3.0, 1.0, 0.5])
+    found = norm_sub(values, 4.0)
+    assert found.sum() == pytest.approx(4.0)
+    assert found == pytest.approx([4.0, 0.0, 0.0, 0.0])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        other = rng.dirichlet(np.ones(4)) * 4
+        assert ((found - values) ** 2).sum() <= ((other - values) ** 2).sum() + 1e-9
+
+
+def test_the_total_weighs_every_marginal_by_its_precision_and_a_public_one_wins():
+    exact = NoisyMarginal(("sex",), Identity(2), np.array([60.0, 40.0]), "gaussian", 0.1, "0")
+    rough = NoisyMarginal(("age",), Identity(6), np.full(6, 100.0), "laplace", 50.0, "1")
+    assert estimate_total(Measurements(TOWN, (exact, rough))) == pytest.approx(100, abs=0.1)
+    assert default_rows(Measurements(TOWN, (rough,), public_total=123)) == 123
+    assert estimate_total(Measurements(TOWN, ())) == 0
+
+
+def test_systematic_rounding_is_unbiased_exact_in_sum_and_within_one():
+    values = np.array([0.2, 3.7, 0.0, 1.1, 5.0])
+    rng = np.random.default_rng(0)
+    drawn = np.array([systematic(values, 10, rng) for _ in range(4000)])
+    assert set(drawn.sum(axis=1)) == {10}
+    assert np.abs(drawn - values).max() < 1 + 1e-9
+    assert np.abs(drawn.mean(axis=0) - values).max() < 0.03
+    assert (drawn[:, 2] == 0).all()
