@@ -57,7 +57,7 @@ class SelectionConfig:
     closure: list[list[str]] | None = None
     k: list[int] = field(default_factory=lambda: [1, 2])
     weights: list[dict[str, Any]] | None = None
-    max_cells: int = 50_000
+    max_cells: int = 5_000
 
 
 @dataclass
