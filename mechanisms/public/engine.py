@@ -131,6 +131,7 @@ class Source:
                 }
             )
             try:
+                connection.execute("SET enable_progress_bar = false")  # progress is the caller's to show
                 yield connection
             finally:
                 connection.close()

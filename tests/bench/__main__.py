@@ -7,24 +7,16 @@ import json
 import multiprocessing
 import os
 import platform
-import resource
 import sys
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.clock import one
+
 HERE = Path(__file__).parent
 COLUMNS = ("name", "rows", "columns", "cells", "seconds", "cpu_seconds", "peak_mb", "reference")
-
-
-def one(module: str, case: str) -> dict[str, Any] | None:
-    """One case; None where its data is not at hand. Peak memory is that of the whole process."""
-    row: dict[str, Any] | None = getattr(importlib.import_module(f"tests.bench.{module}"), case)()
-    if row is not None:
-        row.setdefault("peak_mb", round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
-    return row
 
 
 def main(wanted: list[str]) -> int:

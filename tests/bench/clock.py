@@ -1,7 +1,9 @@
-"""Wall and processor time of one piece of work."""
+"""One case in a process of its own: wall time, processor time, peak memory."""
 
 from __future__ import annotations
 
+import importlib
+import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,3 +18,11 @@ def timed(work: Callable[[], Any], repeats: int = 1) -> dict[str, float]:
         "seconds": (time.perf_counter() - wall) / repeats,
         "cpu_seconds": (time.process_time() - cpu) / repeats,
     }
+
+
+def one(module: str, case: str) -> dict[str, Any] | None:
+    """One case; None where its data is not at hand. Peak memory is that of the whole process."""
+    row: dict[str, Any] | None = getattr(importlib.import_module(f"tests.bench.{module}"), case)()
+    if row is not None:
+        row.setdefault("peak_mb", round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
+    return row
