@@ -97,19 +97,15 @@ def _run(overrides: list[str]) -> int:
             f"no flag {unknown[0]!r}", where="python -m pipeline run", fix="-m for a sweep, --help for help"
         )
     typed(compose_config("config", plain), Config)
-    failures: list[str] = []
-    sweep = bool(flags)
+    failures: list[tuple[Path, Exception]] = []
 
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
             done = stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
             print(report_run.where_to_look(done))
-        except (Exception, KeyboardInterrupt) as error:
-            if not sweep or isinstance(error, KeyboardInterrupt):
-                raise
-            failures.append(f"{root.name}: {explained(error)}")
-            print(f"error in {failures[-1]}", file=sys.stderr)
+        except Exception as error:  # a failed job never takes a sweep down
+            failures.append((root, error))
 
     sys.argv = ["pipeline", *flags, *plain]
     asked = os.environ.get("HYDRA_FULL_ERROR")
@@ -120,9 +116,23 @@ def _run(overrides: list[str]) -> int:
         os.environ.pop("HYDRA_FULL_ERROR")
         if asked is not None:
             os.environ["HYDRA_FULL_ERROR"] = asked
+    if failures and not flags:
+        root, error = failures[0]
+        if not isinstance(error, UserError) or error.where != "hydra.run.dir":
+            _say_what_is_safe(root)
+        raise error
     if failures:
-        print(f"\n{len(failures)} of the sweep's jobs failed:", *failures, sep="\n  ", file=sys.stderr)
+        print(f"\n{len(failures)} of the sweep's jobs failed:", file=sys.stderr)
+        for root, error in failures:
+            print(f"  {root.name}: {explained(error)}", file=sys.stderr)
+            _say_what_is_safe(root)
     return 1 if failures else 0
+
+
+def _say_what_is_safe(root: Path) -> None:
+    """After a failure: what was measured is kept, and going on with it costs nothing more."""
+    if (root / "internal" / "ledger.jsonl").exists():
+        print(f"  its measurements are kept; go on with: hydra.run.dir={root} resume=true", file=sys.stderr)
 
 
 def _hydra_files(config: DictConfig) -> dict[str, str]:
