@@ -80,7 +80,8 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     elif selection.closure is not None:
         workload = closure(domain, selection.closure, max_cells=selection.max_cells)
     else:
-        orders = [k for k in selection.k if k <= len(domain)] or selection.k
+        default = [1, 2] if len(domain) > 1 else [1]  # a table of one column has no pairs
+        orders = default if selection.k == [1, 2] else selection.k
         workload = all_k_way(domain, orders, max_cells=selection.max_cells)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
     return reweighted(domain, workload, weights)

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
@@ -20,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline import build, other, report_plan, report_run, stages
-from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, typed
+from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, plain_delimiter, typed
 from pipeline.help import help_text
 
 COMMANDS = ("run", "plan", "synth", "score", "schema")
@@ -31,6 +32,9 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in {"-h", "--help", "help"}:
         print(help_text(None), end="")
         return 0 if argv else 1
+    if argv[0] == "--version":
+        print(version("dp-synthesis-pipeline"))
+        return 0
     command, rest = argv[0], list(argv[1:])
     if command in COMMANDS and {"-h", "--help"} & set(rest):
         print(help_text(command), end="")
@@ -40,6 +44,10 @@ def main(argv: Sequence[str]) -> int:
         if command not in COMMANDS:
             fix = f"{did_you_mean(command, COMMANDS)} one of: {', '.join(COMMANDS)}".strip()
             raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+        unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
+        if unknown:
+            fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
+            raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
         return {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
@@ -66,21 +74,15 @@ def explained(error: BaseException) -> str:
     """One message for every kind of failure: what, where, and the way out."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, KeyboardInterrupt):
-        fix = "python -m pipeline run ... hydra.run.dir=FOLDER resume=true goes on from the saved measurements"
-        return f"interrupted\n  way out: {fix}"
+    if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
+        return "interrupted\n  way out: start it again; a run whose measurements were kept says above how to go on"
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
         return f"out of memory\n  way out: {fix}"
-    if isinstance(error, OSError) and error.errno in {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.ENOTDIR,
-    }:
-        fix = "free some space, or choose another hydra.run.dir"
-        return f"{error.filename or 'a file'}: {error.strerror}\n  way out: {fix}"
+    if isinstance(error, OSError) and error.filename:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
+        return f"{error.filename}: {error.strerror}\n  way out: {fix}"
     return (
         f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
         "HYDRA_FULL_ERROR=1 shows the traceback"
@@ -89,21 +91,21 @@ def explained(error: BaseException) -> str:
 
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
-    plain = [o for o in overrides if not o.startswith("-")]
+    plain = [plain_delimiter(o) for o in overrides if not o.startswith("-")]
     flags = [o for o in overrides if o.startswith("-")]
-    unknown = [f for f in flags if f not in {"-m", "--multirun"}]
-    if unknown:
-        raise UserError(
-            f"no flag {unknown[0]!r}", where="python -m pipeline run", fix="-m for a sweep, --help for help"
-        )
     typed(compose_config("config", plain), Config)
     failures: list[tuple[Path, Exception]] = []
+    made: list[stages.Run] = []
 
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
             done = stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
             print(report_run.where_to_look(done))
+            made.append(done)
+        except KeyboardInterrupt:
+            _say_what_is_safe(root)
+            raise
         except Exception as error:  # a failed job never takes a sweep down
             failures.append((root, error))
 
@@ -121,6 +123,8 @@ def _run(overrides: list[str]) -> int:
         if not isinstance(error, UserError) or error.where != "hydra.run.dir":
             _say_what_is_safe(root)
         raise error
+    if flags and made:
+        print(report_run.sweep_table(made))
     if failures:
         print(f"\n{len(failures)} of the sweep's jobs failed:", file=sys.stderr)
         for root, error in failures:
@@ -132,7 +136,11 @@ def _run(overrides: list[str]) -> int:
 def _say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
     if (root / "internal" / "ledger.jsonl").exists():
-        print(f"  its measurements are kept; go on with: hydra.run.dir={root} resume=true", file=sys.stderr)
+        print(
+            "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
+            file=sys.stderr,
+        )
+        print(f"  hydra.run.dir={root} resume=true", file=sys.stderr)
 
 
 def _hydra_files(config: DictConfig) -> dict[str, str]:
@@ -174,6 +182,7 @@ def _score(overrides: list[str]) -> int:
         print(report_run.summary(card))
         print(f"scores (NOT private): {config.output}")
     else:
+        print(report_run.summary(card), file=sys.stderr)
         print(text)
     return 0
 

@@ -20,6 +20,14 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.sensitive.contribution import NO_UNIT
 
+#: What settings that are no single value look like.
+ALLOWED = {
+    "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
+    "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
+    "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
+}
+
 T = TypeVar("T")
 CONF = Path(__file__).resolve().parent.parent / "conf"
 SCHEMAS = CONF / "schemas"
@@ -159,7 +167,7 @@ OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
     """The composed settings of one command, or a UserError that names the override and the nearest known key."""
-    firsts = [_first_of_sweep(o) for o in overrides]
+    firsts = [_first_of_sweep(o) for o in map(plain_delimiter, overrides)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         try:
@@ -169,12 +177,20 @@ def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
             raise _explained(name, firsts, error) from error
 
 
+def plain_delimiter(override: str) -> str:
+    """`delimiter=;` as the shell hands it over → quoted for Hydra's grammar; `tab` stands for a tab."""
+    key, found, value = override.partition("=")
+    if key not in {"delimiter", "data.delimiter"} or not found or value[:1] in {"'", '"'}:
+        return override
+    return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'
+
+
 def _first_of_sweep(override: str) -> str:
     """`a=1,2` → `a=1`, so that a sweep's keys can be checked before its first job starts."""
     try:
         parsed = OverridesParser.create().parse_override(override)
     except HydraException as error:
-        fix = "write key=value; quote lists and blanks, e.g. 'selection.marginals=[[age,sex]]'"
+        fix = "write key=value; close every bracket and quote, e.g. 'selection.marginals=[[age,sex]]'"
         raise UserError("not a setting", where=f"override {override!r}", fix=fix) from error
     if not parsed.is_sweep_override():
         return override
@@ -229,7 +245,8 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or "settings"
-        raise UserError(_first_line(error), where=where, fix="see --help for what is allowed") from error
+        fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
+        raise UserError(_first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
     return result
 

@@ -144,6 +144,7 @@ def logged(path: Path) -> Iterator[None]:
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
+    log.disabled = False  # Hydra's job_logging=disabled turns off the loggers that it finds
     try:
         yield
     except BaseException:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.score import Scorecard, score_tables
-from mechanisms.public.codec import encode_table
+from mechanisms.public.codec import encode_columns
 from mechanisms.public.draft import draft_schema
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
@@ -18,7 +18,7 @@ from mechanisms.public.schema import load_schema
 from pipeline import build
 from pipeline.config import LimitsConfig, ScoreConfig, SynthConfig, schema_path
 from pipeline.folders import RunFolder
-from pipeline.progress import Stages
+from pipeline.progress import Stages, misfits
 from pipeline.release import read_release, write_release
 from synthesis.model import synthesize as synthetic_rows
 
@@ -65,7 +65,9 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
                 work = Path(folder) / name
                 work.mkdir(mode=0o700)
                 source = _open(Path(getattr(config, name)), config.delimiter, config.limits, work)
-                tables.append(encode_table(source, schema, workdir=work, progress=report))
+                table, encoding = encode_columns(source, schema, workdir=work, progress=report)
+                tables.append(table)
+                show.warn([f"{name}: {line}" for line in misfits(encoding, table.rows)])
         with show.stage("score") as report:
             return score_tables(tables[0], tables[1], spec, progress=report)
 

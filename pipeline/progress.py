@@ -10,11 +10,21 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mechanisms.public.codec import EncodingReport
+
 
 class Report(Protocol):
     """How a stage says how far it is."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+def misfits(encoding: EncodingReport, rows: int) -> list[str]:
+    """One warning per column with values that the schema does not place. For the operator's eyes: NOT private."""
+    lines = []
+    for what, counts in (("outside the schema", encoding.outside), ("not readable as its kind", encoding.unplaced)):
+        lines += [f"column {name!r}: {n:,} of {rows:,} values are {what}" for name, n in counts.items() if n]
+    return lines
 
 
 class Stages:
@@ -27,6 +37,11 @@ class Stages:
     def __init__(self, *, quiet: bool = False) -> None:
         self.console = Console(stderr=True, quiet=quiet)
         self.seconds: dict[str, float] = {}
+
+    def warn(self, lines: list[str]) -> None:
+        """Warnings for the operator; they may have been counted on raw rows."""
+        for line in lines:
+            self.console.print(f"  warning (NOT private): {line}", highlight=False, markup=False)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Report]:

@@ -27,11 +27,26 @@ def where_to_look(done: Run) -> str:
         if said.private
         else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
     )
-    lines = ["", promise, f"  publish   {done.table}", f"  with it   {folder.release / 'privacy.json'}"]
+    verb = "  publish   " if said.private else "  do NOT publish "
+    lines = ["", promise, f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     if done.scores is not None:
         lines += [f"  keep back {folder.scores} (NOT private):"]
         lines += [f"            {line}" for line in summary(done.scores).splitlines()]
     return "\n".join(lines)
+
+
+def sweep_table(made: list[Run]) -> str:
+    """One line per job of a sweep. All of them looked at the same people: their losses add up."""
+    rows = [("ε", "rows", "MGD", "2-way TVD", "folder")]
+    for done in made:
+        two = done.scores.tvd.get("2-way") if done.scores else None
+        mgd = _shown(done.scores.mgd.score) if done.scores else ""
+        distance = _shown(two["mean"]) if two else ""
+        rows.append((f"{done.statement.budget['epsilon']:g}", f"{done.rows:,}", mgd, distance, str(done.folder.root)))
+    widths = [max(len(r[i]) for r in rows) for i in range(4)]
+    lines = ["  ".join([*(c.rjust(w) for c, w in zip(r[:4], widths, strict=True)), r[4]]) for r in rows]
+    total = sum(done.statement.spent["epsilon"] for done in made)
+    return "\n".join(["", *lines, f"published together they spend at most ε = {total:g} on the same people"])
 
 
 def _shown(value: float | None) -> str:

@@ -28,7 +28,7 @@ from pipeline import build
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.progress import Report, Stages
+from pipeline.progress import Report, Stages, misfits
 from pipeline.release import write_release
 from pipeline.statement import make_statement
 from synthesis.model import synthesize as synthetic_rows
@@ -46,6 +46,7 @@ class Run:
         measurements: the noisy answers that crossed the wall.
         table: the synthetic table's file.
         scores: the scorecard (NOT private), or None where evaluation.enabled=false.
+        rows: how many synthetic rows there are.
         seconds: wall time of each stage.
     """
 
@@ -54,7 +55,12 @@ class Run:
     measurements: Measurements
     table: Path
     scores: Scorecard | None
+    rows: int
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        promise = "private" if self.statement.private else "NOT private"
+        return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
 
 def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Run:
@@ -85,27 +91,35 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             _keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             private = load_private(source, schema, unit, workdir=folder.temporary, key=key, progress=report)
-            LOG.info("%r; values outside the domain: %s", private, private.encoding)
+            LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
+        show.warn(misfits(private.encoding, private.coded.rows))
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
             total = private.public_rows(plan.neighbouring)
             answers = folder.answers
             known = measure(private, plan, ledger, noise, answers_dir=answers, public_total=total, progress=report)
-        with show.stage("synthesize") as report:
-            rng = np.random.default_rng(config.synthesis.seed)
-            made = synthetic_rows(known, spec, rows=config.synthesis.rows, rng=rng, progress=report)
-        with show.stage("release") as report:
-            statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
-            said = statement.to_json()
-            table = write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
+        statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
+        table = folder.release / f"synthetic.{form}"
+        if folder.release.exists():  # a resumed run never changes what may be published already
+            with show.stage("reload") as report:
+                again = folder.temporary / "released"
+                made = encode_table(_open(table, config, folder), schema, workdir=again, progress=report)
+        else:
+            with show.stage("synthesize") as report:
+                rng = np.random.default_rng(config.synthesis.seed)
+                made = synthetic_rows(known, spec, rows=config.synthesis.rows, rng=rng, progress=report)
+            with show.stage("release") as report:
+                write_release(folder, schema, statement.to_json(), known, made, form=form, rng=rng, progress=report)
+        if made.rows == 0:
+            show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
         if config.evaluation.enabled:
             with show.stage("score") as report:
                 scores = score_tables(_truth(private, source, schema, folder), made, scoring, progress=report)
                 write_whole(folder.scores, json.dumps(scores.to_json(), indent=1, allow_nan=False), mode=0o600)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, known, table, scores, dict(show.seconds))
+    return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
 
 
 def _table(config: Config, folder: RunFolder, report: Report) -> Path:

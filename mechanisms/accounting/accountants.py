@@ -189,6 +189,7 @@ class Advanced:
         return {"epsilon": pure_epsilon(event), "delta": 0.0}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
+        """The composition's (ε, δ); infinite where e^ε_i would overflow."""
         if not events:
             return PrivacyLoss(0.0, 0.0)
         _within_slots(events, self.slots)

@@ -134,6 +134,7 @@ class SparseQuery:
         return largest if norm == "l1" else round_up(math.sqrt(largest))
 
     def largest_column_distance(self, norm: Norm) -> float:
+        """max over pairs of columns; twice the largest norm where the matrix is too large to compare all pairs."""
         columns = np.unique(self.scaled.T.toarray(), axis=0) if self.columns * self.rows <= MAX_DENSE else None
         if columns is None:  # the triangle inequality is on the safe side
             return round_up(2 * self.largest_column_norm(norm))

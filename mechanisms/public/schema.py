@@ -81,7 +81,8 @@ def load_schema(path: Path) -> Schema:
             content = yaml.load(text, Loader=_Loader)  # a SafeLoader
     except (yaml.YAMLError, ValueError) as error:
         fix = "mend the YAML or JSON; texts with : or # need quotes"
-        raise UserError(f"not well formed: {' '.join(str(error).split())}", where=where, fix=fix) from error
+        said = " ".join(str(error).replace(' in "<unicode string>",', "").split())
+        raise UserError(f"not well formed: {said}", where=where, fix=fix) from error
     if not isinstance(content, Mapping):
         raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
     return parse_schema(content, where=where)

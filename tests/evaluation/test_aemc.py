@@ -60,7 +60,7 @@ SHAPES = {
 }
 
 
-def agree(shape: str, seeds: range) -> None:
+def check_agreement(shape: str, seeds: range) -> None:
     for seed in seeds:
         rng = np.random.default_rng(seed)
         cells = world(rng, SHAPES[shape])
@@ -71,13 +71,13 @@ def agree(shape: str, seeds: range) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_solver_agrees_with_the_linear_programme(shape):
-    agree(shape, range(25))
+    check_agreement(shape, range(25))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_solver_agrees_with_the_linear_programme_on_thousands_of_cases(shape):
-    agree(shape, range(100, 400))
+    check_agreement(shape, range(100, 400))
 
 
 @pytest.mark.parametrize("shape", ["categorical", "one path", "paths in parts", "path with missing and other"])

@@ -150,3 +150,46 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(town, capsys):
     Path("blocked").write_text("a file, not a folder")
     assert command("run", *TOWN, "hydra.run.dir=blocked/out") == 1
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
+    people(50).to_csv("semi.csv", sep=";", index=False)
+    assert command("schema", "semi.csv", "delimiter=;", "output=semi.yaml") == 0
+    assert command("run", *TOWN, "data.path=semi.csv", "data.delimiter=;", "hydra.run.dir=out") == 0
+    people(50).to_csv("tab.csv", sep="\t", index=False)
+    assert command("run", *TOWN, "data.path=tab.csv", "data.delimiter=tab", "hydra.run.dir=out2") == 0
+
+
+def test_values_that_do_not_fit_the_schema_are_told_to_the_operator_alone(town, capsys):
+    people(50).assign(sex="x").to_csv("town.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert "column 'sex': 50 of 50 values" in capsys.readouterr().err
+    assert "sex: 50" in (town / "out" / "internal" / "run.log").read_text()
+    assert "50 of 50" not in (town / "out" / "release" / "privacy.json").read_text()
+
+
+def test_a_release_that_is_not_private_is_not_said_to_be_published(town, capsys):
+    assert command("run", *TOWN, "hydra.run.dir=out", "seed=1") == 0
+    assert "do NOT publish" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["schema", "town.csv", "-o", "x.yaml"], "no flag '-o'"),
+        (["run", *TOWN, "selection.marginals=[age,sex]"], "a list of lists"),
+        (["run", *TOWN, "selection.marginals=[[age,sex]"], "close every bracket"),
+        (["run", *TOWN, "selection.k=[3,9]"], "1 to 3"),
+        (["run", *TOWN, "hydra.run.dir=/proc/foo"], "a folder that can be made"),
+    ],
+)
+def test_more_mistakes_have_a_way_out(town, capsys, arguments, message):
+    assert command(*arguments) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "fault of the pipeline" not in error
+
+
+def test_the_version_is_told(capsys):
+    assert command("--version") == 0
+    assert capsys.readouterr().out[0].isdigit()

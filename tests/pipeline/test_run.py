@@ -223,3 +223,18 @@ def test_run_works_from_any_folder_as_a_module(town):
     assert ended.returncode == 0, ended.stderr
     assert "measure" in ended.stderr
     assert "synthetic.csv" in ended.stdout
+
+
+def test_a_resumed_run_never_changes_a_release_that_is_complete(town):
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
+    (town / "out" / "internal" / "scores.json").unlink()
+    assert command("run", *TOWN, "hydra.run.dir=out", "resume=true") == 0
+    assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
+    assert (town / "out" / "internal" / "scores.json").exists()
+
+
+def test_a_sweep_ends_with_a_table_and_the_sum_of_what_it_spent(town, capsys):
+    assert command("run", "-m", *TOWN, "hydra.sweep.dir=sweep", "privacy.epsilon=0.5,2", "synthesis=independent") == 0
+    out = capsys.readouterr().out
+    assert "published together they spend at most ε = 2.5" in out
