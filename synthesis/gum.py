@@ -65,8 +65,8 @@ def gum_rows(
     """`rows` rows whose marginals are close to the targets.
 
     They start from the one-way marginals, independent of each other; each update moves one marginal a part of the way
-    to its target (Appendix A.2). Cost of an update: rows · (attributes + 2) + rows moved · columns; memory: the table
-    and 12 bytes a row.
+    to its target (Appendix A.2), and at last `descend` brings all marginals closer together. Cost of an update: rows ·
+    (attributes + 2) + rows moved · columns; memory: the table three times and 40 bytes a row at most.
     """
     table = independent_rows(targets, rows=rows, rng=rng)
     joint = [t for t in targets.marginals if len(t.clique) > 1 or _sole(t, targets)]
@@ -114,7 +114,8 @@ class _Work:
         """One gradual update of one marginal; returns how many rows moved (Appendix A.2).
 
         A cell below its target grows by min(n_t − n_s, α n_s); an empty cell, which could never grow so, by α n_t.
-        Cells above give rows in proportion to their excess, so that the number of rows stays.
+        Cells above give rows in proportion to their excess, so that the number of rows stays. (The paper takes
+        min(n_s − n_t, β n_s): on real tables that left the two-way marginals a third further off.)
         """
         rows, axes = len(self.keys), self.domain.axes(target.clique)
         for place, axis in enumerate(axes):
