@@ -93,3 +93,19 @@ def set_codes(
     """Replace: rows `to` take the code that this attribute has in the given cells."""
     for i in range(len(to)):
         column[to[i]] = (cells[i] // stride) % size
+
+
+@numba.njit(cache=True, nogil=True)
+def sort_by_part(
+    items: NDArray[np.int32], cells: NDArray[np.int32], stride: int, size: int, out: NDArray[np.int32]
+) -> None:
+    """Items in the order of one attribute's code in their cells, else in their present order (a counting sort)."""
+    starts = np.zeros(size + 1, np.int64)
+    for i in range(len(items)):
+        starts[(cells[i] // stride) % size + 1] += 1
+    for code in range(size):
+        starts[code + 1] += starts[code]
+    for i in range(len(items)):
+        code = (cells[i] // stride) % size
+        out[starts[code]] = items[i]
+        starts[code] += 1

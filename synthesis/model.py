@@ -58,6 +58,6 @@ def synthesize(
 
 
 def predict_memory_bytes(domain: Domain, cliques: Sequence[Clique], rows: int) -> int:
-    """An upper estimate of what synthesis holds: the columns twice, buffers per row, four arrays per cell."""
-    per_row = 2 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 24
-    return rows * per_row + 4 * 8 * sum(domain.cells(c) for c in cliques)
+    """An upper estimate of what synthesis holds: the columns three times, buffers per row, seven arrays per cell."""
+    per_row = 3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 40
+    return rows * per_row + 7 * 8 * sum(domain.cells(c) for c in cliques)
