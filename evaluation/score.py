@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.mgd import MGDResult, default_targets, mgd
+from evaluation.mgd import MGDResult, mgd
+from evaluation.targets import Targets
 from evaluation.tvd import tvd
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 
 Progress = Callable[[int, int, str], None]
@@ -21,23 +23,18 @@ class ScoreSpec:
     """What to score.
 
     Attributes:
-        max_marginals: at most so many marginals of each order enter MGD.
-        delta: MGD's tolerance Δ, in records.
-        seed: of the sample of marginals.
+        targets: the marginals of MGD.
+        alpha: MGD's cost of adding or removing one record.
+        solver: of MGD's marginals: auto, exact, flow or lp.
     """
 
-    max_marginals: int = 300
-    delta: float = 2.0
-    seed: int = 0
+    targets: Targets
+    alpha: float = 1.0
+    solver: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.max_marginals < 1:
-            fix = "a whole number of at least 1"
-            raise UserError(f"got {self.max_marginals}", where="evaluation.max_marginals", fix=fix)
-        if not 0 <= self.delta < float("inf"):
-            raise UserError(f"got {self.delta}", where="evaluation.delta", fix="a number of records of at least 0")
-        if self.seed < 0:
-            raise UserError(f"got {self.seed}", where="evaluation.seed", fix="a whole number of at least 0")
+        if not 0 < self.alpha < float("inf"):
+            raise UserError(f"got {self.alpha}", where="evaluation.alpha", fix="a number above 0")
 
 
 @dataclass(frozen=True)
@@ -60,15 +57,14 @@ class Scorecard:
 
 
 def score_tables(
-    real: CodedTable, synthetic: CodedTable, spec: ScoreSpec, *, progress: Progress | None = None
+    real: CodedTable, synthetic: CodedTable, schema: Schema, spec: ScoreSpec, *, progress: Progress | None = None
 ) -> Scorecard:
-    """Score two tables over the same domain.
+    """Score two tables over the schema's domain.
 
     Cost: a pass over the rows of both tables per batch of marginals.
     """
-    if real.domain != synthetic.domain:
-        raise ValueError("the two tables have different domains")
-    targets = default_targets(real.domain, max_marginals=spec.max_marginals, seed=spec.seed)
-    result = mgd(real, synthetic, targets, delta=spec.delta, progress=progress)
+    result = mgd(
+        real, synthetic, schema, spec.targets, alpha=spec.alpha, solver=spec.solver, progress=progress
+    )
     distances = tvd(real, synthetic, progress=progress)
     return Scorecard(result, distances, {"real": real.rows, "synthetic": synthetic.rows})

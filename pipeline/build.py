@@ -6,7 +6,10 @@ import dataclasses
 import os
 from pathlib import Path
 
+from evaluation.aemc import SOLVERS
+from evaluation.presets import PresetSpec, preset_targets
 from evaluation.score import ScoreSpec
+from evaluation.targets import read_targets
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema, load_schema
@@ -154,9 +157,36 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     return kind(**config.options)
 
 
-def build_scores(config: EvaluationConfig) -> ScoreSpec:
-    """What to score."""
-    return ScoreSpec(max_marginals=config.max_marginals, delta=config.delta, seed=config.seed)
+def build_scores(config: EvaluationConfig, schema: Schema) -> ScoreSpec:
+    """What to score.
+
+    Raises:
+        UserError: settings that cannot be, or that do not fit the schema.
+    """
+    if config.targets is not None and config.preset != "kway":
+        fix = "drop evaluation.preset, or evaluation.targets"
+        raise UserError("a preset and an own list of marginals", where="evaluation.targets", fix=fix)
+    if config.targets is not None:
+        given = _from_file(config.targets) if isinstance(config.targets, str) else config.targets
+        targets = read_targets(schema, given, delta=config.delta)
+    else:
+        preset = PresetSpec(
+            config.preset, tuple(config.attributes), tuple(config.k), config.max_marginals, config.delta, config.seed
+        )
+        targets = preset_targets(schema, preset)
+    return ScoreSpec(targets, alpha=config.alpha, solver=one_of(config.solver, SOLVERS, "evaluation.solver"))
+
+
+def _from_file(path: str) -> object:
+    """The content of a YAML file of target marginals."""
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        fix = "a path of a YAML file, or a list"
+        raise UserError(f"cannot read {path!r}: {error.strerror}", where="evaluation.targets", fix=fix) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        fix = "a YAML list of target marginals in UTF-8"
+        raise UserError(f"{path!r} is not well formed", where="evaluation.targets", fix=fix) from error
 
 
 def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:

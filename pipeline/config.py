@@ -26,6 +26,8 @@ ALLOWED = {
     "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
     "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
+    "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
+    "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
 }
 
 T = TypeVar("T")
@@ -84,8 +86,14 @@ class SynthesisConfig:
 @dataclass
 class EvaluationConfig:
     enabled: bool = True
+    preset: str = "kway"
+    attributes: list[str] = field(default_factory=list)
+    k: list[int] = field(default_factory=lambda: [1, 2, 3])
     max_marginals: int = 300
+    targets: Any = None
     delta: float = 2.0
+    alpha: float = 1.0
+    solver: str = "auto"
     seed: int = 0
 
 

@@ -56,7 +56,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         if not getattr(config, name):
             raise UserError("no table given", where=name, fix=f"{name}=TABLE")
     schema = load_schema(schema_path(config.schema, "schema"))
-    spec = build.build_scores(config.evaluation)
+    spec = build.build_scores(config.evaluation, schema)
     show = Stages(quiet=quiet)
     with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
         with show.stage("load") as report:
@@ -69,7 +69,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
                 tables.append(table)
                 show.warn([f"{name}: {line}" for line in misfits(encoding, table.rows)])
         with show.stage("score") as report:
-            return score_tables(tables[0], tables[1], spec, progress=report)
+            return score_tables(tables[0], tables[1], schema, spec, progress=report)
 
 
 def draft(table: str | None, *, delimiter: str, limits: LimitsConfig) -> str:

@@ -79,7 +79,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     schema = build.build_schema(config)
     unit = build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation)
+    spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     show = Stages(quiet=quiet)
@@ -116,7 +116,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         scores = None
         if config.evaluation.enabled:
             with show.stage("score") as report:
-                scores = score_tables(_truth(private, source, schema, folder), made, scoring, progress=report)
+                scores = score_tables(_truth(private, source, schema, folder), made, schema, scoring, progress=report)
                 write_whole(folder.scores, json.dumps(scores.to_json(), indent=1, allow_nan=False), mode=0o600)
         LOG.info("seconds per stage: %s", show.seconds)
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
