@@ -71,9 +71,8 @@ def through_the_wall(
         raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.sensitivity}")
     ledger.charge(planned.event)
     bits = WEIGHT_BITS + planned.query.bits
-    noisy = planned.query.answer_exact(exact) + (
-        lattice_noise(planned.event, planned.query.rows, source) << planned.query.bits
-    )
+    noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
+    noisy = planned.query.answer_exact(exact) + noise
     return NoisyMarginal(
         planned.clique, planned.query, noisy * 2.0**-bits, planned.noise, planned.scale, planned.event.id
     )
