@@ -73,9 +73,8 @@ def through_the_wall(
     bits = WEIGHT_BITS + planned.query.bits
     noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
     noisy = planned.query.answer_exact(exact) + noise
-    return NoisyMarginal(
-        planned.clique, planned.query, noisy * 2.0**-bits, planned.noise, planned.scale, planned.event.id
-    )
+    values = np.asarray(noisy * 2.0**-bits, np.float64)
+    return NoisyMarginal(planned.clique, planned.query, values, planned.noise, planned.scale, planned.event.id)
 
 
 def _file(folder: Path, index: int) -> Path:
