@@ -25,7 +25,7 @@ def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[l
     except UnicodeDecodeError as error:
         raise UserError(f"{field}: {path} is not UTF-8 text", where=where, fix="save it as UTF-8") from error
     except OSError as error:
-        fix = "a path relative to the schema's own folder, or an absolute one"
+        fix = "check the path; a relative one in a schema starts at the schema's own folder"
         raise UserError(f"{field}: cannot read {path}: {error.strerror}", where=where, fix=fix) from error
     except csv.Error as error:
         raise UserError(f"{field}: {path} is no CSV: {error}", where=where, fix="close every quote") from error
