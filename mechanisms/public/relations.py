@@ -154,9 +154,9 @@ def matrix_of_rows(rows: Sequence[Any], names: Sequence[str], where: str) -> Flo
     split = [row.split() if isinstance(row, str) else row for row in rows]
     lengths = [len(row) if isinstance(row, list | tuple) else 0 for row in split]
     if lengths != [len(names)] * len(names):
-        place = next((i for i, n in enumerate(lengths) if n != len(names)), len(lengths))
         said = f"{len(lengths)} rows for {len(names)} values"
-        if place < min(len(lengths), len(names)):
+        if len(lengths) == len(names):
+            place = next(i for i, n in enumerate(lengths) if n != len(names))
             said = f"from {names[place]!r}: {lengths[place]} numbers for {len(names)} values"
         raise UserError(f"distances: {said}", where=where, fix=f"{len(names)} rows of {len(names)} numbers")
     matrix = np.empty((len(names), len(names)))

@@ -98,5 +98,5 @@ def _branches(node: dict[str, object], depth: int) -> list[str]:
 def _wrapped(start: str, values: Sequence[str], indent: str) -> list[str]:
     texts = ", ".join(f'"{v}"' if "," in v else v for v in values)
     return textwrap.wrap(
-        f"{start}[{texts}]", width=114, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        f"{start}[{texts}]", width=116, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
