@@ -161,8 +161,12 @@ def matrix_of_rows(rows: Sequence[Any], names: Sequence[str], where: str) -> Flo
         raise UserError(f"distances: {said}", where=where, fix=f"{len(names)} rows of {len(names)} numbers")
     matrix = np.empty((len(names), len(names)))
     for i, row in enumerate(split):
-        for j, cell in enumerate(row):
-            matrix[i, j] = _number(cell, names[i], names[j], where)
+        try:
+            matrix[i] = [float(cell) for cell in row]
+        except (TypeError, ValueError):
+            matrix[i] = np.nan
+        if not np.isfinite(matrix[i]).all() or bool in set(map(type, row)):
+            matrix[i] = [_number(cell, names[i], name, where) for cell, name in zip(row, names, strict=True)]
     return matrix
 
 
