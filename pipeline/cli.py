@@ -190,7 +190,7 @@ def _score(overrides: list[str]) -> int:
 def _schema(arguments: list[str]) -> int:
     tables = [f"table={json.dumps(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("schema_draft", tables), DraftConfig)
-    text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits)
+    text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:
         target = Path(config.output)
         if target.exists():

@@ -25,6 +25,7 @@ ALLOWED = {
     "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
     "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
     "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
     "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
@@ -161,6 +162,7 @@ class DraftConfig:
     table: str | None = None
     output: str | None = None
     delimiter: str = ","
+    cluster: dict[str, Any] | None = None
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
 

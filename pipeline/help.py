@@ -41,7 +41,13 @@ usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
 
-usage: python -m pipeline schema TABLE [output=my.yaml]""",
+usage: python -m pipeline schema TABLE [output=my.yaml] ['cluster={COLUMN: {...}, ...}']
+
+cluster= builds a hierarchy over the values of a column from a file with public facts about them:
+  coordinates: a CSV with the value, then its coordinates (longitude and latitude, or any numbers); or
+  distances: a CSV with a square matrix of distances, its header the values
+  levels: how many clusters per level, coarsest first; names: of all levels, the values' last (optional)
+  method: average (default), complete, single or ward""",
 }
 
 EXAMPLES = {
@@ -68,7 +74,11 @@ EXAMPLES = {
         "python -m pipeline score real=adult.csv.gz synthetic=release/synthetic.csv schema=adult output=scores.json",
         "python -m pipeline score real=a.parquet synthetic=b.csv schema=sizes.domain.json",
     ],
-    "schema": ["python -m pipeline schema my.csv output=my.yaml", "python -m pipeline schema my.csv delimiter=';'"],
+    "schema": [
+        "python -m pipeline schema my.csv output=my.yaml",
+        "python -m pipeline schema my.csv delimiter=';'",
+        "python -m pipeline schema my.csv 'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
+    ],
 }
 
 FILES = {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from evaluation.score import Scorecard, score_tables
+from mechanisms.public.cluster import cluster_from_settings
 from mechanisms.public.codec import encode_columns
 from mechanisms.public.draft import draft_schema
 from mechanisms.public.engine import Source, open_table
@@ -72,13 +74,18 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
             return score_tables(tables[0], tables[1], schema, spec, progress=report)
 
 
-def draft(table: str | None, *, delimiter: str, limits: LimitsConfig) -> str:
-    """A commented draft of a schema; it looked at the data and says so."""
+def draft(table: str | None, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:
+    """A commented draft of a schema; it looked at the data and says so.
+
+    Args:
+        clusters: column → how its hierarchy is built by clustering (see `cluster_from_settings`).
+    """
     if not table:
         raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+    trees = {c: cluster_from_settings(s, where=f"cluster: column {c!r}") for c, s in (clusters or {}).items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
         source = _open(Path(table), delimiter, limits, Path(folder))
-        return draft_schema(source, Path(table).name.split(".")[0])
+        return draft_schema(source, Path(table).name.split(".")[0], trees)
 
 
 def _open(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:

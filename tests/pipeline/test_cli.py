@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.public.schema import load_schema
 from tests.pipeline.conftest import TOWN, command, people
 
 
@@ -158,6 +159,35 @@ def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
     assert command("run", *TOWN, "data.path=semi.csv", "data.delimiter=;", "hydra.run.dir=out") == 0
     people(50).to_csv("tab.csv", sep="\t", index=False)
     assert command("run", *TOWN, "data.path=tab.csv", "data.delimiter=tab", "hydra.run.dir=out2") == 0
+
+
+def test_a_draft_may_hold_a_hierarchy_built_by_clustering(town, capsys):
+    Path("jobs.csv").write_text("sex,place\nf,1\nm,2\nother,9\n")
+    asked = "cluster={sex: {coordinates: jobs.csv, levels: [2], names: [side, sex]}}"
+    assert command("schema", "town.csv", asked, "output=drafted.yaml") == 0
+    tree = load_schema(Path("drafted.yaml"))["sex"].hierarchy
+    assert tree.leaves == ("f", "m", "other") and tree.level("side").nodes == ("f (2)", "other (1)")
+    capsys.readouterr()
+    for wrong, says in [
+        ("cluster={sex: {coordinates: jobs.csv, level: [2]}}", "did you mean 'levels'?"),
+        ("cluster={sexx: {coordinates: jobs.csv, levels: [2]}}", "did you mean 'sex'?"),
+        ("cluster={sex: {coordinates: none.csv, levels: [2]}}", "cannot read none.csv"),
+        ("cluster={sex: 2}", "needs coordinates or distances"),
+        ("cluster=2", "cluster={place: {coordinates: places.csv, levels: [5, 25]}}"),
+    ]:
+        assert command("schema", "town.csv", wrong) == 1
+        assert says in capsys.readouterr().err
+
+
+def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys):
+    Path("sexes.csv").write_text("sex,all\nf,everyone\nm,everyone\n")
+    text = Path("town.yaml").read_text().replace("values: [f, m]", "values: [f, m], hierarchy: sexes.csv")
+    Path("town.yaml").write_text(text)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    Path("sexes.csv").unlink()
+    tree = load_schema(Path("out/release/schema.yaml"))["sex"].hierarchy
+    assert [level.nodes for level in tree.levels] == [("everyone",), ("f", "m")]
+    assert command("synth", "from=out/release", "output=again") == 0
 
 
 def test_values_that_do_not_fit_the_schema_are_told_to_the_operator_alone(town, capsys):
