@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from mechanisms.public.jit import compiled
 
 
-@numba.njit(cache=True, nogil=True)
-def path_costs(
-    part: NDArray[np.int64],
-    place: NDArray[np.int64],
-    p: NDArray[np.float64],
-    q: NDArray[np.float64],
-    length: int,
-    step: float,
-    delta: float,
-    alpha: float,
-) -> NDArray[np.float64]:
-    """The least cost of each part; the parts are independent paths of `length` cells, `step` apart.
+@compiled
+def path_costs(chosen, starts, order, place, p, q, length, step, delta, alpha):
+    """The least cost of each chosen part; the parts are independent paths of `length` cells, `step` apart.
 
     Let f be the mass that leaves the first j cells to the right, and V_j(f) the least cost so far. Then V_j is the
     infimal convolution of V_{j−1} with the cost α · dist(x, [max(q − Δ, 0), q + Δ]) of what stays in cell j, plus
@@ -26,39 +17,29 @@ def path_costs(
     right: the convolution moves the two sides apart by the length of the interval and cuts slopes at ±α.
 
     Args:
-        part, place: for each occupied cell its part (ascending) and its position on the path.
-        p, q: synthetic and true mass of each occupied cell.
+        chosen: the parts, int64; part b has the cells order[starts[b]:starts[b + 1]].
+        place: position of each cell on the path, int32.
+        p, q: synthetic and true mass of each cell.
     Returns:
-        one cost per part met, in order.
+        one cost per chosen part.
     """
-    cells = len(part)
-    costs = np.zeros(cells)
-    parts = 0
-    at = 0
-    dense_p = np.zeros(length)
-    dense_q = np.zeros(length)
+    costs = np.empty(len(chosen))
+    dense_p, dense_q = np.zeros(length), np.zeros(length)
     size = 4 * length + 16
     left_at, left_w = np.empty(size), np.empty(size)
     right_at, right_w = np.empty(size), np.empty(size)
-    while at < cells:
-        end = at
-        within = True
-        while end < cells and part[end] == part[at]:
-            within &= abs(p[end] - q[end]) <= delta
-            end += 1
-        if not within:
-            dense_p[:] = 0.0
-            dense_q[:] = 0.0
-            for i in range(at, end):
-                dense_p[place[i]] = p[i]
-                dense_q[place[i]] = q[i]
-            costs[parts] = _one_path(dense_p, dense_q, step, delta, alpha, left_at, left_w, right_at, right_w)
-        parts += 1
-        at = end
-    return costs[:parts]
+    for number in range(len(chosen)):
+        dense_p[:] = 0.0
+        dense_q[:] = 0.0
+        for i in range(starts[chosen[number]], starts[chosen[number] + 1]):
+            cell = order[i]
+            dense_p[place[cell]] = p[cell]
+            dense_q[place[cell]] = q[cell]
+        costs[number] = _one_path(dense_p, dense_q, step, delta, alpha, left_at, left_w, right_at, right_w)
+    return costs
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _one_path(p, q, step, delta, alpha, left_at, left_w, right_at, right_w):
     """V_k(0) for one path; breakpoints are kept with the one next to the minimum last."""
     lows, highs = 1, 1  # how many breakpoints are left and right of the minimum
@@ -89,7 +70,7 @@ def _one_path(p, q, step, delta, alpha, left_at, left_w, right_at, right_w):
     return value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _insert(at, weight, count, where, w, sign):
     """Insert a breakpoint in order (ascending for sign 1, descending for −1)."""
     i = count
@@ -100,7 +81,7 @@ def _insert(at, weight, count, where, w, sign):
     return count + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pass(at, weight, count, move, other_at, other_w, others, other_move, w, least, sign):
     """Pass weight `w` over the minimum to the other side; the minimum rises by what it passes beyond 0."""
     left = w
@@ -116,7 +97,7 @@ def _pass(at, weight, count, move, other_at, other_w, others, other_move, w, lea
     return count, others, least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _cut(at, weight, count, w):
     """Cut slopes back to α: take weight `w` from the far end."""
     left, first = w, 0

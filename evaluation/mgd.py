@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from evaluation.aemc import Aemc, aemc, grid_nodes
+from evaluation.aemc import Aemc, flow_nodes, marginal_cost
 from evaluation.counts import paired_cells
-from mechanisms.public.domain import Clique, Domain
+from evaluation.geometry import Axis
+from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.table import CodedTable
 
 Progress = Callable[[int, int, str], None]
 
 #: Marginals whose min-cost flow would have more nodes are not drawn into a default set (minutes each).
 MAX_FLOW_NODES = 5_000
+
+
+def default_axes(attributes: Sequence[Attribute]) -> tuple[Axis, ...]:
+    """The default weights (paper 000, section 2.3.2): ∞ for categorical attributes, equal ones for ordinal ones."""
+    finite = sum(a.ordered > 1 for a in attributes)
+    return tuple(
+        Axis.path(a.size, a.ordered, Fraction(1, finite)) if a.ordered > 1 else Axis.fixed(a.size) for a in attributes
+    )
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ def default_targets(domain: Domain, *, max_marginals: int, seed: int, orders: tu
         if k > len(domain):
             continue
         every = list(itertools.combinations(domain.names, k))
-        feasible = [c for c in every if grid_nodes(tuple(domain[n] for n in c)) <= MAX_FLOW_NODES]
+        feasible = [c for c in every if flow_nodes(default_axes([domain[n] for n in c])) <= MAX_FLOW_NODES]
         chosen = feasible
         if len(feasible) > max_marginals:
             places = np.sort(rng.choice(len(feasible), max_marginals, replace=False))
@@ -117,7 +127,8 @@ def mgd(
     """
     scored = []
     for clique, cells in zip(targets.cliques, paired_cells(real, synthetic, targets.cliques, progress), strict=True):
-        scored.append((clique, real.domain.cells(clique), aemc(cells, delta=delta, alpha=alpha)))
+        axes = default_axes([real.domain[n] for n in clique])
+        scored.append((clique, real.domain.cells(clique), marginal_cost(cells, axes, delta=delta, alpha=alpha)))
     values = [r.value for _, _, r in scored if r.value is not None]
     if len(values) < len(scored) or not values:
         reasons = sorted({r.reason for _, _, r in scored if r.value is None}) or ["no marginals"]
