@@ -163,7 +163,7 @@ def _tree_distances(axis: Axis) -> NDArray[np.float64]:
         same = ancestor[:, None] == ancestor
         height[same] = np.minimum(height[same], level)
         ancestor = axis.parents[level][ancestor]
-    return 2.0 * height * float(axis.step)
+    return np.asarray(2.0 * height * float(axis.step), np.float64)
 
 
 def distance_matrix(axes: Sequence[Axis]) -> NDArray[np.float64]:
