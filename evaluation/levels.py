@@ -63,8 +63,10 @@ def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
     if column.distances is not None:
         if level < hierarchy.depth:
             fix = "the leaves, or a hierarchy instead of distances"
-            raise UserError(f"{name!r} has explicit distances, which have no levels", where="evaluation.targets", fix=fix)
-        return Axis.matrix(size, column.distances, weight)
+            raise UserError(
+                f"{name!r} has explicit distances, which have no levels", where="evaluation.targets", fix=fix
+            )
+        return Axis.matrix(size, column.distances.matrix, weight)
     if hierarchy.ordered:
         return Axis.path(size, nodes, weight)
     return Axis.tree(size, [np.array(hierarchy.level(i).parents) for i in range(level, 0, -1)], weight)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.aemc import Aemc, marginal_cost
+from evaluation.aemc import Aemc, Solver, marginal_cost
 from evaluation.counts import paired_cells
 from evaluation.levels import at_levels, axes_at, clique_at
 from evaluation.targets import TargetMarginal, Targets
@@ -39,7 +39,7 @@ class MarginalScore:
     def to_json(self) -> dict[str, Any]:
         """JSON values; the AEMC first."""
         weights = dict(zip(self.target.attributes, map(_shown, self.target.weights), strict=True))
-        reason = {"reason": self.aemc.reason} if self.aemc.reason else {}
+        said = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
         return {
             "attributes": list(self.target.attributes),
             "aemc": self.aemc.value,
@@ -49,7 +49,7 @@ class MarginalScore:
             "weight": self.target.weight,
             "cells": self.cells,
             "solver": self.aemc.solver,
-            **reason,
+            **{k: v for k, v in said.items() if v},
         }
 
 
@@ -106,7 +106,7 @@ def mgd(
     targets: Targets,
     *,
     alpha: float = 1.0,
-    solver: str = "auto",
+    solver: Solver = "auto",
     progress: Progress | None = None,
 ) -> MGDResult:
     """MGD of a synthetic table against the truth; 0 is perfect, and there is no upper bound.

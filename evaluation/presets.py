@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evaluation.aemc import flow_nodes
+from evaluation.levels import axes_at
 from evaluation.targets import TargetMarginal, Targets, subsets, target
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
@@ -132,10 +134,10 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: Callable[[tuple[str, ...]
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
-        every = [c for c in subsets(schema.domain.names, (k,)) if wanted(c)]
+        every = [target(schema, c, delta=spec.delta) for c in subsets(schema.domain.names, (k,)) if wanted(c)]
         if not every:
             continue
-        feasible = [c for c in every if flow_nodes(schema, c) <= MAX_FLOW_NODES]
+        feasible = [t for t in every if flow_nodes(axes_at(schema, t)) <= MAX_FLOW_NODES]
         chosen = feasible
         if len(feasible) > spec.max_marginals:
             places = np.sort(rng.choice(len(feasible), spec.max_marginals, replace=False))
@@ -143,11 +145,5 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: Callable[[tuple[str, ...]
         left = len(every) - len(feasible)
         large = f", {left} left out for the size of their flow" if left else ""
         notes.append(f"{k}-way: {len(chosen)} of {len(every)} {said} (seed {spec.seed}){large}")
-        marginals += [target(schema, c, delta=spec.delta) for c in chosen]
+        marginals += chosen
     return Targets(tuple(marginals), tuple(notes))
-
-
-def flow_nodes(schema: Schema, clique: Sequence[str]) -> int:
-    """How many nodes the largest min-cost flow of this marginal has with default weights; 0 where none is needed."""
-    sizes = [a.ordered for a in (schema.domain[n] for n in clique) if a.ordered >= 2]
-    return math.prod(sizes) if len(sizes) > 1 else 0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from evaluation.aemc import Solver
 from evaluation.mgd import MGDResult, mgd
 from evaluation.targets import Targets
 from evaluation.tvd import tvd
@@ -30,7 +31,7 @@ class ScoreSpec:
 
     targets: Targets
     alpha: float = 1.0
-    solver: str = "auto"
+    solver: Solver = "auto"
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < float("inf"):
@@ -63,8 +64,6 @@ def score_tables(
 
     Cost: a pass over the rows of both tables per batch of marginals.
     """
-    result = mgd(
-        real, synthetic, schema, spec.targets, alpha=spec.alpha, solver=spec.solver, progress=progress
-    )
+    result = mgd(real, synthetic, schema, spec.targets, alpha=spec.alpha, solver=spec.solver, progress=progress)
     distances = tvd(real, synthetic, progress=progress)
     return Scorecard(result, distances, {"real": real.rows, "synthetic": synthetic.rows})

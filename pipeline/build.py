@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import cast
 
-from evaluation.aemc import SOLVERS
+import yaml
+
+from evaluation.aemc import SOLVERS, Solver
 from evaluation.presets import PresetSpec, preset_targets
 from evaluation.score import ScoreSpec
 from evaluation.targets import read_targets
@@ -174,7 +177,8 @@ def build_scores(config: EvaluationConfig, schema: Schema) -> ScoreSpec:
             config.preset, tuple(config.attributes), tuple(config.k), config.max_marginals, config.delta, config.seed
         )
         targets = preset_targets(schema, preset)
-    return ScoreSpec(targets, alpha=config.alpha, solver=one_of(config.solver, SOLVERS, "evaluation.solver"))
+    solver = cast(Solver, one_of(config.solver, SOLVERS, "evaluation.solver"))
+    return ScoreSpec(targets, alpha=config.alpha, solver=solver)
 
 
 def _from_file(path: str) -> object:
