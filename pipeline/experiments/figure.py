@@ -49,7 +49,7 @@ def _curves(axes: Axes, report: Report) -> None:
     """All four scores, dataset by dataset; a gap between the methods."""
     rows = report.rows
     right = axes.twinx()
-    right.set_ylim(0, 1)
+    right.set_ylim(0, 1.02)
     right.set_ylabel("Inv Pie")
     axes.set_yscale("log")
     axes.set_ylabel("RQ, MGD, AEMC (log)")
@@ -63,7 +63,7 @@ def _curves(axes: Axes, report: Report) -> None:
             values = [_positive(value_of(rows[i], name), name) for i in places]
             line = where.plot(places, values, color=colour, marker=marker, linewidth=1.2, markersize=4, label=label)
         lines += line
-    axes.legend(handles=lines, loc="best", frameon=False, ncols=2)
+    axes.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=4)
 
 
 def _against_queries(axes: Axes, report: Report, name: str) -> None:

@@ -19,7 +19,7 @@ from pipeline.demo import write_demo
 from pipeline.experiments.figure import draw_figure
 from pipeline.experiments.report import Report as Findings
 from pipeline.experiments.report import as_csv, as_json, as_markdown, summary
-from pipeline.experiments.scores import make_yardstick, score_row
+from pipeline.experiments.scores import Yardstick, make_yardstick, score_row
 from pipeline.experiments.settings import RowSpec, rows_of
 from pipeline.experiments.tables import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
@@ -61,9 +61,10 @@ def run(
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
+    rows_of(config.experiment)
+    _check(config)
     config = smaller(config) if config.smoke else config
     specs = rows_of(config.experiment)
-    _check(config)
     schema = map_schema(config, build.build_schema(config))
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
@@ -98,7 +99,7 @@ def run(
     return Outcome(folder, findings)
 
 
-def _row(maker: Maker, yard: Any, spec: RowSpec) -> dict[str, Any]:
+def _row(maker: Maker, yard: Yardstick, spec: RowSpec) -> dict[str, Any]:
     """One row, from its file if it was finished before."""
     kept = maker.folder.internal / "rows" / f"{spec.name}.json"
     if kept.exists():
@@ -151,7 +152,7 @@ def _table(config: Config, folder: RunFolder, report: Report) -> Path:
 
 
 def _setting(
-    config: Config, schema: Schema, world: TemporalMap, path: Path, facts: Mapping[str, Any], yard: Any
+    config: Config, schema: Schema, world: TemporalMap, path: Path, facts: Mapping[str, Any], yard: Yardstick
 ) -> dict[str, Any]:
     """What the rows were made from, and how."""
     generated = config.data.name == "demo" and not config.data.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,8 @@ from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
@@ -25,6 +28,7 @@ from pipeline.config import Config, ReleaseConfig
 from pipeline.experiments.settings import ExperimentConfig, RowSpec
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
+from pipeline.statement import make_statement
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +98,7 @@ class Maker:
         )
         done = stages.run(config, home, quiet=True)
         made = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
-        said = done.statement
-        what = f"(ε = {spec.value:g}, δ = {said.budget['delta']:g}) for {said.unit}"
-        bound = f", of which {said.max_records} count" if column else ""
-        return Made(histogram(made), f"{what}{bound}" if said.private else f"NOT private: noise seed is fixed; {what}")
+        return Made(histogram(made), promise(done.statement))
 
     def _laplace(self, spec: RowSpec) -> Made:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
@@ -109,15 +110,13 @@ class Maker:
         if not known.answers:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
-        cells = np.maximum(np.rint(known.answers[0].values), 0.0)
-        return Made(cells.reshape(self.world.histogram.shape), self._laplace_promise(spec, plan))
-
-    def _laplace_promise(self, spec: RowSpec, plan: Plan) -> str:
-        column, size = self.config.privacy.unit, self.config.experiment.sensitivity
-        fixed = "" if self.config.privacy.noise_seed is None else "NOT private: noise seed is fixed; "
-        if column == build.RECORD:
-            return f"{fixed}ε = {plan.epsilon:g} for one record; ε = {spec.value:g} for any {size} records together"
-        return f"{fixed}ε = {spec.value:g} for all records with the same value of {column!r}, of which {size} count"
+        seed = row_seed(self.config.privacy.noise_seed, spec)
+        said = make_statement(self.world.schema, self._clipped.unit, plan, ledger, known, seed)
+        write_whole(home / "privacy.json", json.dumps(said.to_json(), indent=1), mode=0o600)
+        cells = np.maximum(np.rint(known.answers[0].values), 0.0).reshape(self.world.histogram.shape)
+        size = self.config.experiment.sensitivity
+        group = f"; ε = {spec.value:g} for any {size} records together" if self._clipped.unit.column is None else ""
+        return Made(cells, promise(said) + group)
 
     @cached_property
     def _clipped(self) -> PrivateTable:
@@ -139,6 +138,14 @@ class Maker:
         work = self.folder.temporary / spec.name
         work.mkdir(mode=0o700)
         return work
+
+
+def promise(said: PrivacyStatement) -> str:
+    """What one table's statement promises, in a line."""
+    budget = ", ".join(f"{name} = {said.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
+    bound = f", of which {said.max_records} count" if said.max_records > 1 else ""
+    reasons = "" if said.private else f"NOT private: {'; '.join(said.reasons_not_private)}. Else: "
+    return f"{reasons}{budget} for {said.unit}{bound}"
 
 
 def _laplace_config(config: Config) -> Config:
