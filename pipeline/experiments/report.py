@@ -74,7 +74,7 @@ def notes(report: Report) -> list[str]:
         "sample-x: a random share x of the records, each counted 1 / x times (the paper's small AEMC of sample-0.01 is "
         "only possible with totals that agree). Not private at all.",
         "The paper's files `mediocre` and `very-poor` are the challenge's examples; they are not published, so their "
-        "rows are missing here. Its data are not published either: compare shapes, not digits.",
+        "rows are missing here. The data of its other rows are not ours: compare shapes, not digits.",
         f"Inv Pie = 1 − S / segments, S the pie chart score of sprint 1. RQ: mean relative error of "
         f"{setting['range_queries']} range queries on {settings['share']:.0%} of the values of each attribute (a range "
         f"of months, random subsets of the rest), seed {setting['seeds']['range queries']}; each holds a true record. "
