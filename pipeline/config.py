@@ -252,11 +252,23 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     try:
         result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
     except OmegaConfBaseException as error:
-        where = getattr(error, "full_key", None) or "settings"
+        where = getattr(error, "full_key", None) or _culprit(cls, plain)
         fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
         raise UserError(_first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
     return result
+
+
+def _culprit(cls: type[T], plain: DictConfig) -> str:
+    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
+    for group, node in plain.items_ex(resolve=False):
+        for key in node if isinstance(node, DictConfig) and not node._is_none() else [None]:
+            alone = {group: node if key is None else {key: node._get_node(key)}}
+            try:
+                OmegaConf.merge(OmegaConf.structured(cls), OmegaConf.create(alone))
+            except OmegaConfBaseException:
+                return str(group) if key is None else f"{group!s}.{key!s}"
+    return "settings"
 
 
 def _synthesis(node: DictConfig) -> DictConfig:

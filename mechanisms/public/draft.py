@@ -34,6 +34,7 @@ NOTICE = """\
 #   - min and max: replace them by generous public bounds; values outside are clipped.
 #   - bins: as coarse as the question allows; fewer cells, less noise.
 #   - missing: may the column be empty at all? Which texts mean so?
+#   - source: where the lists and bounds come from once you have checked them (a codebook, a form, a law).
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """
 

@@ -32,5 +32,5 @@ def _rebuild(what: str, where: str | None, fix: str | None) -> UserError:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the closest known word, or an empty text."""
-    close = difflib.get_close_matches(word, [str(k) for k in known], n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, [str(k) for k in known], n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""

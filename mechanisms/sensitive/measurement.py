@@ -71,12 +71,10 @@ def through_the_wall(
         raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.sensitivity}")
     ledger.charge(planned.event)
     bits = WEIGHT_BITS + planned.query.bits
-    noisy = planned.query.answer_exact(exact) + (
-        lattice_noise(planned.event, planned.query.rows, source) << planned.query.bits
-    )
-    return NoisyMarginal(
-        planned.clique, planned.query, noisy * 2.0**-bits, planned.noise, planned.scale, planned.event.id
-    )
+    noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
+    noisy = planned.query.answer_exact(exact) + noise
+    values = np.asarray(noisy * 2.0**-bits, np.float64)
+    return NoisyMarginal(planned.clique, planned.query, values, planned.noise, planned.scale, planned.event.id)
 
 
 def _file(folder: Path, index: int) -> Path:

@@ -1,4 +1,4 @@
-"""Noise on a lattice: continuous noise, rounded to whole multiples of 2**-WEIGHT_BITS records; secure by default."""
+"""Noise on a lattice: continuous noise, rounded to whole multiples of 2**-bits records; secure by default."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 
-#: Up to this scale (records) every whole lattice number near a draw is a float of its own.
-MAX_SCALE = 2.0**26
+#: Up to this scale, in lattice units, every whole number up to 16 times the scale is a float of its own.
+MAX_UNITS = 2.0**49
 #: Draws made at a time, to bound memory.
 CHUNK = 1 << 20
 
@@ -66,8 +66,10 @@ def _once(served: set[str], event_id: str) -> None:
     served.add(event_id)
 
 
-def lattice_noise(event: Gaussian | Laplace, size: int, source: NoiseSource) -> NDArray[np.int64]:
-    """`size` independent draws in lattice units of 2**-WEIGHT_BITS records.
+def lattice_noise(
+    event: Gaussian | Laplace, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS
+) -> NDArray[np.int64]:
+    """`size` independent draws in lattice units of 2**-bits records.
 
     The answers it is added to are whole numbers of the same unit, so that the noisy answer equals the rounded output of
     the continuous mechanism: rounding is post-processing, and low bits of floats tell nothing (Mironov 2012).
@@ -76,11 +78,13 @@ def lattice_noise(event: Gaussian | Laplace, size: int, source: NoiseSource) -> 
     distribution function at 64 random bits each: two smooth the steps that one float's 53 bits would leave on the
     lattice. Parts beyond a probability of 2⁻⁶⁴ never occur.
 
+    Args:
+        bits: the lattice of the answers: a coarser one would leave the low bits of the true answers as they are.
     Raises:
-        UserError: a scale beyond MAX_SCALE.
+        UserError: a scale beyond MAX_UNITS.
     """
     scale = event.sigma if isinstance(event, Gaussian) else event.scale
-    if not 0 < scale <= MAX_SCALE:
+    if not 0 < scale * 2.0**bits <= MAX_UNITS:
         fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
         raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
     words = source.words(event.id, 2 * size)
@@ -92,7 +96,7 @@ def lattice_noise(event: Gaussian | Laplace, size: int, source: NoiseSource) -> 
             drawn = (_normal(first) + _normal(second)) * math.sqrt(0.5)
         else:
             drawn = _exponential(first) - _exponential(second)
-        noise[part] = np.rint(drawn * (scale * 2.0**WEIGHT_BITS)).astype(np.int64)
+        noise[part] = np.rint(drawn * (scale * 2.0**bits)).astype(np.int64)
     return noise
 
 

@@ -130,7 +130,7 @@ def test_drug_deaths_has_40_columns_dates_by_month_and_flags() -> None:
     deaths = schema("drug_deaths")
     assert len(deaths.columns) + len(deaths.leave_out) == 40
     assert "Other Significant Conditions " in deaths.leave_out  # the blank is in the published header
-    assert deaths["Date"].size == 7 * 12 + 1
+    assert deaths["Date"].size == 13 * 12 + 1
     assert (deaths["Heroin"].true, deaths["Heroin"].false, deaths["Heroin"].size) == (("Y",), ("",), 2)
     assert "HISPANIC, WHITE" in deaths["Race"].values
 

@@ -11,12 +11,13 @@ from scipy import stats
 from mechanisms.accounting.accountants import KINDS
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan, PlannedMeasurement, Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries import MATRIX_BITS, SparseQuery
 from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
-from mechanisms.sensitive.measurement import measure
+from mechanisms.sensitive.measurement import measure, through_the_wall
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise, lattice_noise, noise_source
 
 TOWN = Domain((Attribute("a", 40), Attribute("b", 50)))
@@ -89,6 +90,24 @@ def test_answers_lie_on_the_lattice_whatever_the_table():
     noise = lattice_noise(Gaussian("x", 1.0, 0.1), 1000, SeededNoise(0))
     assert noise.dtype == np.int64
     assert np.std(noise) == pytest.approx(0.1 * 2**WEIGHT_BITS, rel=0.15)
+
+
+def test_no_bit_of_a_fractional_answer_stays_as_it_is():
+    """Answers to entries in multiples of 2^-16 lie on a finer lattice: its lowest bits must be noise too."""
+    query = SparseQuery.of(np.full((20_000, 1), 2.0**-MATRIX_BITS))  # each answer: one lowest bit
+    planned = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 1.0, 5.0))
+    which = replace(plan(), measurements=(planned,), max_records=1)
+    answer = through_the_wall(np.array([1]), planned, which, Free(), SeededNoise(1))
+    lowest = np.rint(answer.values * 2.0 ** (WEIGHT_BITS + MATRIX_BITS)).astype(np.int64) % 16
+    counts = np.bincount(lowest, minlength=16)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+class Free:
+    """A ledger that takes every charge."""
+
+    def charge(self, event):
+        self.event = event
 
 
 def test_no_stream_serves_two_events():
