@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
-from pipeline import build, other, report_plan, report_run, stages
+from pipeline import build, experiments, other, report_plan, report_run, stages
 from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, plain_delimiter, typed
 from pipeline.help import help_text
 
@@ -100,7 +100,11 @@ def _run(overrides: list[str]) -> int:
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
-            done = stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
+            settings = typed(config, Config)
+            if settings.experiment.kind or settings.smoke:
+                print(experiments.run_experiment(settings, root, _hydra_files(config)))
+                return
+            done = stages.run(settings, root, hydra_files=_hydra_files(config))
             print(report_run.where_to_look(done))
             made.append(done)
         except KeyboardInterrupt:
@@ -135,7 +139,7 @@ def _run(overrides: list[str]) -> int:
 
 def _say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if (root / "internal" / "ledger.jsonl").exists():
+    if any((root / "internal" / kept).exists() for kept in ("ledger.jsonl", "rows")):
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
             file=sys.stderr,

@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.sensitive.contribution import NO_UNIT
+from pipeline.experiments.settings import ExperimentConfig
 
 #: What settings that are no single value look like.
 ALLOWED = {
@@ -26,6 +27,10 @@ ALLOWED = {
     "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
     "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
     "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
+    "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
+    "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
+    "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
+    "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
     "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
@@ -127,6 +132,8 @@ class Config:
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
+    experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    smoke: bool = False
     seed: int | None = None
     resume: bool = False
 
@@ -208,10 +215,11 @@ def _first_of_sweep(override: str) -> str:
 
 
 def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserError:
-    """The misspelt override among many, found by composing each alone."""
-    for override in overrides:
+    """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
+    groups = [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
+    for override in [*groups, *(o for o in overrides if o not in groups)]:
         try:
-            compose(name, [override])
+            compose(name, [override] if override in groups else [*groups, override])
         except (HydraException, OmegaConfBaseException) as alone:
             key, _, value = override.lstrip("+~").partition("=")
             group = CONF / key
@@ -219,7 +227,7 @@ def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserErr
                 choices = sorted(p.stem for p in group.glob("*.yaml"))
                 fix = f"{did_you_mean(value, choices)} one of: {', '.join(choices)}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
-            known = _keys(compose(name))
+            known = _keys(compose(name, groups))
             if key not in known:
                 fix = did_you_mean(key, known) or f"see `python -m pipeline {name} --help`"
                 return UserError("no such setting", where=f"override {override!r}", fix=fix)

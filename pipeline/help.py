@@ -25,6 +25,7 @@ ABOUT = {
 
 usage: python -m pipeline run [setting=value ...]      one run
        python -m pipeline run -m privacy.epsilon=0.1,1,10      a sweep: one run per value
+       python -m pipeline run experiment=mgd_table1 [smoke=true]   a published experiment, on your data or the demo
 
 A run leaves `release/` (what may be published, under the terms of its privacy.json) and `internal/` (NOT private).""",
     "plan": """Every planned measurement with its sensitivity, noise scale and share of the budget, the predicted memory
@@ -58,6 +59,7 @@ EXAMPLES = {
         "python -m pipeline run privacy.max_records=3 privacy.clip=truncate synthesis=independent",
         "python -m pipeline run 'selection.marginals=[[incident_type,priority],[neighbourhood]]' mechanism=laplace",
         "python -m pipeline run -m privacy.epsilon=0.1,1,10 synthesis=gum,independent",
+        "python -m pipeline run experiment=mgd_table1 data=fire_calls data.path=fire-calls.csv.gz",
         "python -m pipeline run hydra.run.dir=outputs/mine   # and, after an interruption:",
         "python -m pipeline run hydra.run.dir=outputs/mine resume=true",
     ],
@@ -90,6 +92,7 @@ FILES = {
         "synthesis/gum",
         "evaluation/default",
         "config",
+        "experiment/mgd_table1",
     ],
     "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "config"],
     "synth": ["synthesis/gum", "synth"],

@@ -86,9 +86,9 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report)
-            source = _open(path, config, folder)
-            facts = bind(folder, _facts(config, schema, path))
-            _keep_settings(folder, config, hydra_files or {})
+            source = open_source(path, config, folder)
+            facts = bind(folder, run_facts(config, schema, path))
+            keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             private = load_private(source, schema, unit, workdir=folder.temporary, key=key, progress=report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
@@ -104,7 +104,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         if folder.release.exists():  # a resumed run never changes what may be published already
             with show.stage("reload") as report:
                 again = folder.temporary / "released"
-                made = encode_table(_open(table, config, folder), schema, workdir=again, progress=report)
+                made = encode_table(open_source(table, config, folder), schema, workdir=again, progress=report)
         else:
             with show.stage("synthesize") as report:
                 rng = np.random.default_rng(config.synthesis.seed)
@@ -132,7 +132,7 @@ def _table(config: Config, folder: RunFolder, report: Report) -> Path:
     return path
 
 
-def _open(path: Path, config: Config, folder: RunFolder) -> Source:
+def open_source(path: Path, config: Config, folder: RunFolder) -> Source:
     limits = config.limits
     memory = build.memory_limit_bytes(limits.memory_gb) // 2
     cores = build.threads(limits.threads)
@@ -140,7 +140,7 @@ def _open(path: Path, config: Config, folder: RunFolder) -> Source:
     return open_table(path, delimiter=config.data.delimiter, workdir=work, memory_limit_bytes=memory, threads=cores)
 
 
-def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
+def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema and data."""
     settings = asdict(config)
     for free in ("resume", "limits", "plan"):
@@ -155,7 +155,7 @@ def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     }
 
 
-def _keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:
+def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:
     """The resolved settings and Hydra's own records, under internal/: they may name files and seeds."""
     write_whole(folder.internal / "config.json", json.dumps(asdict(config), indent=1), mode=0o600)
     for name, text in hydra_files.items():
