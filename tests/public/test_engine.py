@@ -49,7 +49,7 @@ def test_other_delimiters_and_compressed_files(tmp_path: Path) -> None:
     assert read(csv(tmp_path, "a;b\n1,5;2\n"), delimiter=";") == (("a", "b"), [("1,5", "2")])
     assert read(csv(tmp_path, "a\tb\n1\t2\n", "t.tsv"), delimiter="\t") == (("a", "b"), [("1", "2")])
     text = b"a,b\n" + b"1,2\n" * 1000
-    assert len(read(csv(tmp_path, gzip.compress(text), "t.csv.gz"))[1]) == 1000
+    assert len(read(csv(tmp_path, gzip.compress(text, mtime=0), "t.csv.gz"))[1]) == 1000
     assert len(read(csv(tmp_path, zstd(text), "t.csv.zst"))[1]) == 1000
 
 
