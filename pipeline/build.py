@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -14,15 +15,18 @@ from evaluation.presets import PresetSpec, preset_targets
 from evaluation.score import ScoreSpec
 from evaluation.targets import read_targets
 from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
-from pipeline.config import Config, EvaluationConfig, SynthesisConfig, schema_path
+from pipeline.config import Config, EvaluationConfig, LimitsConfig, SynthesisConfig, schema_path
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
+from synthesis.total import default_rows
 
 RECORD = "record"
 #: What the interpreter and the libraries take before any work.
@@ -70,6 +74,17 @@ def build_unit(config: Config) -> PrivacyUnit:
         missing=privacy.missing_unit,  # type: ignore[arg-type]
         missing_values=tuple(privacy.missing_unit_values),
     )
+
+
+def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
+    """`privacy.unit=record` means one row; refuse a table where it could mean a column.
+
+    Raises:
+        UserError: the table has a column of that name.
+    """
+    if unit.column is None and RECORD in columns:
+        fix = f"rename the column {RECORD!r} in the table; then privacy.unit is its new name, or {RECORD} for one row"
+        raise UserError(f"{RECORD!r} is a column of the table, and stands for one row", where="privacy.unit", fix=fix)
 
 
 def build_workload(config: Config, schema: Schema) -> Workload:
@@ -204,6 +219,20 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:
     rows = config.synthesis.rows or config.data.rows or 1_000_000
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     return LIBRARIES_BYTES + counting + synthesis_memory_bytes(schema.domain, cliques, rows)
+
+
+def check_rows(domain: Domain, known: Measurements, rows: int | None, limits: LimitsConfig) -> None:
+    """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
+
+    Raises:
+        UserError: too many rows, asked for or by the noisy total.
+    """
+    count = default_rows(known) if rows is None else rows
+    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, [a.clique for a in known.answers], count)
+    limit = memory_limit_bytes(limits.memory_gb)
+    if needed > limit:
+        what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+        raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
 
 
 def check_memory(config: Config, schema: Schema, plan: Plan) -> None:

@@ -22,6 +22,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline import build, experiments, other, report_plan, report_run, stages
 from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, plain_delimiter, typed
+from pipeline.folders import not_in_release
 from pipeline.help import help_text
 
 COMMANDS = ("run", "plan", "synth", "score", "schema")
@@ -79,8 +80,10 @@ def explained(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
         return f"out of memory\n  way out: {fix}"
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if full and not getattr(error, "filename", None):
+        return "the disk is full\n  way out: free some space, or another folder: hydra.run.dir=outputs/mine"
     if isinstance(error, OSError) and error.filename:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
         return f"{error.filename}: {error.strerror}\n  way out: {fix}"
     return (
@@ -128,13 +131,23 @@ def _run(overrides: list[str]) -> int:
             _say_what_is_safe(root)
         raise error
     if flags and made:
+        _keep_sweep_inside(made[0].folder.root)
         print(report_run.sweep_table(made))
     if failures:
         print(f"\n{len(failures)} of the sweep's jobs failed:", file=sys.stderr)
         for root, error in failures:
             print(f"  {root.name}: {explained(error)}", file=sys.stderr)
-            _say_what_is_safe(root)
+            if not isinstance(error, UserError) or error.where != "hydra.run.dir":
+                _say_what_is_safe(root)
     return 1 if failures else 0
+
+
+def _keep_sweep_inside(job: Path) -> None:
+    """Hydra's record of the sweep may name files and seeds: it goes to the first job's internal/."""
+    for folder in (job.parent, *job.parents):
+        if (folder / "multirun.yaml").is_file():
+            (folder / "multirun.yaml").replace(job / "internal" / "hydra" / "multirun.yaml")
+            return
 
 
 def _say_what_is_safe(root: Path) -> None:
@@ -179,10 +192,12 @@ def _synth(overrides: list[str]) -> int:
 
 def _score(overrides: list[str]) -> int:
     config = typed(compose_config("score", overrides), ScoreConfig)
+    if config.output:
+        not_in_release(Path(config.output), "output")
     card = other.score(config)
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
     if config.output:
-        write_whole(Path(config.output), text + "\n")
+        write_whole(Path(config.output), text + "\n", mode=0o600)
         print(report_run.summary(card))
         print(f"scores (NOT private): {config.output}")
     else:
@@ -194,6 +209,8 @@ def _score(overrides: list[str]) -> int:
 def _schema(arguments: list[str]) -> int:
     tables = [f"table={json.dumps(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("schema_draft", tables), DraftConfig)
+    if config.output:
+        not_in_release(Path(config.output), "output")
     text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:
         target = Path(config.output)

@@ -174,9 +174,17 @@ class DraftConfig:
 
 
 def safe_name(text: str) -> str:
-    """A folder name for one job of a sweep: its overrides, without what a file system dislikes."""
+    """A folder name for one job of a sweep: its overrides, without what a file system dislikes.
+
+    Of a path only its last part stays, with a digest, so that two paths make two folders.
+    """
+    text = re.sub(r"=([^,=]*/[^,=]*)", lambda m: f"={Path(m[1]).name}-{_short(m[1])}", text)
     name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
-    return name if len(name) <= 180 else f"{name[:160]}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return name if len(name) <= 180 else f"{name[:160]}-{_short(text)}"
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
@@ -255,7 +263,10 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
-    container.setdefault("source", container.get("from"))  # `from` is no name for a Python field
+    container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
+    for key in container.keys() - known - {"source", "hydra", "seed"}:
+        fix = did_you_mean(str(key), known) or "see --help"
+        raise UserError("no such setting", where=str(key), fix=fix)
     plain = OmegaConf.create({k: v for k, v in container.items() if k in known})
     if "synthesis" in known:
         plain.synthesis = _synthesis(plain.synthesis)

@@ -19,7 +19,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema import load_schema
 from pipeline import build
 from pipeline.config import LimitsConfig, ScoreConfig, SynthConfig, schema_path
-from pipeline.folders import RunFolder
+from pipeline.folders import RunFolder, not_in_release
 from pipeline.progress import Stages, misfits
 from pipeline.release import read_release, write_release
 from synthesis.model import synthesize as synthetic_rows
@@ -35,9 +35,11 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     schema, statement, measurements = read_release(release)
     spec = build.build_synthesizer(config.synthesis)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    not_in_release(root, "output")
     folder = RunFolder(root)
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
+    build.check_rows(schema.domain, measurements, config.synthesis.rows, config.limits)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
@@ -69,7 +71,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
                 source = _open(Path(getattr(config, name)), config.delimiter, config.limits, work)
                 table, encoding = encode_columns(source, schema, workdir=work, progress=report)
                 tables.append(table)
-                show.warn([f"{name}: {line}" for line in misfits(encoding, table.rows)])
+                show.warn([f"{name}: {line}" for line in misfits(encoding)])
         with show.stage("score") as report:
             return score_tables(tables[0], tables[1], schema, spec, progress=report)
 

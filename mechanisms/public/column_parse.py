@@ -82,6 +82,9 @@ def _categorical(kind: str, given: Mapping[str, Any], where: str) -> dict[str, A
     if values is None:
         return parts | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
     texts = text_list(values, "values", where)
+    if len(texts) > MAX_CODES:
+        fix = f"at most {MAX_CODES:,}; other: takes the rest"
+        raise UserError(f"values: {len(texts):,} of them", where=where, fix=fix)
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
     return parts | {"values": texts, "whole": whole}
 
@@ -176,8 +179,10 @@ def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
     if name == "calendar":
         return Bins(calendar=one_of(value, CALENDAR, "bins: calendar", where))
     edges = value if isinstance(value, list | tuple) else []
-    if len(edges) < 2:
-        raise UserError(f"bins: edges: got {value!r}", where=where, fix="at least two ascending edges")
+    if not 2 <= len(edges) <= MAX_CODES + 1:
+        fix = f"at least two ascending edges, at most {MAX_CODES + 1:,}"
+        said = repr(value) if len(edges) < 2 else f"{len(edges):,} edges"
+        raise UserError(f"bins: edges: got {said}", where=where, fix=fix)
     return Bins(edges=tuple(bound(e, kind, form, "bins: edges", where) for e in edges))
 
 

@@ -180,7 +180,8 @@ def open_table(
     _check_names(names, path)
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     relation = (
-        f"read_csv({literal(_no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, delim = {literal(delimiter)}, "
+        f"read_csv({literal(_no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
     )
     types = ("VARCHAR",) * len(names)
@@ -272,6 +273,7 @@ def _explained(message: str, source: Source) -> UserError:
             what, where=where, fix=f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
         )
     for sign, what, fix in (
+        ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("utf-8", "is not UTF-8 text", "save the file as UTF-8"),
         ("unicode", "is not UTF-8 text", "save the file as UTF-8"),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),

@@ -32,7 +32,7 @@ class Schema:
         columns: in the order in which the table is released.
         leave_out: known columns of the table that are ignored.
         source: where the public facts come from.
-        confirmed_public: False for a draft that looked at the data and that nobody confirmed.
+        confirmed_public: whether a person has said that all of this is public knowledge; absent means no.
     """
 
     name: str
@@ -81,13 +81,16 @@ def load_schema(path: Path) -> Schema:
             content = json.loads(text, object_pairs_hook=_no_repeats)
         else:
             content = yaml.load(text, Loader=_Loader)  # a SafeLoader
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         fix = "mend the YAML or JSON; texts with : or # need quotes"
         said = " ".join(str(error).replace(' in "<unicode string>",', "").split())
         raise UserError(f"not well formed: {said}", where=where, fix=fix) from error
     if not isinstance(content, Mapping):
         raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
-    return parse_schema(content, where=where, folder=Path(path).parent)
+    try:
+        return parse_schema(content, where=where, folder=Path(path).parent)
+    except (OverflowError, RecursionError) as error:
+        raise UserError(f"a number or a nesting beyond reason: {error}", where=where, fix="mend the file") from error
 
 
 def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path()) -> Schema:
@@ -107,7 +110,7 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
         if field not in TOP:
             fix = f"{did_you_mean(str(field), TOP)} known fields: {', '.join(TOP)}".strip()
             raise UserError(f"unknown field {field!r}", where=where, fix=fix)
-    confirmed = mapping.get("confirmed_public", True)
+    confirmed = mapping.get("confirmed_public", False)
     if not isinstance(confirmed, bool):
         raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
     left = mapping.get("leave_out") or []

@@ -79,7 +79,8 @@ def lattice_noise(
     A Gaussian draw is the scaled sum of two, a Laplace draw the difference of two exponential ones, by the inverse
     distribution function at 64 random bits each. A float is coarser than the lattice in places: an independent uniform
     number, wider than those steps and far narrower than the noise, is added before rounding, which is post-processing
-    too and leaves no parity or pattern. Ties go up, whatever the answer. Parts beyond a probability of 2⁻⁶⁴ never occur.
+    too and leaves no parity or pattern; ties go up, whatever the answer. Parts beyond a probability of 2⁻⁶⁴ never
+    occur.
 
     Args:
         bits: the lattice of the answers: a coarser one would leave the low bits of the true answers as they are.

@@ -76,7 +76,7 @@ def run(
             source = stages.open_source(path, config, folder)
             table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
             world = TemporalMap(schema, table, histogram(table))
-        show.warn(misfits(encoding, table.rows))
+        show.warn(misfits(encoding))
         if not table.rows:
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
         yard = make_yardstick(world, config.experiment)

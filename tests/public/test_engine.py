@@ -174,3 +174,18 @@ def test_a_fault_of_our_own_keeps_its_own_message(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="nonsense") as caught, table.connect() as engine:
         list(stream(table, engine, f"SELECT nonsense FROM {table.relation}"))
     assert not isinstance(caught.value, UserError)
+
+
+def test_times_beyond_the_engines_years_are_unreadable(tmp_path):
+    pq.write_table(pa.table({"t": pa.array([-(2**63) + 2, 0], pa.timestamp("us", tz="UTC"))}), tmp_path / "t.parquet")
+    table = source(tmp_path / "t.parquet")
+    with table.connect() as engine:
+        rows = engine.execute(f"SELECT {table.moment(0, None)}, {table.text(0)} FROM {table.relation}").fetchall()
+    assert rows[0] == (None, "")
+    assert rows[1][1] == "1970-01-01 00:00:00"
+    pq.write_table(pa.table({"t": pa.array([10**17], pa.timestamp("ms"))}), tmp_path / "far.parquet")
+    with (
+        pytest.raises(UserError, match="a time beyond the years"),
+        source(tmp_path / "far.parquet").connect() as engine,
+    ):
+        engine.execute(f"SELECT c0 FROM {source(tmp_path / 'far.parquet').relation}").fetchall()
