@@ -33,15 +33,15 @@ class Flow:
     Attributes:
         cost: of all parts together, in records.
         error: the most by which `cost` may be wrong.
-        along: mass along every arc of every part, parts × arcs, in records; kept on request.
-        removed, added: per part and cell, in records; kept on request.
+        along: mass along every arc of every part, parts × arcs, in records; empty unless asked for.
+        removed, added: per part and cell, in records; empty unless asked for.
     """
 
     cost: float
     error: float
-    along: NDArray[np.float64] | None = None
-    removed: NDArray[np.float64] | None = None
-    added: NDArray[np.float64] | None = None
+    along: NDArray[np.float64]
+    removed: NDArray[np.float64]
+    added: NDArray[np.float64]
 
 
 def flow_cost(
@@ -74,7 +74,7 @@ def flow_cost(
     error += costs.alpha_error * float(p.sum() + q.sum())
     cost = float(sum((s[0] for s in solved), Fraction(0)) / counts.units / costs.units)
     if not keep:
-        return Flow(cost, error)
+        return Flow(cost, error, *np.empty((3, 0)))
     along, removed, added = (np.concatenate([s[1][i] for s in solved]) / counts.units for i in range(3))
     return Flow(cost, error, along, removed, added)
 
