@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.aemc_flow import flow_cost
+from evaluation.aemc_flow import flow_cost, simplex_cost
 from evaluation.aemc_graph import graph_size
 from evaluation.aemc_lp import lp_cost
 from evaluation.aemc_path import path_costs
@@ -29,6 +29,10 @@ SOLVERS = ("auto", "exact", "flow", "lp")
 #: The linear programme takes parts of at most so many cells (their square is the number of its variables).
 LP_CELLS = 1_000
 
+#: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share
+#: BUSY of all cells are beyond tolerance: noise all over is mended nearby, tables of another kind by long chains.
+WORK_DENSE, WORK_SPARSE, BUSY = 4_000.0, 80.0, 0.25
+
 
 @dataclass(frozen=True)
 class Aemc:
@@ -36,7 +40,7 @@ class Aemc:
 
     Attributes:
         value: cost per true record; None where the truth is empty.
-        solver: which solvers ran: closed, path, tree, flow, lp; closed alone where no part is beyond tolerance.
+        solver: which solvers ran: closed, path, tree, simplex, flow, lp; closed alone where no part exceeds Δ.
         error: the most by which `value` may be wrong beside float rounding; 0 where the solver is exact.
         reason: why there is no value.
         note: what the user should know about the settings.
@@ -66,7 +70,7 @@ def aemc(
             each dimension of p.
         delta: tolerance Δ ≥ 0, in records.
         alpha: cost of adding or removing one record.
-        solver: auto, or one of exact (our decomposition alone), flow (OR-Tools) and lp (HiGHS).
+        solver: auto, or one of exact (our own solvers alone), flow (OR-Tools) and lp (HiGHS).
     Raises:
         UserError: negative or NaN counts, shapes that do not fit, a problem beyond the solver.
     """
@@ -87,7 +91,8 @@ def marginal_cost(
 
     Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or above 0, so that its free
     shortage is at most min(Δ, Q_j). Cells that no mass connects are independent parts; parts within tolerance cost
-    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several are a flow.
+    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several by a network simplex, or
+    by OR-Tools where that would take long.
 
     Args:
         axes: how mass moves along each attribute.
@@ -164,10 +169,15 @@ def _solve(
             return float(costs.sum()), 0.0, "path"
         if kind == "tree":
             return float(tree_costs(*columns, tree_of(used[0], alpha), delta, alpha).sum()), 0.0, "tree"
-        if solver == "exact":
-            fix = "solver auto or flow"
-            raise UserError("several finite weights, or a matrix, need a flow", where="solver exact", fix=fix)
+        if solver == "exact" and any(a.kind == "matrix" for a in used):
+            raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
     p, q = dense_parts(cells, parts, chosen, used)
+    if solver in ("auto", "exact") and all(a.kind != "matrix" for a in used):
+        busy = float(np.mean(np.abs(p - q) > delta))
+        limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
+        found = simplex_cost(p, q, used, delta, alpha, limit)
+        if found is not None:
+            return *found, "simplex"
     if solver == "lp":
         return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
     flow = flow_cost(p, q, used, delta, alpha)
