@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.aemc_flow import flow_cost, simplex_cost
-from evaluation.aemc_graph import graph_size
+from evaluation.aemc_graph import check_size, graph_size
 from evaluation.aemc_lp import lp_cost
 from evaluation.aemc_path import path_costs
 from evaluation.aemc_tree import tree_costs, tree_of
@@ -28,10 +28,12 @@ SOLVERS = ("auto", "exact", "flow", "lp")
 
 #: The linear programme takes parts of at most so many cells (their square is the number of its variables).
 LP_CELLS = 1_000
+#: Parts that need a general solver are laid out densely, so many cells at a time.
+CHUNK_CELLS = 20_000_000
 
 #: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share
 #: BUSY of all cells are beyond tolerance: noise all over is mended nearby, tables of another kind by long chains.
-WORK_DENSE, WORK_SPARSE, BUSY = 4_000.0, 80.0, 0.25
+WORK_DENSE, WORK_SPARSE, BUSY = 4_000.0, 200.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def marginal_cost(
     if not any(a.moves for a in axes):
         alone = float(np.maximum(np.abs(cells.p - cells.q) - delta, 0.0).sum())
         return Aemc(alpha * alone / truth, "closed", note=_note(axes, alpha))
+    check_solver(axes, solver)
     parts = split(cells, axes, delta)
     cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
     for moving, chosen in parts.groups():
@@ -130,6 +133,18 @@ def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: floa
         raise UserError(
             f"distances for {tuple(a.size for a in axes)} codes, but a table of {cells.shape}", where="AEMC"
         )
+
+
+def check_solver(axes: Sequence[Axis], solver: str) -> None:
+    """Raises UserError for moving axes that a solver cannot take, for their kind or for their size."""
+    moving = [a for a in axes if a.moves]
+    width = math.prod(a.length for a in moving)
+    if solver == "lp" and width > LP_CELLS:
+        raise UserError(f"parts of {width:,} cells; at most {LP_CELLS:,}", where="solver lp", fix="solver auto")
+    if solver == "exact" and any(a.kind == "matrix" for a in moving):
+        raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
+    if solver == "flow" or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
+        check_size(moving)
 
 
 def flow_nodes(axes: Sequence[Axis]) -> int:
@@ -169,25 +184,33 @@ def _solve(
             return float(costs.sum()), 0.0, "path"
         if kind == "tree":
             return float(tree_costs(*columns, tree_of(used[0], alpha), delta, alpha).sum()), 0.0, "tree"
-        if solver == "exact" and any(a.kind == "matrix" for a in used):
-            raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
-    p, q = dense_parts(cells, parts, chosen, used)
-    if solver in ("auto", "exact") and all(a.kind != "matrix" for a in used):
+    width = math.prod(a.length for a in used)
+    cost, error, names = 0.0, 0.0, set()
+    for piece in np.array_split(chosen, min(chosen.size, -(-chosen.size * width // CHUNK_CELLS))):
+        p, q = dense_parts(cells, parts, piece, used)
+        some = _by_flow(p, q, used, delta, alpha, solver)
+        cost, error = cost + some[0], error + some[1]
+        names.add(some[2])
+    return cost, error, "+".join(sorted(names))
+
+
+def _by_flow(
+    p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float, solver: Solver
+) -> tuple[float, float, str]:
+    """The same for parts that need a general solver; p, q are parts × cells."""
+    if solver == "lp":
+        return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
+    if solver != "flow" and all(a.kind != "matrix" for a in used):
         busy = float(np.mean(np.abs(p - q) > delta))
         limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
         found = simplex_cost(p, q, used, delta, alpha, limit)
         if found is not None:
             return *found, "simplex"
-    if solver == "lp":
-        return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
     flow = flow_cost(p, q, used, delta, alpha)
     return flow.cost, flow.error, "flow"
 
 
 def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float) -> float:
-    if p.shape[1] > LP_CELLS:
-        fix = "solver auto"
-        raise UserError(f"parts of {p.shape[1]:,} cells; at most {LP_CELLS:,}", where="solver lp", fix=fix)
     inner = [Axis.matrix(a.length, a.table[: a.length, : a.length]) for a in used]
     distance = distance_matrix(inner)
     return math.fsum(lp_cost(left, right, distance, delta, alpha) for left, right in zip(p, q, strict=True))

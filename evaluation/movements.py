@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.aemc import check_settings, dense_parts
+from evaluation.aemc import check_settings, check_solver, dense_parts
 from evaluation.aemc_flow import Flow, flow_cost
 from evaluation.aemc_graph import graph_of
+from evaluation.aemc_path import path_flows
 from evaluation.cells import Cells
 from evaluation.geometry import Axis
 from evaluation.parts import Parts, split
@@ -69,12 +70,13 @@ class Movements:
 def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0) -> Movements:
     """An optimum of Equation 1 with all that moves.
 
-    Cost: a min-cost flow over the parts beyond tolerance; many times that of the score where that needs no flow.
+    Cost: for paths some times that of the score, else a min-cost flow over the parts beyond tolerance.
 
     Raises:
         UserError: settings that make no sense, a flow too large.
     """
     check_settings(cells, axes, delta, alpha)
+    check_solver(axes, "flow")
     lengths = np.array([a.length if a.moves else 0 for a in axes])
     alone = np.flatnonzero((cells.codes >= lengths[:, None]).all(axis=0))
     gap = cells.p[alone] - cells.q[alone]
@@ -84,7 +86,9 @@ def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: 
     parts = split(cells, axes, delta)
     for moving, chosen in parts.groups():
         used = [axes[i] for i in moving]
-        flow = flow_cost(*dense_parts(cells, parts, chosen, used), used, delta, alpha, keep=True)
+        p, q = dense_parts(cells, parts, chosen, used)
+        by_path = len(used) == 1 and used[0].kind == "path" and used[0].step > 0
+        flow = _path(p, q, used[0], delta, alpha) if by_path else flow_cost(p, q, used, delta, alpha, keep=True)
         error += flow.error
         names = _names(cells, parts, chosen, moving, used)
         changes.append((names.ravel(), flow.added.ravel(), flow.removed.ravel()))
@@ -121,6 +125,13 @@ def _sum_up(  # the columns of one optimum
     return Movements(
         total, error, spent, adding, removing, source, target, mass, cost, ids.astype(np.int64), added, removed, share
     )
+
+
+def _path(p: NDArray[np.float64], q: NDArray[np.float64], axis: Axis, delta: float, alpha: float) -> Flow:
+    """The flow of parts that are paths, by dynamic programming; the arcs to the right come first, as in the graph."""
+    costs, right, added, removed = path_flows(p, q, float(axis.step), float(delta), float(alpha))
+    along = np.concatenate([np.maximum(right[:, :-1], 0.0), np.maximum(-right[:, :-1], 0.0)], axis=1)
+    return Flow(float(costs.sum()), 0.0, along, removed, added)
 
 
 def _names(
