@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.aemc_flow import flow_cost
-from evaluation.aemc_graph import graph_size
+from evaluation.aemc_flow import flow_cost, simplex_cost
+from evaluation.aemc_graph import check_size, graph_size
 from evaluation.aemc_lp import lp_cost
 from evaluation.aemc_path import path_costs
 from evaluation.aemc_tree import tree_costs, tree_of
@@ -28,6 +28,12 @@ SOLVERS = ("auto", "exact", "flow", "lp")
 
 #: The linear programme takes parts of at most so many cells (their square is the number of its variables).
 LP_CELLS = 1_000
+#: Parts that need a general solver are laid out densely, so many cells at a time.
+CHUNK_CELLS = 20_000_000
+
+#: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share
+#: BUSY of all cells are beyond tolerance: noise all over is mended nearby, tables of another kind by long chains.
+WORK_DENSE, WORK_SPARSE, BUSY = 4_000.0, 200.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Aemc:
 
     Attributes:
         value: cost per true record; None where the truth is empty.
-        solver: which solvers ran: closed, path, tree, flow, lp; closed alone where no part is beyond tolerance.
+        solver: which solvers ran: closed, path, tree, simplex, flow, lp; closed alone where no part exceeds Δ.
         error: the most by which `value` may be wrong beside float rounding; 0 where the solver is exact.
         reason: why there is no value.
         note: what the user should know about the settings.
@@ -66,7 +72,7 @@ def aemc(
             each dimension of p.
         delta: tolerance Δ ≥ 0, in records.
         alpha: cost of adding or removing one record.
-        solver: auto, or one of exact (our decomposition alone), flow (OR-Tools) and lp (HiGHS).
+        solver: auto, or one of exact (our own solvers alone), flow (OR-Tools) and lp (HiGHS).
     Raises:
         UserError: negative or NaN counts, shapes that do not fit, a problem beyond the solver.
     """
@@ -87,7 +93,8 @@ def marginal_cost(
 
     Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or above 0, so that its free
     shortage is at most min(Δ, Q_j). Cells that no mass connects are independent parts; parts within tolerance cost
-    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several are a flow.
+    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several by a network simplex, or
+    by OR-Tools where that would take long.
 
     Args:
         axes: how mass moves along each attribute.
@@ -103,6 +110,7 @@ def marginal_cost(
     if not any(a.moves for a in axes):
         alone = float(np.maximum(np.abs(cells.p - cells.q) - delta, 0.0).sum())
         return Aemc(alpha * alone / truth, "closed", note=_note(axes, alpha))
+    check_solver(axes, solver)
     parts = split(cells, axes, delta)
     cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
     for moving, chosen in parts.groups():
@@ -125,6 +133,18 @@ def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: floa
         raise UserError(
             f"distances for {tuple(a.size for a in axes)} codes, but a table of {cells.shape}", where="AEMC"
         )
+
+
+def check_solver(axes: Sequence[Axis], solver: str) -> None:
+    """Raises UserError for moving axes that a solver cannot take, for their kind or for their size."""
+    moving = [a for a in axes if a.moves]
+    width = math.prod(a.length for a in moving)
+    if solver == "lp" and width > LP_CELLS:
+        raise UserError(f"parts of {width:,} cells; at most {LP_CELLS:,}", where="solver lp", fix="solver auto")
+    if solver == "exact" and any(a.kind == "matrix" for a in moving):
+        raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
+    if solver == "flow" or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
+        check_size(moving)
 
 
 def flow_nodes(axes: Sequence[Axis]) -> int:
@@ -164,20 +184,33 @@ def _solve(
             return float(costs.sum()), 0.0, "path"
         if kind == "tree":
             return float(tree_costs(*columns, tree_of(used[0], alpha), delta, alpha).sum()), 0.0, "tree"
-        if solver == "exact":
-            fix = "solver auto or flow"
-            raise UserError("several finite weights, or a matrix, need a flow", where="solver exact", fix=fix)
-    p, q = dense_parts(cells, parts, chosen, used)
+    width = math.prod(a.length for a in used)
+    cost, error, names = 0.0, 0.0, set()
+    for piece in np.array_split(chosen, min(chosen.size, -(-chosen.size * width // CHUNK_CELLS))):
+        p, q = dense_parts(cells, parts, piece, used)
+        some = _by_flow(p, q, used, delta, alpha, solver)
+        cost, error = cost + some[0], error + some[1]
+        names.add(some[2])
+    return cost, error, "+".join(sorted(names))
+
+
+def _by_flow(
+    p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float, solver: Solver
+) -> tuple[float, float, str]:
+    """The same for parts that need a general solver; p, q are parts × cells."""
     if solver == "lp":
         return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
+    if solver != "flow" and all(a.kind != "matrix" for a in used):
+        busy = float(np.mean(np.abs(p - q) > delta))
+        limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
+        found = simplex_cost(p, q, used, delta, alpha, limit)
+        if found is not None:
+            return *found, "simplex"
     flow = flow_cost(p, q, used, delta, alpha)
     return flow.cost, flow.error, "flow"
 
 
 def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float) -> float:
-    if p.shape[1] > LP_CELLS:
-        fix = "solver auto"
-        raise UserError(f"parts of {p.shape[1]:,} cells; at most {LP_CELLS:,}", where="solver lp", fix=fix)
     inner = [Axis.matrix(a.length, a.table[: a.length, : a.length]) for a in used]
     distance = distance_matrix(inner)
     return math.fsum(lp_cost(left, right, distance, delta, alpha) for left, right in zip(p, q, strict=True))

@@ -17,6 +17,7 @@ from ortools.graph.python import min_cost_flow
 
 from evaluation.aemc_graph import MOST_ARCS, Graph, graph_of
 from evaluation.geometry import TRIANGLE_SLACK, Axis, Weight, rational
+from evaluation.network_simplex import network_simplex
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -33,15 +34,15 @@ class Flow:
     Attributes:
         cost: of all parts together, in records.
         error: the most by which `cost` may be wrong.
-        along: mass along every arc of every part, parts × arcs, in records; kept on request.
-        removed, added: per part and cell, in records; kept on request.
+        along: mass along every arc of every part, parts × arcs, in records; empty unless asked for.
+        removed, added: per part and cell, in records; empty unless asked for.
     """
 
     cost: float
     error: float
-    along: NDArray[np.float64] | None = None
-    removed: NDArray[np.float64] | None = None
-    added: NDArray[np.float64] | None = None
+    along: NDArray[np.float64]
+    removed: NDArray[np.float64]
+    added: NDArray[np.float64]
 
 
 def flow_cost(
@@ -64,19 +65,50 @@ def flow_cost(
     """
     graph = graph_of(axes)
     each = max(1, MOST_ARCS // (graph.nodes + graph.tail.size))
+    counts, costs, error = _scaled(graph, p, q, axes, delta, alpha)
+    solved = [_solve(graph, counts.rows(i, i + each), costs, keep) for i in range(0, len(p), each)]
+    cost = float(sum((s[0] for s in solved), Fraction(0)) / counts.units / costs.units)
+    if not keep:
+        return Flow(cost, error, *np.empty((3, 0)))
+    along, removed, added = (np.concatenate([s[1][i] for s in solved]) / counts.units for i in range(3))
+    return Flow(cost, error, along, removed, added)
+
+
+def simplex_cost(
+    p: NDArray[np.float64], q: NDArray[np.float64], axes: Sequence[Axis], delta: float, alpha: float, limit: float
+) -> tuple[float, float] | None:
+    """The same as `flow_cost` by our network simplex, with its error bound; paths and trees only.
+
+    Args:
+        limit: give up (None) after so many steps of work per node of a part.
+    """
+    graph = graph_of(axes)
+    counts, costs, error = _scaled(graph, p, q, axes, delta, alpha)
+    once = graph.tail < graph.head
+    edges = (graph.tail[once], graph.head[once], costs.costs[graph.cost[once]])
+    have, low, high = np.zeros((3, graph.nodes), np.int64)
+    total = 0
+    for part in range(len(p)):
+        for whole, some in ((have, counts.have), (low, counts.low), (high, counts.high)):
+            whole[graph.first] = some[part]
+        cost = network_simplex(have, low, high, edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
+        if cost < 0:
+            return None
+        total += cost
+    return float(Fraction(total, counts.units * costs.units)), error
+
+
+def _scaled(
+    graph: Graph, p: NDArray[np.float64], q: NDArray[np.float64], axes: Sequence[Axis], delta: float, alpha: float
+) -> tuple[_Counts, _Costs, float]:
+    """Whole counts and costs, and the most by which they change the cost."""
     total = float(p.sum() + q.sum()) + delta * q.size
     exact = _exact_units(p, q, delta)
     bits = TOTAL_BITS - math.log2(max(total * alpha, 1.0))
     costs = _Costs.of(graph.costs, alpha, graph.nodes * len(p), bits - math.log2(exact) if exact else bits / 2)
     counts = _Counts.of(p, q, delta, exact, min(MASS_BITS, TOTAL_BITS - math.log2(costs.alpha)) - math.log2(total))
-    solved = [_solve(graph, counts.rows(i, i + each), costs, keep) for i in range(0, len(p), each)]
     error = counts.error * alpha + float(p.sum()) * (graph.hops * costs.error + _merged(axes))
-    error += costs.alpha_error * float(p.sum() + q.sum())
-    cost = float(sum((s[0] for s in solved), Fraction(0)) / counts.units / costs.units)
-    if not keep:
-        return Flow(cost, error)
-    along, removed, added = (np.concatenate([s[1][i] for s in solved]) / counts.units for i in range(3))
-    return Flow(cost, error, along, removed, added)
+    return counts, costs, error + costs.alpha_error * float(p.sum() + q.sum())
 
 
 def _merged(axes: Sequence[Axis]) -> float:

@@ -13,8 +13,15 @@ from mechanisms.public.errors import UserError
 
 #: A marginal beyond this cannot be numbered in 64 bits.
 MOST_CELLS = 2**62
-#: Memory per occupied cell while a marginal is scored, beside the cells themselves (part, place and order).
-BYTES_PER_CELL = 16
+#: Occupied cells are sorted by numbers of 32 bits.
+MOST_OCCUPIED = 2**31 - 1
+#: Memory per occupied cell while a marginal is scored: its number, its counts, its part, its place and its order.
+BYTES_PER_CELL = 24 + 16
+
+
+def scoring_bytes(occupied: int) -> int:
+    """The memory that scoring a marginal with so many occupied cells takes where no flow is needed."""
+    return BYTES_PER_CELL * occupied
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +43,9 @@ class Cells:
         if math.prod(self.shape) > MOST_CELLS:
             fix = "fewer attributes, or values at a coarser level"
             raise UserError(f"{math.prod(self.shape):.3g} cells are too many to number", where="marginal", fix=fix)
+        if len(self.ids) > MOST_OCCUPIED:
+            fix = "fewer attributes, or values at a coarser level"
+            raise UserError(f"{len(self.ids):,} occupied cells are too many", where="marginal", fix=fix)
         if not len(self.ids) == len(self.p) == len(self.q):
             raise UserError("cells and counts differ in number", where="marginal")
         for name, counts in (("synthetic", self.p), ("true", self.q)):
