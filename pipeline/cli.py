@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
-from pipeline import build, experiments, other, report_plan, report_run, stages
+from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages
 from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, plain_delimiter, typed
 from pipeline.folders import not_in_release
 from pipeline.help import help_text
@@ -198,9 +198,11 @@ def _score(overrides: list[str]) -> int:
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
     if config.output:
         write_whole(Path(config.output), text + "\n", mode=0o600)
+        print(report_dive.as_text(card, config.detail, config.top), end="")
         print(report_run.summary(card))
         print(f"scores (NOT private): {config.output}")
     else:
+        print(report_dive.as_text(card, config.detail, config.top), end="", file=sys.stderr)
         print(report_run.summary(card), file=sys.stderr)
         print(text)
     return 0

@@ -158,6 +158,9 @@ class ScoreConfig:
     schema: str | None = None
     delimiter: str = ","
     output: str | None = None
+    detail: str = "none"
+    worst: int = 3
+    top: int = 10
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 

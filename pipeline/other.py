@@ -5,10 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evaluation.score import Scorecard, score_tables
 from mechanisms.public.cluster import cluster_from_settings
@@ -16,7 +18,8 @@ from mechanisms.public.codec import encode_columns
 from mechanisms.public.draft import draft_schema
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.table import CodedTable
 from pipeline import build
 from pipeline.config import LimitsConfig, ScoreConfig, SynthConfig, schema_path
 from pipeline.folders import RunFolder, not_in_release
@@ -61,19 +64,37 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
             raise UserError("no table given", where=name, fix=f"{name}=TABLE")
     schema = load_schema(schema_path(config.schema, "schema"))
     spec = build.build_scores(config.evaluation, schema)
+    spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top)
     show = Stages(quiet=quiet)
+    pair = {"real": Path(str(config.real)), "synthetic": Path(str(config.synthetic))}
+    load = encoded(pair, schema, show, delimiter=config.delimiter, limits=config.limits)
+    with load as tables, show.stage("score") as report:
+        return score_tables(tables["real"], tables["synthetic"], schema, spec, progress=report)
+
+
+@contextmanager
+def encoded(
+    tables: Mapping[str, Path | pd.DataFrame],
+    schema: Schema,
+    show: Stages,
+    *,
+    delimiter: str = ",",
+    limits: LimitsConfig | None = None,
+) -> Iterator[dict[str, CodedTable]]:
+    """Tables as codes of the schema, while the block lasts; their columns are memory maps in a closed folder."""
     with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
         with show.stage("load") as report:
-            tables = []
-            for name in ("real", "synthetic"):
+            result = {}
+            for name, table in tables.items():
                 work = Path(folder) / name
                 work.mkdir(mode=0o700)
-                source = _open(Path(getattr(config, name)), config.delimiter, config.limits, work)
-                table, encoding = encode_columns(source, schema, workdir=work, progress=report)
-                tables.append(table)
+                if isinstance(table, pd.DataFrame):
+                    table.to_parquet(work / "table.parquet")
+                    table = work / "table.parquet"
+                source = _open(table, delimiter, limits or LimitsConfig(), work)
+                result[name], encoding = encode_columns(source, schema, workdir=work, progress=report)
                 show.warn([f"{name}: {line}" for line in misfits(encoding)])
-        with show.stage("score") as report:
-            return score_tables(tables[0], tables[1], schema, spec, progress=report)
+        yield result
 
 
 def draft(table: str | None, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:

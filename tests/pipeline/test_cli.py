@@ -223,3 +223,41 @@ def test_more_mistakes_have_a_way_out(town, capsys, arguments, message):
 def test_the_version_is_told(capsys):
     assert command("--version") == 0
     assert capsys.readouterr().out[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ("marginals", "the worst first"),
+        ("attributes", "moving along"),
+        ("slices", "value"),
+        ("bins", "moved_out"),
+        ("all", "movements"),
+    ],
+)
+def test_score_dives_into_mgd(town, capsys, detail, said):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    tables = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "evaluation.delta=0"]
+    assert command("score", *tables, f"detail={detail}", "worst=2", "top=5", "output=scores.json") == 0
+    assert said in capsys.readouterr().out
+    found = json.loads((town / "scores.json").read_text())
+    assert len(found.get("deep_dive", [])) == (0 if detail == "marginals" else 2)
+
+
+def test_an_own_list_of_marginals_is_scored(town, capsys):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    (town / "targets.yaml").write_text("- {attributes: [age, job], weights: {age: 1}, delta: 0}\n- [sex]\n")
+    tables = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json"]
+    assert command("score", *tables, "evaluation.targets=targets.yaml") == 0
+    first, second = json.loads((town / "scores.json").read_text())["mgd"]["marginals"]
+    assert (first["attributes"], first["weights"], first["delta"]) == (["age", "job"], {"age": 1.0, "job": "inf"}, 0)
+    assert second["attributes"] == ["sex"]
+    for override, message in (
+        ("evaluation.preset=thrids", "did you mean 'thirds'"),
+        ("evaluation.targets=absent.yaml", "cannot read 'absent.yaml'"),
+        ("evaluation.targets=[{attributes:[age],weights:{age:0.4}}]", "sum to 0.4"),
+        ("evaluation.solver=simplex", "evaluation.solver"),
+        ("detail=slice", "did you mean 'slices'"),
+    ):
+        assert command("score", *tables, override) == 1
+        assert message in capsys.readouterr().err
