@@ -72,7 +72,7 @@ def through_the_wall(
     ledger.charge(planned.event)
     bits = WEIGHT_BITS + planned.query.bits
     noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
-    noisy = planned.query.answer_exact(exact) + noise
+    noisy = (planned.query.answer_exact(exact) + noise).astype(np.float64)
     return NoisyMarginal(
         planned.clique, planned.query, noisy * 2.0**-bits, planned.noise, planned.scale, planned.event.id
     )
