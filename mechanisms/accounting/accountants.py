@@ -124,12 +124,18 @@ class Gdp:
     conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
 
     def cost(self, event: Event) -> dict[str, float]:
-        """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (pure ε)."""
+        """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism).
+
+        The privacy loss of the exponential mechanism at ε stays, for any two neighbours, in an interval of length ε:
+        [t − ε, t] (bounded range; Durfee & Rogers 2019). Its trade-off curve lies above the one with slopes −e^t and
+        −e^(t−ε), whose corner lies above that of μ-GDP for every t if it does for t = ε/2, randomized response at ε/2.
+        """
         _known(event)
         if isinstance(event, Gaussian):
             return {"mu": _mu(event)}
-        # Φ⁻¹(e^ε/(1+e^ε)) = −Φ⁻¹(1/(1+e^ε)): the small tail keeps its digits.
-        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(min(pure_epsilon(event), 700.0))))))}
+        loss = pure_epsilon(event) / (2 if isinstance(event, Exponential) else 1)
+        # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
+        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(min(loss, 700.0))))))}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         mu = _up(math.sqrt(math.fsum(self.cost(e)["mu"] ** 2 for e in events)))

@@ -1,0 +1,204 @@
+"""Plans of several rounds: every charge is reserved before any row is read, for queries that later answers decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.calibrate import Charge, calibrate
+from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.public import units
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.release import NoiseKind
+from mechanisms.public.units import Neighbouring
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What a slot is wanted for.
+
+    Attributes:
+        stage: what the charge buys, in a word or two; slots of one stage stand together.
+        clique: the marginal, where it is known ahead.
+        cells: of the marginal; at most so many where it is chosen later; 0 for a choice.
+        weight: relative part of the budget, in the accountant's additive currency.
+    """
+
+    stage: str
+    clique: Clique | None
+    cells: int
+    weight: float
+
+    @property
+    def choice(self) -> bool:
+        return self.cells == 0
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A reserved charge.
+
+    Attributes:
+        event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
+        reservation: what it is for.
+        share: its part of the budget; all shares sum to 1.
+    """
+
+    event: Gaussian | Laplace | Exponential
+    reservation: Reservation
+    share: float
+
+    def admits(self, event: Event) -> bool:
+        """Whether the event has this slot's id and kind and costs no more than its event."""
+        mine = self.event
+        if isinstance(mine, Gaussian) and isinstance(event, Gaussian):
+            fits = event.l2_sensitivity <= mine.l2_sensitivity and event.sigma >= mine.sigma
+        elif isinstance(mine, Laplace) and isinstance(event, Laplace):
+            fits = event.l1_sensitivity <= mine.l1_sensitivity and event.scale >= mine.scale
+        elif isinstance(mine, Exponential) and isinstance(event, Exponential):
+            fits = event.epsilon <= mine.epsilon
+        else:
+            return False
+        return fits and event.id == mine.id
+
+    @property
+    def noise(self) -> NoiseKind:
+        return "gaussian" if isinstance(self.event, Gaussian) else "laplace"
+
+
+@dataclass(frozen=True)
+class AdaptivePlan:
+    """All charges that the rounds may make, and their total.
+
+    Guarantee: what is asked under a slot may depend on all answers before; the slots' costs may not. So the composition
+        of the slots' worst cases holds as adaptive composition: basic (Dwork et al. 2006), advanced (Dwork, Rothblum &
+        Vadhan 2010), zCDP (Bun & Steinke 2016, lemma 2.3) and GDP (Dong, Roth & Su 2019, theorem 3.2; paper 003).
+
+    Attributes:
+        slots: in the order in which they are charged.
+        method: what decides about queries and choices, and its settings; part of the ledger's name for the plan.
+    """
+
+    slots: tuple[Slot, ...]
+    method: Mapping[str, Any]
+    accountant: Accountant
+    epsilon: units.Epsilon
+    delta: units.Delta
+    neighbouring: Neighbouring
+    max_records: int
+
+    @cached_property
+    def _by_id(self) -> dict[str, Slot]:
+        return {s.event.id: s for s in self.slots}
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(s.event for s in self.slots)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.accountant.loss(self.events)
+
+    def reserved(self, event: Event) -> Event | None:
+        """The slot's worst case, whose cost is booked; None where no slot admits the event."""
+        slot = self._by_id.get(event.id)
+        return slot.event if slot is not None and slot.admits(event) else None
+
+    def places(self, stage: str) -> list[int]:
+        """The places of a stage's slots."""
+        return [i for i, s in enumerate(self.slots) if s.reservation.stage == stage]
+
+    def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
+        """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
+        return [slot_json(s, self.accountant, charged[s.event.id]) for s in self.slots if s.event.id in charged]
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return {
+            "method": dict(self.method),
+            "measurements": [slot_json(s, self.accountant, s.event) for s in self.slots],
+            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
+            "accountant": self.accountant.kind,
+            "conversion": self.accountant.conversion,
+            "neighbouring": str(self.neighbouring),
+            "max_records": self.max_records,
+        }
+
+
+def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any]:
+    """A slot as JSON values, with the numbers of the event."""
+    wanted = slot.reservation
+    facts: dict[str, Any] = {
+        "id": slot.event.id,
+        "stage": wanted.stage,
+        "clique": None if wanted.clique is None else list(wanted.clique),
+        "cells": wanted.cells,
+        "share": slot.share,
+        "cost": accountant.cost(slot.event),
+    }
+    if isinstance(event, Exponential):
+        return {**facts, "mechanism": "exponential", "epsilon": event.epsilon}
+    numbers = asdict(event)
+    gaussian = isinstance(event, Gaussian)
+    scale = numbers["sigma" if gaussian else "scale"]
+    return {
+        **facts,
+        "mechanism": slot.noise,
+        "norm": "l2" if gaussian else "l1",
+        "sensitivity": numbers["l2_sensitivity" if gaussian else "l1_sensitivity"],
+        "scale": scale,
+        "stddev": scale if gaussian else math.sqrt(2) * scale,
+    }
+
+
+def reserve(
+    wanted: Sequence[Reservation],
+    *,
+    method: Mapping[str, Any],
+    noise: Literal["gaussian", "laplace"],
+    accountant: str,
+    epsilon: float,
+    delta: float,
+    neighbouring: Neighbouring,
+    max_records: int,
+) -> AdaptivePlan:
+    """Calibrate the slots of all rounds to a budget, from public facts alone.
+
+    Args:
+        wanted: the slots, in the order in which they will be charged.
+        method: JSON values; whatever decides between the rounds.
+        noise: of the measurements.
+        max_records: C, the largest total weight of one unit.
+    Raises:
+        UserError: a parameter out of range, nothing to measure, or δ = 0 where the plan needs more.
+    """
+    eps, dlt = units.epsilon(epsilon), units.delta(delta)
+    if max_records < 1:
+        raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
+    if all(w.choice for w in wanted):
+        raise UserError("no marginals", where="selection", fix="select at least one marginal")
+    if not all(w.weight > 0 and math.isfinite(w.weight) for w in wanted):
+        raise UserError("a round has no budget", where="selection.split", fix="parts above 0")
+    gaussians = 0 if noise == "laplace" else sum(not w.choice for w in wanted)
+    keeper = make_accountant(accountant, delta=dlt, slots=gaussians)
+    total = math.fsum(w.weight for w in wanted)
+    charges = []
+    for i, w in enumerate(wanted):
+        name = f"{i:04d}:{w.stage}:{'' if w.clique is None else ','.join(w.clique)}"
+        if w.choice:
+            charges.append(Charge(name, "exponential", 1.0, w.weight / total))
+            continue
+        worst = Identity(w.cells if w.clique is not None else max(w.cells, 2))  # columns of norm 1, two apart
+        norm: Literal["l1", "l2"] = "l2" if noise == "gaussian" else "l1"
+        bound = sensitivity(worst, norm=norm, neighbouring=neighbouring, max_records=max_records)
+        charges.append(Charge(name, noise, bound, w.weight / total))
+    events = calibrate(charges, keeper, eps, dlt)
+    slots = tuple(Slot(e, w, c.share) for e, w, c in zip(events, wanted, charges, strict=True))
+    return AdaptivePlan(slots, method, keeper, eps, dlt, neighbouring, max_records)

@@ -1,0 +1,141 @@
+"""Private choice of marginals: scores stay left of the wall; what leaves is a name, charged before it is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.domain import Clique
+from mechanisms.public.files import write_whole
+from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring
+from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.exponential import choose_index
+from mechanisms.sensitive.noise import NoiseSource
+
+#: What a model says about a marginal: clique → expected records per cell, flattened in C order.
+Expected = Callable[[Clique], NDArray[np.float64]]
+#: Weights of candidates are whole multiples of 2**-SCORE_BITS.
+SCORE_BITS = 16
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A marginal that may be chosen, with what is public about its score.
+
+    The score is weight · (‖Q(counts − expected)‖₁ − penalty).
+
+    Attributes:
+        clique: the marginal.
+        query: Q: entries 0 and 1, at most one per column (None: the identity).
+        weight: how much the marginal matters; rounded to a multiple of 2**-16.
+        penalty: what its own noise would add, in records.
+    """
+
+    clique: Clique
+    query: QueryMatrix | None = None
+    weight: float = 1.0
+    penalty: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateScores:
+    """Scores of candidates, NOT private: whole numbers, larger is better; the repr shows none.
+
+    Attributes:
+        values: per clique, in units of 2**-(WEIGHT_BITS + SCORE_BITS) records.
+        sensitivity: the most by which any of them moves between neighbours, in that unit.
+    """
+
+    values: dict[Clique, int]
+    sensitivity: int
+
+    def __repr__(self) -> str:
+        return f"PrivateScores({len(self.values)} candidates, sensitivity={self.sensitivity})"
+
+
+def distance_scores(
+    table: Private,
+    candidates: Sequence[Candidate],
+    expected: Expected,
+    *,
+    neighbouring: Neighbouring,
+    batch_cells: int,
+) -> PrivateScores:
+    """How far the true marginals are from the expected ones, in L1, weighted.
+
+    Guarantee: for fixed expectations (functions of what was released before) no score moves by more than `sensitivity`
+        when one unit changes: w · C under add_remove, 2 w · C under replace (w the largest weight), computed from the
+        queries. A distance to a model may rise or fall with the same unit, so the scores are not monotone.
+    Args:
+        expected: a model's marginals; rounded to the lattice of the counts.
+    """
+    values: dict[Clique, int] = {}
+    bound = Fraction(0)
+    cliques = [c.clique for c in candidates]
+    counts = exact_marginals(table, cliques, batch_cells=batch_cells)
+    for candidate, exact in zip(candidates, counts, strict=True):
+        query = candidate.query or Identity(exact.size)
+        if query.bits:
+            raise ValueError(f"{candidate.clique}: scores need queries with entries 0 and 1")
+        weight = round(candidate.weight * 2**SCORE_BITS)
+        if weight < 1:
+            raise ValueError(f"{candidate.clique}: weight {candidate.weight}")
+        model = np.rint(np.asarray(expected(candidate.clique), np.float64) * 2.0**WEIGHT_BITS)
+        if model.shape != exact.shape or not np.isfinite(model).all() or float(np.abs(model).sum()) >= 2.0**61:
+            raise ValueError(f"{candidate.clique}: the model's marginal has another shape, or is not finite")
+        gap = query.answer_exact(exact - model.astype(np.int64))
+        distance = int(np.abs(gap).sum())
+        values[candidate.clique] = weight * (distance - round(candidate.penalty * 2**WEIGHT_BITS))
+        moved = sensitivity(query, norm="l1", neighbouring=neighbouring, max_records=table.max_records)
+        bound = max(bound, weight * Fraction(moved))
+    return PrivateScores(values, max(math.ceil(bound * 2**WEIGHT_BITS), 1))
+
+
+def choose(
+    among: Sequence[Clique],
+    scores: Callable[[], PrivateScores],
+    event: Exponential,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    path: Path,
+) -> Clique | None:
+    """One of the candidates by the exponential mechanism: score, charge (on disk), draw, keep.
+
+    Guarantee: ε-DP at the event's ε, of bounded range. A choice that is kept already is taken as it is; one that was
+        charged and lost stays spent and is None.
+    Args:
+        among: the candidates left, from public facts and answers before; a single one is taken without any charge.
+        scores: counts and scores; called only where a draw is due.
+        path: where the choice is kept, whole or not at all.
+    Raises:
+        BudgetExceeded: the plan has no place for the event.
+    """
+    if len(among) == 1:
+        return among[0]
+    if not among:
+        return None
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        clique = tuple(kept["choice"])
+        if kept["event"] != event.id or clique not in among:
+            raise RuntimeError(f"{path.name} does not follow from the answers before it")
+        return clique
+    if event.id in ledger.events:
+        return None
+    found = scores()
+    values = [found.values[c] for c in among]
+    ledger.charge(event)
+    clique = among[choose_index(values, found.sensitivity, event, source)]
+    write_whole(path, json.dumps({"event": event.id, "choice": list(clique)}) + "\n", mode=0o600)
+    return clique
