@@ -14,6 +14,7 @@ from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
 from mechanisms.public import units
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
+from mechanisms.public.methods import Method, method_json
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.release import NoiseKind
 from mechanisms.public.units import Neighbouring
@@ -86,7 +87,7 @@ class AdaptivePlan:
     """
 
     slots: tuple[Slot, ...]
-    method: Mapping[str, Any]
+    method: Method
     accountant: Accountant
     epsilon: units.Epsilon
     delta: units.Delta
@@ -121,7 +122,7 @@ class AdaptivePlan:
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
         return {
-            "method": dict(self.method),
+            "method": method_json(self.method),
             "measurements": [slot_json(s, self.accountant, s.event) for s in self.slots],
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
@@ -161,7 +162,7 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
 def reserve(
     wanted: Sequence[Reservation],
     *,
-    method: Mapping[str, Any],
+    method: Method,
     noise: Literal["gaussian", "laplace"],
     accountant: str,
     epsilon: float,
@@ -173,7 +174,7 @@ def reserve(
 
     Args:
         wanted: the slots, in the order in which they will be charged.
-        method: JSON values; whatever decides between the rounds.
+        method: what decides between the rounds.
         noise: of the measurements.
         max_records: C, the largest total weight of one unit.
     Raises:

@@ -167,7 +167,8 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
 
 def query_arrays(query: QueryMatrix) -> dict[str, NDArray[np.int64]]:
     """The arrays that a query matrix is saved as; `query_of` takes them back."""
-    from mechanisms.public.adagrid import GridQuery  # it is built on this file
+    from mechanisms.public.adagrid import GridQuery  # these are built on this file
+    from mechanisms.public.rare import MergedQuery
 
     if isinstance(query, Identity):
         return {"cells": np.array([query.cells])}
@@ -175,14 +176,15 @@ def query_arrays(query: QueryMatrix) -> dict[str, NDArray[np.int64]]:
         csr = query.scaled
         shape, bits = np.array(csr.shape), np.array([query.bits])
         return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": shape, "bits": bits}
-    if isinstance(query, GridQuery):
+    if isinstance(query, GridQuery | MergedQuery):
         return query.arrays()
     raise TypeError(f"no way to save a {type(query).__name__}")
 
 
 def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
     """The query matrix of that class name from its arrays; ValueError for an unknown name."""
-    from mechanisms.public.adagrid import GridQuery  # it is built on this file
+    from mechanisms.public.adagrid import GridQuery  # these are built on this file
+    from mechanisms.public.rare import MergedQuery
 
     if name == "Identity":
         return Identity(int(arrays["cells"][0]))
@@ -192,4 +194,6 @@ def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
         return SparseQuery(csr, int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS)
     if name == "GridQuery":
         return GridQuery.from_arrays(arrays)
+    if name == "MergedQuery":
+        return MergedQuery.from_arrays(arrays)
     raise ValueError(f"no query matrix called {name!r}")
