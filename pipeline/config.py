@@ -25,6 +25,8 @@ ALLOWED = {
     "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
     "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
     "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "selection.targets": "a list of columns: 'selection.targets=[income]'",
+    "selection.split": "three numbers above 0: 'selection.split=[1,1,8]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
 }
 
@@ -61,11 +63,18 @@ class PrivacyConfig:
 
 @dataclass
 class SelectionConfig:
+    kind: str = "fixed"
     marginals: list[list[str]] | None = None
     closure: list[list[str]] | None = None
     k: list[int] = field(default_factory=lambda: [1, 2])
     weights: list[dict[str, Any]] | None = None
     max_cells: int = 5_000
+    threshold: float = 5.0
+    rare: float = 3.0
+    targets: list[str] = field(default_factory=list)
+    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 1.0])
+    rounds: int | None = None
+    max_model_cells: int = 10_000_000
 
 
 @dataclass

@@ -23,10 +23,10 @@ from mechanisms.public.rare import merged_query, rare_groups
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.tree import joining
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.counting import Private
 from mechanisms.sensitive.measurement import BATCH_CELLS, Progress, measure, measure_some
 from mechanisms.sensitive.noise import MAX_UNITS, NoiseSource
 from mechanisms.sensitive.selection import Candidate, Expected, PrivateScores, choose, distance_scores
+from mechanisms.sensitive.table import PrivateTable
 
 #: A model of everything measured so far: measurements → its marginals.
 Fit = Callable[[Measurements], Expected]
@@ -34,74 +34,86 @@ Fit = Callable[[Measurements], Expected]
 LEAST_BITS = 6
 
 
-def measure_plan(
-    table: Private,
-    plan: Plan | AdaptivePlan,
-    ledger: Ledger,
-    source: NoiseSource,
-    *,
-    answers_dir: Path,
-    public_total: int | None = None,
-    fit: Fit,
-    progress: Progress | None = None,
-) -> Measurements:
+def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
     """Measure what a plan says, in one round or in several.
 
     Guarantee: the answers and the choices together are (ε, δ)-DP for the plan's unit and neighbouring relation. Between
         rounds only kept answers and public facts are read, so that an interrupted run goes on with the same choices.
     Args:
-        answers_dir: where answers and choices are kept, one file each, written whole.
-        public_total: the number of records where it is a public fact.
         fit: a model of what is known so far, for methods that choose.
     """
+    plan = rounds.plan
     if isinstance(plan, Plan):
-        options = {"answers_dir": answers_dir, "public_total": public_total}
-        return measure(table, plan, ledger, source, progress=progress, **options)  # type: ignore[arg-type]
-    answers_dir.mkdir(mode=0o700, exist_ok=True)
-    rounds = Rounds(table, plan, ledger, source, answers_dir, public_total, progress)
+        return measure(
+            rounds.table,
+            plan,
+            rounds.ledger,
+            rounds.source,
+            answers_dir=rounds.folder,
+            public_total=rounds.public_total,
+            progress=rounds.progress,
+        )
+    rounds.folder.mkdir(mode=0o700, exist_ok=True)
+    steps = Steps(rounds, plan)
     match plan.method:
         case Adagrid(candidates=()):
-            _given_grids(rounds, plan.method.threshold)
+            _given_grids(steps, plan.method.threshold)
         case Adagrid():
-            _tree_of_grids(rounds, plan.method, fit)
+            _tree_of_grids(steps, plan.method, fit)
         case Mst():
-            _tree(rounds, plan.method, fit)
+            _tree(steps, plan.method, fit)
         case Mwem():
-            _worst_first(rounds, plan.method, fit)
-    return rounds.measurements
+            _worst_first(steps, plan.method, fit)
+    return steps.measurements
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What measuring needs.
+
+    Attributes:
+        folder: where answers and choices are kept, one file each, written whole.
+    """
+
+    table: PrivateTable
+    plan: Plan | AdaptivePlan
+    ledger: Ledger
+    source: NoiseSource
+    folder: Path
+    progress: Progress | None = None
+
+    @property
+    def public_total(self) -> int | None:
+        """The number of records where it is a public fact."""
+        return self.table.public_rows(self.plan.neighbouring)
 
 
 @dataclass
-class Rounds:
+class Steps:
     """One adaptive run: what is known so far, and the two ways to know more.
 
     Attributes:
         known: the answers so far, in the order of their slots.
     """
 
-    table: Private
+    run: Rounds
     plan: AdaptivePlan
-    ledger: Ledger
-    source: NoiseSource
-    folder: Path
-    public_total: int | None
-    progress: Progress | None
     known: list[NoisyMarginal] = field(default_factory=list)
 
     @property
     def domain(self) -> Domain:
-        return self.table.coded.domain
+        return self.run.table.coded.domain
 
     @property
     def measurements(self) -> Measurements:
-        return Measurements(self.domain, tuple(self.known), self.public_total)
+        return Measurements(self.domain, tuple(self.known), self.run.public_total)
 
     def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
         """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
         wanted = [(place, self._planned(place, clique, query)) for place, clique, query in questions]
-        folder, report = self.folder, self.progress
+        run, plan = self.run, self.plan
         self.known += measure_some(
-            self.table, wanted, self.plan, self.ledger, self.source, answers_dir=folder, progress=report
+            run.table, wanted, plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
@@ -133,13 +145,13 @@ class Rounds:
         """One of the candidates, under the slot's ε."""
         event = self.plan.slots[place].event
         assert isinstance(event, Exponential)
-        path = self.folder / f"{place:05d}.json"
-        return choose(among, scores, event, self.ledger, self.source, path=path)
+        path = self.run.folder / f"{place:05d}.json"
+        return choose(among, scores, event, self.run.ledger, self.run.source, path=path)
 
     def scores(self, candidates: Sequence[Candidate], expected: Expected) -> PrivateScores:
         """Distances of the true marginals from the expected ones; NOT private."""
         neighbouring = self.plan.neighbouring
-        return distance_scores(self.table, candidates, expected, neighbouring=neighbouring, batch_cells=BATCH_CELLS)
+        return distance_scores(self.run.table, candidates, expected, neighbouring=neighbouring, batch_cells=BATCH_CELLS)
 
 
 def entry_bits(scale: float) -> int:
@@ -155,70 +167,70 @@ def entry_bits(scale: float) -> int:
     return bits
 
 
-def _given_grids(rounds: Rounds, threshold: float) -> None:
+def _given_grids(steps: Steps, threshold: float) -> None:
     """Rounds by order over marginals that are known ahead (paper 003, measurements)."""
-    slots = rounds.plan.slots
-    _grids(rounds, [(i, s.reservation.clique) for i, s in enumerate(slots) if s.reservation.clique], threshold)
+    slots = steps.plan.slots
+    _grids(steps, [(i, s.reservation.clique) for i, s in enumerate(slots) if s.reservation.clique], threshold)
 
 
-def _grids(rounds: Rounds, wanted: Sequence[tuple[int, Clique]], threshold: float) -> None:
+def _grids(steps: Steps, wanted: Sequence[tuple[int, Clique]], threshold: float) -> None:
     for order in sorted({len(c) for _, c in wanted}):
         this = [(i, c) for i, c in wanted if len(c) == order]
-        rounds.ask([(i, c, rounds.grid(i, c, threshold)) for i, c in this])
+        steps.ask([(i, c, steps.grid(i, c, threshold)) for i, c in this])
 
 
-def _tree_of_grids(rounds: Rounds, method: Adagrid, fit: Fit) -> None:
+def _tree_of_grids(steps: Steps, method: Adagrid, fit: Fit) -> None:
     """One-way marginals with the targets; a tree, chosen privately; its marginals with the targets."""
-    _given_grids(rounds, method.threshold)
-    domain, expected = rounds.domain, _once(lambda: fit(rounds.measurements))
+    _given_grids(steps, method.threshold)
+    domain, expected = steps.domain, _once(lambda: fit(steps.measurements))
     whole = {pair: domain.canonical((*pair, *method.targets)) for pair in method.candidates}
-    scored = _once(lambda: rounds.scores([Candidate(c) for c in whole.values()], expected()))
-    edges = _grow(rounds, method.candidates, lambda: _renamed(scored(), whole))
+    scored = _once(lambda: steps.scores([Candidate(c) for c in whole.values()], expected()))
+    edges = _grow(steps, method.candidates, lambda: _renamed(scored(), whole))
     extras: list[Clique] = [(), *subsets(method.targets)]
     new = [domain.canonical((*edge, *extra)) for extra in extras for edge in edges]
-    _grids(rounds, list(zip(rounds.plan.places(CHOSEN), new, strict=False)), method.threshold)
+    _grids(steps, list(zip(steps.plan.places(CHOSEN), new, strict=False)), method.threshold)
 
 
-def _tree(rounds: Rounds, method: Mst, fit: Fit) -> None:
+def _tree(steps: Steps, method: Mst, fit: Fit) -> None:
     """One-way marginals, a maximum spanning tree by the exponential mechanism, its pairs (MST)."""
-    places = rounds.plan.places(GIVEN)
-    ones = [(i, rounds.plan.slots[i].reservation.clique or ()) for i in places]
-    rounds.ask([(i, c, Identity(rounds.domain.cells(c))) for i, c in ones])
-    groups = rare_groups(rounds.domain, rounds.known if method.rare > 0 else (), method.rare)
-    queries = {pair: merged_query(rounds.domain, pair, groups) for pair in method.candidates}
-    expected = _once(lambda: fit(rounds.measurements))
-    scored = _once(lambda: rounds.scores([Candidate(c, q) for c, q in queries.items()], expected()))
-    edges = _grow(rounds, method.candidates, scored)
-    chosen = zip(rounds.plan.places(CHOSEN), edges, strict=False)
-    rounds.ask([(i, edge, queries[edge]) for i, edge in chosen])
+    places = steps.plan.places(GIVEN)
+    ones = [(i, steps.plan.slots[i].reservation.clique or ()) for i in places]
+    steps.ask([(i, c, Identity(steps.domain.cells(c))) for i, c in ones])
+    groups = rare_groups(steps.domain, steps.known if method.rare > 0 else (), method.rare)
+    queries = {pair: merged_query(steps.domain, pair, groups) for pair in method.candidates}
+    expected = _once(lambda: fit(steps.measurements))
+    scored = _once(lambda: steps.scores([Candidate(c, q) for c, q in queries.items()], expected()))
+    edges = _grow(steps, method.candidates, scored)
+    chosen = zip(steps.plan.places(CHOSEN), edges, strict=False)
+    steps.ask([(i, edge, queries[edge]) for i, edge in chosen])
 
 
-def _grow(rounds: Rounds, candidates: Sequence[Clique], scored: Callable[[], PrivateScores]) -> list[Clique]:
+def _grow(steps: Steps, candidates: Sequence[Clique], scored: Callable[[], PrivateScores]) -> list[Clique]:
     """Kruskal's tree, each edge by the exponential mechanism among those that join two components."""
     edges: list[Clique] = []
-    for place in rounds.plan.places(CHOOSE):
-        edge = rounds.choose(place, joining(candidates, edges), scored)
+    for place in steps.plan.places(CHOOSE):
+        edge = steps.choose(place, joining(candidates, edges), scored)
         if edge is not None:
             edges.append(edge)
     return edges
 
 
-def _worst_first(rounds: Rounds, method: Mwem, fit: Fit) -> None:
+def _worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:
     """In each round the marginal that the model of all answers misses most, less what its own noise would add."""
-    ones = rounds.plan.places(GIVEN)
-    cliques = [rounds.plan.slots[i].reservation.clique or () for i in ones]
-    rounds.ask([(i, c, Identity(rounds.domain.cells(c))) for i, c in zip(ones, cliques, strict=True)])
+    ones = steps.plan.places(GIVEN)
+    cliques = [steps.plan.slots[i].reservation.clique or () for i in ones]
+    steps.ask([(i, c, Identity(steps.domain.cells(c))) for i, c in zip(ones, cliques, strict=True)])
     left = list(method.candidates)
-    for choice, place in zip(rounds.plan.places(CHOOSE), rounds.plan.places(CHOSEN), strict=True):
-        deviation = rounds.plan.slots[place].event
+    for choice, place in zip(steps.plan.places(CHOOSE), steps.plan.places(CHOSEN), strict=True):
+        deviation = steps.plan.slots[place].event
         assert isinstance(deviation, Gaussian | Laplace)
         one = mean_deviation(deviation)
-        options = [Candidate(c, penalty=one * rounds.domain.cells(c)) for c in left]
-        now = _once(lambda options=options: rounds.scores(options, fit(rounds.measurements)))  # type: ignore[misc]
-        clique = rounds.choose(choice, left, now)
+        options = [Candidate(c, penalty=one * steps.domain.cells(c)) for c in left]
+        now = _once(lambda options=options: steps.scores(options, fit(steps.measurements)))  # type: ignore[misc]
+        clique = steps.choose(choice, left, now)
         if clique is not None:
             left.remove(clique)
-            rounds.ask([(place, clique, Identity(rounds.domain.cells(clique)))])
+            steps.ask([(place, clique, Identity(steps.domain.cells(clique)))])
 
 
 def mean_deviation(event: Gaussian | Laplace) -> float:

@@ -21,16 +21,18 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
-from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
+from pipeline.adaptive import check_synthesizer
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import write_release
+from pipeline.rounds import Rounds, measure_plan
 from pipeline.statement import make_statement
+from synthesis.independent import independent_marginals
 from synthesis.model import synthesize as synthetic_rows
 
 LOG = logging.getLogger("pipeline")
@@ -82,6 +84,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
+    check_synthesizer(config.synthesis, plan)
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -96,9 +99,8 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
-            total = private.public_rows(plan.neighbouring)
-            answers = folder.answers
-            known = measure(private, plan, ledger, noise, answers_dir=answers, public_total=total, progress=report)
+            rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
+            known = measure_plan(rounds, fit=independent_marginals)
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already

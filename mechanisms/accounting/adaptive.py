@@ -72,6 +72,13 @@ class Slot:
     def noise(self) -> NoiseKind:
         return "gaussian" if isinstance(self.event, Gaussian) else "laplace"
 
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of one answer, in records; 0 for a choice."""
+        if isinstance(self.event, Exponential):
+            return 0.0
+        return self.event.sigma if isinstance(self.event, Gaussian) else math.sqrt(2) * self.event.scale
+
 
 @dataclass(frozen=True)
 class AdaptivePlan:
