@@ -134,9 +134,7 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
         single.append((same[0].query, mean, float(weights.sum())))
     whole: list[Term] = [WholeTerm(m, w) for q, m, w in single if isinstance(q, Identity)]
     thin = [(q, m, w) for q, m, w in single if isinstance(q, SparseQuery)]
-    other_terms: list[Term] = [
-        QueryTerm(q, m, w) for q, m, w in single if not isinstance(q, Identity | SparseQuery)
-    ]
+    other_terms: list[Term] = [QueryTerm(q, m, w) for q, m, w in single if not isinstance(q, Identity | SparseQuery)]
     if not thin:
         return Statistics(clique, (*whole, *other_terms), constant)
     matrix = sparse.vstack([_floats(q.scaled) * w**0.5 for q, _, w in thin], format="csr")
@@ -149,7 +147,8 @@ def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
         return True
     if isinstance(one, SparseQuery) and isinstance(two, SparseQuery):
         a, b = one.scaled, two.scaled
-        return a.shape == b.shape and a.nnz == b.nnz and bool((a != b).nnz == 0)
+        pairs = [(a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data)]
+        return a.shape == b.shape and all(np.array_equal(x, y) for x, y in pairs)
     return False
 
 

@@ -168,7 +168,7 @@ def load_model(folder: Path) -> GraphicalModel:
         tree = JunctionTree(domain, cliques, tuple(index["parents"]), separators)
         with (folder / "model.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             potentials = arrays["potentials"]
-            possible = arrays["possible"] if "possible" in arrays else None
+            possible = arrays.get("possible")
         if potentials.shape != (tree.cells,) or (possible is not None and possible.shape != potentials.shape):
             raise ValueError("the potentials do not fit the cliques")
         allowed = None if possible is None else np.where(possible, 0.0, -np.inf)
