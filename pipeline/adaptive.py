@@ -7,16 +7,21 @@ from typing import Literal, cast
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.rounds import given_rounds, mwem_rounds, tree_rounds
+from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.methods import Adagrid, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from pipeline.config import Config, SelectionConfig, SynthesisConfig
+from pipeline.fitted import IndependentFit, PgmFit
+from pipeline.steps import Fit
+from synthesis.model import SynthesizerSpec
+from synthesis.pgm.model import PgmSpec
 
-SELECTIONS = ("fixed", "adagrid", "mst", "mwem")
+SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim")
 #: Synthesizers that take whole marginals alone.
 WHOLE_ONLY = ("gum", "independent")
 
@@ -38,7 +43,7 @@ def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_re
         UserError: a setting out of range; nothing to choose from.
     """
     selection, privacy = config.selection, config.privacy
-    method, wanted = _method(selection, workload, domain)
+    method, wanted, purse = _method(selection, workload, domain)
     accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
 
     def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
@@ -51,11 +56,14 @@ def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_re
             delta=privacy.delta,
             neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
             max_records=max_records,
+            purse=purse,
         )
 
     kind = one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism")
     if kind != "auto":
         return plan_of(cast(Literal["gaussian", "laplace"], kind))
+    if purse:
+        return plan_of("gaussian")
     if not privacy.delta > 0:
         return plan_of("laplace")
     return min(plan_of("laplace"), plan_of("gaussian"), key=_expected_error)
@@ -66,27 +74,47 @@ def _expected_error(plan: AdaptivePlan) -> float:
     return sum(s.reservation.cells * s.stddev for s in plan.slots)
 
 
-def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Method, list[Reservation]]:
+def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Method, list[Reservation], float]:
     if selection.kind == "adagrid":
         threshold = _threshold(selection.threshold, "selection.threshold")
         if selection.marginals is not None or selection.closure is not None:
             if selection.targets:
                 fix = "name the targets' marginals among the others, or let a tree be chosen: selection.closure=null"
                 raise UserError("targets and given marginals together", where="selection.targets", fix=fix)
-            return Adagrid(threshold), given_rounds(domain, workload)
+            return Adagrid(threshold), given_rounds(domain, workload), 0.0
         targets = _targets(selection, domain)
         free = [n for n in domain.names if n not in targets]
         grids = Adagrid(threshold, _edges(domain, free, selection, targets), targets)
-        return grids, tree_rounds(domain, grids, selection.split)
+        return grids, tree_rounds(domain, grids, selection.split), 0.0
     if selection.kind == "mst":
         tree = Mst(_edges(domain, domain.names, selection), _threshold(selection.rare, "selection.rare"))
-        return tree, tree_rounds(domain, tree, selection.split)
+        return tree, tree_rounds(domain, tree, selection.split), 0.0
+    if selection.kind == "aim":
+        return _aim(selection, workload, domain)
     candidates = tuple(dict.fromkeys(c for c in workload.cliques if len(c) > 1))
     rounds = len(domain) if selection.rounds is None else selection.rounds
     if rounds < 1:
         raise UserError(f"got {rounds}", where="selection.rounds", fix="a whole number of at least 1, or null")
     worst = Mwem(candidates, min(rounds, len(candidates)), selection.max_model_cells)
-    return worst, mwem_rounds(domain, worst, selection.split)
+    return worst, mwem_rounds(domain, worst, selection.split), 0.0
+
+
+def _aim(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Aim, list[Reservation], float]:
+    """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""
+    found = {s for c in workload.cliques for s in subsets(c)}
+    order = sorted(found, key=lambda c: (len(c), domain.axes(c)))
+    wanted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
+    useful = [sum(w * len(c & set(s)) for c, w in wanted) for s in order]
+    rounds = 16 * len(domain) if selection.rounds is None else selection.rounds
+    if rounds < len(domain):
+        fix = f"at least the number of columns, {len(domain)}, or null"
+        raise UserError(f"got {rounds}", where="selection.rounds", fix=fix)
+    if not 0 < selection.measured < 1:
+        raise UserError(f"got {selection.measured}", where="selection.measured", fix="a part between 0 and 1")
+    largest = max(useful)
+    weights = tuple(max(u / largest, 2.0**-16) for u in useful)
+    aim = Aim(tuple(order), weights, selection.measured, rounds, selection.max_model_cells)
+    return aim, *aim_rounds(domain, aim)
 
 
 def _edges(
@@ -135,3 +163,12 @@ def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> 
         fix = "synthesis=pgm" + ("; or selection.rare=0" if isinstance(method, Mst) else "")
         what = f"selection={method.kind} measures more than whole marginals"
         raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix=fix)
+
+
+def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan) -> Fit:
+    """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
+    if isinstance(plan, Plan) or isinstance(plan.method, Mst):
+        return IndependentFit()
+    if isinstance(plan.method, Adagrid) and not plan.method.targets:
+        return IndependentFit()
+    return PgmFit(synthesis if isinstance(synthesis, PgmSpec) else PgmSpec())

@@ -131,6 +131,14 @@ def data_path(config: Config) -> Path:
     return Path(config.data.path).expanduser()
 
 
+#: Types of a synthesizer's settings: what fits, and how to say so.
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "a word"),
+}
+
+
 def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     """The synthesizer and its settings."""
     kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
@@ -140,9 +148,8 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
             raise UserError(
                 "no such setting", where=f"synthesis.{name}", fix=did_you_mean(name, known) or str(list(known))
             )
-        whole = known[name] == "int"
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            fix = "a whole number" if whole else "a number"
+        fits, fix = _KINDS[str(known[name])]
+        if isinstance(value, bool) or not isinstance(value, fits):
             raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
     if config.rows is not None and config.rows < 0:
         raise UserError(f"got {config.rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
@@ -178,7 +185,9 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | Adaptive
     later = cells - sum(schema.domain.cells(c) for c in cliques)
     rows = config.synthesis.rows or config.data.rows or 1_000_000
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
-    return LIBRARIES_BYTES + counting + 7 * 8 * later + synthesis_memory_bytes(schema.domain, cliques, rows)
+    spec = build_synthesizer(config.synthesis)
+    synthesis = synthesis_memory_bytes(schema.domain, cliques, rows, spec)
+    return LIBRARIES_BYTES + counting + 14 * 8 * later + synthesis
 
 
 def check_memory(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> None:

@@ -74,6 +74,7 @@ class SelectionConfig:
     targets: list[str] = field(default_factory=list)
     split: list[float] = field(default_factory=lambda: [1.0, 1.0, 1.0])
     rounds: int | None = None
+    measured: float = 0.9
     max_model_cells: int = 10_000_000
 
 

@@ -8,12 +8,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
 from pipeline.build import build_unit, memory_limit_bytes, predicted_memory_bytes
 from pipeline.config import Config
+
+#: What stands in the place of a marginal that is not known yet.
+STAGES = {PURSE: "rounds, in all"}
 
 
 def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | AdaptivePlan) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    for m in facts["measurements"]:
+    for m in facts["measurements"] + ([facts["purse"]] if facts.get("purse") else []):
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
@@ -64,7 +67,7 @@ def _row(m: dict[str, Any]) -> list[str]:
     if m["mechanism"] == "exponential":
         return ["a private choice", "", "exponential", "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
-        " × ".join(m["clique"]) if m["clique"] else "chosen later",
+        " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later"),
         f"{m['cells']:,}",
         m["mechanism"],
         f"{m['sensitivity']:.6g} ({m['norm'].upper()})",

@@ -24,15 +24,15 @@ from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
-from pipeline.adaptive import check_synthesizer
+from pipeline.adaptive import build_fit, check_synthesizer
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import write_release
-from pipeline.rounds import Rounds, measure_plan
+from pipeline.rounds import measure_plan
 from pipeline.statement import make_statement
-from synthesis.independent import independent_marginals
+from pipeline.steps import Rounds
 from synthesis.model import synthesize as synthetic_rows
 
 LOG = logging.getLogger("pipeline")
@@ -100,7 +100,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
-            known = measure_plan(rounds, fit=independent_marginals)
+            known = measure_plan(rounds, fit=build_fit(spec, plan))
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already

@@ -9,7 +9,7 @@ from typing import Any
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.release import Measurements, PrivacyStatement
+from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -37,7 +37,7 @@ def make_statement(
     noise_seed: int | None,
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings."""
-    answered = {a.event: list(a.clique) for a in measurements.answers}
+    answered = {a.event: a for a in measurements.answers}
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
@@ -64,11 +64,13 @@ def make_statement(
     )
 
 
-def _answered(receipt: dict[str, Any], answered: Mapping[str, list[str]]) -> dict[str, Any]:
+def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) -> dict[str, Any]:
     """A charge with what it bought; what a choice chose shows in the marginals that were measured after it."""
-    name = receipt["id"]
-    known = {"clique": answered[name]} if name in answered else {}
-    return {**receipt, **known, "answered": name in answered or receipt["mechanism"] == "exponential"}
+    answer = answered.get(receipt["id"])
+    if answer is None:
+        return {**receipt, "answered": receipt["mechanism"] == "exponential"}
+    bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
+    return {**receipt, **bought, "answered": True}
 
 
 def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit) -> list[str]:

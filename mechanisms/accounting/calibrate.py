@@ -68,9 +68,14 @@ def _strength(charge: Charge, keeper: Accountant, level: float) -> float:
     strength = round_down(level * math.sqrt(charge.share))
     if charge.kind != "exponential" or keeper.kind == "advanced":
         return strength
+    return choice_epsilon(keeper, strength)
+
+
+def choice_epsilon(keeper: Accountant, mu: float) -> float:
+    """The ε of a choice that costs as much as a Gaussian event with Δ/σ = μ, under zcdp or gdp; rounded down."""
     if keeper.kind == "zcdp":
-        return 2 * strength
-    return round_down(2 * float(log_ndtr(strength / 2) - log_ndtr(-strength / 2)))
+        return 2 * mu
+    return round_down(2 * float(log_ndtr(mu / 2) - log_ndtr(-mu / 2)))
 
 
 def _stand_in(charge: Charge, keeper: Accountant, strength: float) -> Event:

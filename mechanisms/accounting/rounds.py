@@ -8,7 +8,7 @@ from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.adagrid import rounds_of, subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
 from mechanisms.public.tree import forest_edges
 from mechanisms.public.workload import Workload
 
@@ -60,6 +60,13 @@ def mwem_rounds(domain: Domain, method: Mwem, split: Sequence[float]) -> list[Re
         slots.append(Reservation(CHOOSE, None, 0, parts[1] / method.rounds))
         slots.append(Reservation(CHOSEN, None, largest, parts[2] / method.rounds))
     return slots
+
+
+def aim_rounds(domain: Domain, method: Aim) -> tuple[list[Reservation], float]:
+    """One-way marginals, each as precise as a round of the first size, and the part of the budget for all rounds."""
+    one = method.measured / method.rounds
+    slots = [Reservation(GIVEN, (n,), domain[n].size, one) for n in domain.names]
+    return slots, 1 - one * len(domain)
 
 
 def _parts(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
@@ -47,6 +47,38 @@ class Candidate:
     penalty: float = 0.0
 
 
+@dataclass(eq=False)
+class PrivateCounts:
+    """Exact marginals that are asked for again and again, NOT private; the repr shows none.
+
+    Attributes:
+        table: the clipped private table.
+        batch_cells: so many cells are counted in one pass, and kept.
+    """
+
+    table: Private
+    batch_cells: int
+    _kept: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def of(self, cliques: Sequence[Clique]) -> Iterator[NDArray[np.int64]]:
+        """Each clique's counts in lattice units, in the order asked."""
+        if len(set(cliques)) < len(cliques):
+            raise ValueError("a marginal is asked for twice")
+        new = [c for c in cliques if c not in self._kept]
+        counted = exact_marginals(self.table, new, batch_cells=self.batch_cells)
+        for clique in cliques:
+            if clique in self._kept:
+                yield self._kept[clique]
+                continue
+            counts = next(counted)
+            if sum(c.size for c in self._kept.values()) + counts.size <= self.batch_cells:
+                self._kept[clique] = counts
+            yield counts
+
+    def __repr__(self) -> str:
+        return f"PrivateCounts({len(self._kept)} marginals)"
+
+
 @dataclass(frozen=True, eq=False)
 class PrivateScores:
     """Scores of candidates, NOT private: whole numbers, larger is better; the repr shows none.
@@ -64,12 +96,7 @@ class PrivateScores:
 
 
 def distance_scores(
-    table: Private,
-    candidates: Sequence[Candidate],
-    expected: Expected,
-    *,
-    neighbouring: Neighbouring,
-    batch_cells: int,
+    counted: PrivateCounts, candidates: Sequence[Candidate], expected: Expected, *, neighbouring: Neighbouring
 ) -> PrivateScores:
     """How far the true marginals are from the expected ones, in L1, weighted.
 
@@ -81,8 +108,8 @@ def distance_scores(
     """
     values: dict[Clique, int] = {}
     bound = Fraction(0)
-    cliques = [c.clique for c in candidates]
-    counts = exact_marginals(table, cliques, batch_cells=batch_cells)
+    counts = counted.of([c.clique for c in candidates])
+    units = counted.table.max_records
     for candidate, exact in zip(candidates, counts, strict=True):
         query = candidate.query or Identity(exact.size)
         if query.bits:
@@ -96,7 +123,7 @@ def distance_scores(
         gap = query.answer_exact(exact - model.astype(np.int64))
         distance = int(np.abs(gap).sum())
         values[candidate.clique] = weight * (distance - round(candidate.penalty * 2**WEIGHT_BITS))
-        moved = sensitivity(query, norm="l1", neighbouring=neighbouring, max_records=table.max_records)
+        moved = sensitivity(query, norm="l1", neighbouring=neighbouring, max_records=units)
         bound = max(bound, weight * Fraction(moved))
     return PrivateScores(values, max(math.ceil(bound * 2**WEIGHT_BITS), 1))
 

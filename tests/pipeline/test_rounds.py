@@ -9,11 +9,11 @@ import pytest
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.rounds import given_rounds, mwem_rounds, tree_rounds
+from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
 from mechanisms.public.adagrid import GridQuery
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
@@ -21,8 +21,10 @@ from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
 from mechanisms.sensitive.noise import SeededNoise
-from pipeline.rounds import Rounds, measure_plan
-from synthesis.independent import independent_marginals
+from pipeline.fitted import IndependentFit, PgmFit
+from pipeline.rounds import measure_plan
+from pipeline.steps import Rounds
+from synthesis.pgm.model import PgmSpec
 
 TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
 EVERY = pairs(TOWN, TOWN.names, 1000)
@@ -48,11 +50,14 @@ class Town:
         return 3000 if neighbouring is Neighbouring.REPLACE else None
 
 
-def plan_of(method, wanted, *, accountant="gdp", noise="gaussian", epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE):
+def plan_of(
+    method, wanted, purse=0.0, *, accountant="gdp", noise="gaussian", epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE
+):
     options = {"accountant": accountant, "noise": noise, "epsilon": epsilon, "neighbouring": neighbouring}
-    return reserve(wanted, method=method, delta=1e-6, max_records=1, **options)
+    return reserve(wanted, method=method, delta=1e-6, max_records=1, purse=purse, **options)
 
 
+AIM = tuple((n,) for n in TOWN.names) + EVERY
 METHODS = {
     "given": (Adagrid(2.0), given_rounds(TOWN, closure(TOWN, [["a", "b", "c"], ["c", "d"]], max_cells=10**4))),
     "tree": (g := Adagrid(2.0, EVERY), tree_rounds(TOWN, g, [1, 1, 8])),
@@ -61,6 +66,7 @@ METHODS = {
         tree_rounds(TOWN, h, [1, 1, 8]),
     ),
     "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
+    "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
     "mwem": (w := Mwem(EVERY, 3, 10**6), mwem_rounds(TOWN, w, [1, 1, 1])),
 }
 
@@ -69,7 +75,17 @@ def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
     rounds = Rounds(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
-    return measure_plan(rounds, fit=independent_marginals), ledger
+    return measure_plan(rounds, fit=IndependentFit() if isinstance(plan.method, Mst) else PgmFit(PgmSpec())), ledger
+
+
+def forget(folder, plan, name):
+    """What a charge bought, gone."""
+    places = {s.event.id: f"{i:05d}.*" for i, s in enumerate(plan.slots)}
+    if name not in places:
+        _, number, kind = name.split(":")
+        places[name] = f"choice-{number}.json" if kind == "choose" else f"{len(plan.slots) + int(number):05d}.npz"
+    for kept in (folder / "answers").glob(places[name]):
+        kept.unlink()
 
 
 @pytest.mark.parametrize("neighbouring", list(Neighbouring))
@@ -79,8 +95,11 @@ def run(folder, plan, *, seed=5, table=None):
 )
 @pytest.mark.parametrize("name", METHODS)
 def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, noise, neighbouring):
-    method, wanted = METHODS[name]
-    plan = plan_of(method, wanted, accountant=accountant, noise=noise, neighbouring=neighbouring)
+    if name == "aim" and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian")}:
+        with pytest.raises(UserError, match=r"privacy\.accountant"):
+            plan_of(*METHODS[name], accountant=accountant, noise=noise)
+        return
+    plan = plan_of(*METHODS[name], accountant=accountant, noise=noise, neighbouring=neighbouring)
     assert 0.9999 < plan.loss.epsilon <= 1.0
     known, ledger = run(tmp_path, plan)
     assert ledger.spent.epsilon <= 1.0
@@ -88,10 +107,9 @@ def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, nois
     norm = "l2" if noise == "gaussian" else "l1"
     for answer in known.answers:
         event = ledger.events[answer.event]
-        slot = next(s for s in plan.slots if s.event.id == event.id)
         found = sensitivity(answer.query, norm=norm, neighbouring=neighbouring, max_records=1)
         assert found == (event.l2_sensitivity if noise == "gaussian" else event.l1_sensitivity)
-        assert slot.admits(event)
+        assert plan.reserved(event) is not None
         assert answer.scale == (event.sigma if noise == "gaussian" else event.scale)
 
 
@@ -100,15 +118,13 @@ def test_an_interrupted_run_goes_on_with_the_same_choices(tmp_path, name):
     """Cut after each charge in turn: the rest is drawn again under its own names, so that all is equal."""
     plan = plan_of(*METHODS[name], epsilon=3.0)
     whole, ledger = run(tmp_path / "whole", plan)
-    ids = {s.event.id: i for i, s in enumerate(plan.slots)}
-    for cut in range(0, len(ledger.charged), 3):
+    for cut in range(0, len(ledger.charged), 3 if len(ledger.charged) < 30 else 11):
         part = tmp_path / f"part{cut}"
         run(part, plan)
         lines = (part / "ledger.jsonl").read_text().splitlines(keepends=True)
         (part / "ledger.jsonl").write_text("".join(lines[: 1 + cut]))
         for event in ledger.charged[cut:]:
-            for kept in (part / "answers").glob(f"{ids[event]:05d}.*"):
-                kept.unlink()
+            forget(part, plan, event)
         again, resumed = run(part, plan)
         assert resumed.charged == ledger.charged
         for left, right in zip(whole.answers, again.answers, strict=True):
@@ -120,13 +136,11 @@ def test_an_interrupted_run_goes_on_with_the_same_choices(tmp_path, name):
 def test_a_charge_without_its_answer_stays_spent_and_the_run_goes_on(tmp_path, name):
     plan = plan_of(*METHODS[name], epsilon=3.0)
     _, ledger = run(tmp_path, plan)
-    ids = {s.event.id: i for i, s in enumerate(plan.slots)}
     lost = 4  # the first choice, or a measurement of the second round: it was charged, then the machine stopped
     lines = (tmp_path / "ledger.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "ledger.jsonl").write_text("".join(lines[: 2 + lost]))
     for event in ledger.charged[lost:]:
-        for kept in (tmp_path / "answers").glob(f"{ids[event]:05d}.*"):
-            kept.unlink()
+        forget(tmp_path, plan, event)
     first, after = run(tmp_path, plan)
     assert ledger.charged[lost] not in {a.event for a in first.answers}
     assert after.spent.epsilon <= 3.0
@@ -232,3 +246,23 @@ def test_the_plan_names_its_method_so_that_a_ledger_never_serves_another(tmp_pat
     Ledger.open(tmp_path / "ledger.jsonl", one)
     with pytest.raises(UserError, match="another plan"):
         Ledger.open(tmp_path / "ledger.jsonl", two)
+
+
+def test_aim_spends_its_purse_in_rounds_of_growing_size(tmp_path):
+    plan = plan_of(*METHODS["aim"], epsilon=2.0)
+    known, ledger = run(tmp_path, plan)
+    assert 0.999 * 2 < ledger.spent.epsilon <= 2.0
+    scales = [a.scale for a in known.answers[4:]]
+    assert scales[-1] < scales[0]
+    assert {("a", "b"), ("b", "c")} <= {a.clique for a in known.answers}
+    receipts = plan.receipts(ledger.events)
+    assert sum(r["share"] for r in receipts) == pytest.approx(1.0, abs=1e-4)
+    with pytest.raises(BudgetExceeded, match="would spend"):
+        ledger.charge(plan.part("9999:measure", 0.01, choice=False))
+
+
+def test_the_limit_on_the_model_keeps_candidates_out(tmp_path):
+    method = Mwem(EVERY, 4, max_model_cells=60)
+    known, _ = run(tmp_path, plan_of(method, mwem_rounds(TOWN, method, [1, 1, 1]), epsilon=5.0))
+    cells = PgmFit(PgmSpec()).cells(TOWN, [a.clique for a in known.answers])
+    assert cells <= 60

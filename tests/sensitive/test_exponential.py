@@ -20,7 +20,7 @@ from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS, Delta, Neighbouring
 from mechanisms.sensitive.exponential import choice_weights, choose_index
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
-from mechanisms.sensitive.selection import Candidate, PrivateScores, distance_scores
+from mechanisms.sensitive.selection import Candidate, PrivateCounts, PrivateScores, distance_scores
 
 CUBE = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2)))
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -71,7 +71,7 @@ def test_on_every_pair_of_neighbours_no_odds_change_by_more_than_the_claim(kind,
         worlds = []
         for mine, own in units(bound):
             table = Rows([*rows, *mine], [*weights, *own], bound)
-            scores = distance_scores(table, CANDIDATES[kind], model, neighbouring=neighbouring, batch_cells=10**6)
+            scores = distance_scores(PrivateCounts(table, 10**6), CANDIDATES[kind], model, neighbouring=neighbouring)
             worlds.append((list(scores.values.values()), scores.sensitivity))
         probabilities = [odds(PrivateScores(dict(zip(PAIRS, v, strict=True)), s)) for v, s in worlds]
         logs = np.array([[math.log(p) for p in own] for own in probabilities])
@@ -88,10 +88,12 @@ def test_on_every_pair_of_neighbours_no_odds_change_by_more_than_the_claim(kind,
 
 def test_scores_move_both_ways_so_that_half_the_sensitivity_would_break_the_claim():
     """The check above can fail: as if the scores were monotone, the odds move by more than ε."""
-    cold = distance_scores(Rows([], [], 1), CANDIDATES["plain"], model, neighbouring="add_remove", batch_cells=9)
+    cold = distance_scores(PrivateCounts(Rows([], [], 1), 9), CANDIDATES["plain"], model, neighbouring="add_remove")
     worst = 0.0
     for mine, own in units(1):
-        warm = distance_scores(Rows(mine, own, 1), CANDIDATES["plain"], model, neighbouring="add_remove", batch_cells=9)
+        warm = distance_scores(
+            PrivateCounts(Rows(mine, own, 1), 9), CANDIDATES["plain"], model, neighbouring="add_remove"
+        )
         halves = [PrivateScores(s.values, s.sensitivity // 2) for s in (cold, warm)]
         p, q = odds(halves[0]), odds(halves[1])
         worst = max(worst, max(abs(math.log(a / b)) for a, b in zip(p, q, strict=True)))
@@ -146,16 +148,12 @@ def test_scores_show_nothing_of_themselves():
 
 
 def test_fractional_queries_and_models_of_another_shape_are_refused():
-    rows = Rows([(0, 0, 0)], [1 << WEIGHT_BITS], 1)
+    rows = PrivateCounts(Rows([(0, 0, 0)], [1 << WEIGHT_BITS], 1), 9)
     for wrong in (np.ones(3), np.array([1.0, np.nan, 1.0, 1.0]), np.full(4, 1e300)):
         with pytest.raises(ValueError, match="marginal"):
-            distance_scores(
-                rows, [Candidate(("a", "b"))], lambda _, w=wrong: w, neighbouring="add_remove", batch_cells=9
-            )
+            distance_scores(rows, [Candidate(("a", "b"))], lambda _, w=wrong: w, neighbouring="add_remove")
     with pytest.raises(ValueError, match="entries 0 and 1"):
-        distance_scores(
-            rows, [Candidate(("a", "b"), Identity(4, bits=3))], model, neighbouring="add_remove", batch_cells=9
-        )
+        distance_scores(rows, [Candidate(("a", "b"), Identity(4, bits=3))], model, neighbouring="add_remove")
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 12.0])
