@@ -68,8 +68,9 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if gaussian_log_delta(mu, 0.0) <= target:
         return 0.0
     epsilon = float(get_eps_ana_gaussian(1 / mu, delta)) * (1 + SLACK)
-    while gaussian_log_delta(mu, epsilon) > target:
-        epsilon *= 1 + 1e-9
+    slack = 1e-9
+    while gaussian_log_delta(mu, epsilon) > target:  # growing steps: a tiny ε may come as 0
+        epsilon, slack = max(epsilon, 1e-12) * (1 + slack), 2 * slack
     return round_up(epsilon)
 
 

@@ -14,6 +14,9 @@ from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Delta, Epsilon, round_down, round_up
 
+#: The smallest level that is searched.
+LEAST = 1e-9
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -50,9 +53,11 @@ def calibrate(
         return keeper.loss([_stand_in(c, keeper, _strength(c, keeper, level)) for c in charges]).epsilon <= epsilon
 
     level = _largest(fits)
-    events = made(level)
+    events, step = made(level), 1e-9
     while (loss := keeper.loss(events)).epsilon > epsilon or loss.delta > delta:  # rounding up: one part in 10⁹
-        level *= 1 - 1e-9
+        level, step = level * (1 - step), min(2 * step, 0.5)
+        if level < LEAST:
+            raise _too_small()
         events = made(level)
     return events
 
@@ -100,12 +105,16 @@ def _event(charge: Charge, keeper: Accountant, strength: float) -> Gaussian | La
 
 def _largest(fits: Callable[[float], bool]) -> float:
     """The largest level that fits, to one part in 10⁹, from below."""
-    low, high = 1e-9, 1e-9
+    low, high = LEAST, LEAST
     while fits(high) and high < 1e12:
         low, high = high, high * 4
     if low == high:
-        raise UserError("the budget is too small for this plan", where="privacy.epsilon", fix="a larger ε")
+        raise _too_small()
     while high / low > 1 + 1e-10:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _too_small() -> UserError:
+    return UserError("the budget is too small for this plan", where="privacy.epsilon", fix="a larger ε")

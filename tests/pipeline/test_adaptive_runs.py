@@ -80,7 +80,7 @@ def test_targets_stand_in_every_marginal(town):
         (["selection=adagrid", "selection.targets=[jobs]"], "'job'"),
         (["selection=adagrid", "selection.targets=[job]", "selection.closure=[[age,sex]]"], "selection.targets"),
         (["selection=adagrid", "privacy.epsilon=1e-14", "synthesis=pgm"], "privacy.epsilon"),
-        (["selection.kind=mts"], "mst"),
+        (["selection=mts"], "mst"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_spent(town, capsys, settings, message):
