@@ -14,6 +14,7 @@ from evaluation.aemc import SOLVERS, Solver
 from evaluation.presets import PresetSpec, preset_targets
 from evaluation.score import ScoreSpec
 from evaluation.targets import read_targets
+from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
@@ -23,6 +24,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
+from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.config import Config, EvaluationConfig, LimitsConfig, SynthesisConfig, schema_path
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
@@ -31,14 +33,6 @@ from synthesis.total import default_rows
 RECORD = "record"
 #: What the interpreter and the libraries take before any work.
 LIBRARIES_BYTES = 400_000_000
-
-
-def one_of(value: str, allowed: tuple[str, ...], where: str) -> str:
-    """The value, if it is allowed."""
-    if value not in allowed:
-        fix = f"{did_you_mean(str(value), allowed)} one of: {', '.join(allowed)}".strip()
-        raise UserError(f"got {value!r}", where=where, fix=fix)
-    return value
 
 
 def build_schema(config: Config) -> Schema:
@@ -92,6 +86,7 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     selection, domain = config.selection, schema.domain
     if selection.max_cells < 1:
         raise UserError(f"got {selection.max_cells}", where="selection.max_cells", fix="a whole number of at least 1")
+    one_of(selection.kind, SELECTIONS, "selection.kind")
     if selection.marginals is not None and selection.closure is not None:
         raise UserError("both are set", where="selection.marginals, selection.closure", fix="set one of the two")
     if selection.marginals is not None:
@@ -115,9 +110,11 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
     return [str(n) for n in names], float(weight)
 
 
-def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan:
-    """Every charge that the run will make, calibrated before any row is read."""
+def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
+    """Every charge that the run may make, calibrated before any row is read."""
     privacy = config.privacy
+    if config.selection.kind != "fixed":
+        return build_adaptive(config, workload, schema.domain, max_records=build_unit(config).max_records)
     return make_plan(
         schema.domain,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
@@ -155,6 +152,14 @@ def data_path(config: Config) -> Path:
     return Path(config.data.path).expanduser()
 
 
+#: Types of a synthesizer's settings: what fits, and how to say so.
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "a word"),
+}
+
+
 def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     """The synthesizer and its settings."""
     kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
@@ -164,9 +169,8 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
             raise UserError(
                 "no such setting", where=f"synthesis.{name}", fix=did_you_mean(name, known) or str(list(known))
             )
-        whole = known[name] == "int"
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            fix = "a whole number" if whole else "a number"
+        fits, fix = _KINDS[str(known[name])]
+        if isinstance(value, bool) or not isinstance(value, fits):
             raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
     if config.rows is not None and config.rows < 0:
         raise UserError(f"got {config.rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
@@ -208,41 +212,57 @@ def _from_file(path: str) -> object:
         raise UserError(f"{path!r} is not well formed", where="evaluation.targets", fix=fix) from error
 
 
-def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:
+def planned_cells(plan: Plan | AdaptivePlan) -> list[tuple[str, int]]:
+    """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
+    if isinstance(plan, Plan):
+        return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
+    wanted = [s.reservation for s in plan.slots if not s.reservation.choice]
+    return [(" × ".join(w.clique) if w.clique else "a marginal chosen later", w.cells) for w in wanted]
+
+
+def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int:
     """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
 
     The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
     a million synthetic rows are assumed.
     """
-    cliques = [m.clique for m in plan.measurements]
-    cells = sum(schema.domain.cells(c) for c in cliques)
+    cells = sum(n for _, n in planned_cells(plan))
+    if isinstance(plan, Plan):
+        cliques = [m.clique for m in plan.measurements]
+    else:
+        cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    later = cells - sum(schema.domain.cells(c) for c in cliques)
     rows = config.synthesis.rows or config.data.rows or 1_000_000
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
-    return LIBRARIES_BYTES + counting + synthesis_memory_bytes(schema.domain, cliques, rows)
+    spec = build_synthesizer(config.synthesis)
+    synthesis = synthesis_memory_bytes(schema.domain, cliques, rows, spec)
+    return LIBRARIES_BYTES + counting + 14 * 8 * later + synthesis
 
 
-def check_rows(domain: Domain, known: Measurements, rows: int | None, limits: LimitsConfig) -> None:
+def check_rows(
+    domain: Domain, known: Measurements, spec: SynthesizerSpec, rows: int | None, limits: LimitsConfig
+) -> None:
     """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
 
     Raises:
         UserError: too many rows, asked for or by the noisy total.
     """
     count = default_rows(known) if rows is None else rows
-    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, [a.clique for a in known.answers], count)
+    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, [a.clique for a in known.answers], count, spec)
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:
         what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
         raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
 
 
-def check_memory(config: Config, schema: Schema, plan: Plan) -> None:
+def check_memory(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> None:
     """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
     needed, limit = predicted_memory_bytes(config, schema, plan), memory_limit_bytes(config.limits.memory_gb)
     if needed > limit:
-        largest = max(plan.measurements, key=lambda m: m.query.columns)
+        name, largest = max(planned_cells(plan), key=lambda p: p[1])
         raise UserError(
             f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}; the largest marginal is "
-            f"{' × '.join(largest.clique)} with {largest.query.columns:,} cells",
+            f"{name} with {largest:,} cells",
             where="limits.memory_gb",
             fix="lower selection.max_cells or synthesis.rows, or raise limits.memory_gb",
         )

@@ -31,6 +31,8 @@ ALLOWED = {
     "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
     "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
     "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
+    "selection.targets": "a list of columns: 'selection.targets=[income]'",
+    "selection.split": "three numbers above 0: 'selection.split=[1,1,8]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
     "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
@@ -69,11 +71,19 @@ class PrivacyConfig:
 
 @dataclass
 class SelectionConfig:
+    kind: str = "fixed"
     marginals: list[list[str]] | None = None
     closure: list[list[str]] | None = None
     k: list[int] = field(default_factory=lambda: [1, 2])
     weights: list[dict[str, Any]] | None = None
     max_cells: int = 5_000
+    threshold: float = 5.0
+    rare: float = 3.0
+    targets: list[str] = field(default_factory=list)
+    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 1.0])
+    rounds: int | None = None
+    measured: float = 0.9
+    max_model_cells: int = 10_000_000
 
 
 @dataclass

@@ -42,7 +42,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     folder = RunFolder(root)
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
-    build.check_rows(schema.domain, measurements, config.synthesis.rows, config.limits)
+    build.check_rows(schema.domain, measurements, spec, config.synthesis.rows, config.limits)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)

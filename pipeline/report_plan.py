@@ -8,14 +8,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
 from pipeline.build import build_unit, memory_limit_bytes, predicted_memory_bytes
 from pipeline.config import Config
 
+#: What stands in the place of a marginal that is not known yet.
+STAGES = {PURSE: "rounds, in all"}
 
-def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> dict[str, Any]:
+
+def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | AdaptivePlan) -> dict[str, Any]:
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
     unit = build_unit(config)
     return {
@@ -33,24 +37,19 @@ def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    for m in facts["measurements"]:
-        table.add_row(
-            " × ".join(m["clique"]),
-            f"{m['cells']:,}",
-            m["mechanism"],
-            f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
-            f"{m['scale']:.6g}",
-            f"{m['stddev']:.6g}",
-            f"{100 * m['share']:.3g} %",
-        )
+    for m in facts["measurements"] + ([facts["purse"]] if facts.get("purse") else []):
+        table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
     left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
+    choices = sum(m["mechanism"] == "exponential" for m in facts["measurements"])
+    counted = len(facts["measurements"]) - choices
     lines = [
         body,
         "",
-        f"{len(facts['measurements'])} measurements of {sum(m['cells'] for m in facts['measurements']):,} cells",
+        f"{counted} measurements of {sum(m['cells'] for m in facts['measurements']):,} cells"
+        + (f", {choices} private choices" if choices else ""),
         f"unit: {facts['unit']}, at most {facts['max_records']} records; neighbouring: {facts['neighbouring']}",
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
@@ -60,3 +59,19 @@ def as_text(facts: dict[str, Any]) -> str:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
         lines.append(f"left out (more than selection.max_cells cells): {len(left_out)} marginals: {names}")
     return "\n".join(lines)
+
+
+def _row(m: dict[str, Any]) -> list[str]:
+    """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
+    share = f"{100 * m['share']:.3g} %"
+    if m["mechanism"] == "exponential":
+        return ["a private choice", "", "exponential", "", "", f"ε = {m['epsilon']:.6g}", share]
+    return [
+        " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later"),
+        f"{m['cells']:,}",
+        m["mechanism"],
+        f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
+        f"{m['scale']:.6g}",
+        f"{m['stddev']:.6g}",
+        share,
+    ]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.score import Scorecard, score_tables
+from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
@@ -23,16 +23,18 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
-from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
+from pipeline.adaptive import build_fit, check_synthesizer
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
+from pipeline.rounds import measure_plan
 from pipeline.statement import make_statement
+from pipeline.steps import Rounds
 from synthesis.model import synthesize as synthetic_rows
 
 LOG = logging.getLogger("pipeline")
@@ -84,6 +86,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
+    check_synthesizer(config.synthesis, plan)
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -99,10 +102,9 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
-            total = private.public_rows(plan.neighbouring)
-            answers = folder.answers
-            known = measure(private, plan, ledger, noise, answers_dir=answers, public_total=total, progress=report)
-        _check_answers(known, plan, show)
+            rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
+            known = measure_plan(rounds, fit=build_fit(spec, plan))
+        _check_answers(known, ledger, show)
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
@@ -111,7 +113,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
                 again = folder.temporary / "released"
                 made = encode_table(open_source(table, config, folder), schema, workdir=again, progress=report)
         else:
-            build.check_rows(schema.domain, known, config.synthesis.rows, config.limits)
+            build.check_rows(schema.domain, known, spec, config.synthesis.rows, config.limits)
             with show.stage("synthesize") as report:
                 rng = np.random.default_rng(config.synthesis.seed)
                 made = synthetic_rows(known, spec, rows=config.synthesis.rows, rng=rng, progress=report)
@@ -128,11 +130,11 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
 
 
-def _check_answers(known: Measurements, plan: Plan, show: Stages) -> None:
+def _check_answers(known: Measurements, ledger: Ledger, show: Stages) -> None:
     """Say what was charged and lost; without any answer there is nothing to release."""
-    every = len(plan.measurements)
-    lost = every - len(known.answers)
-    said = f"{lost} of {every} measurements are spent without an answer (a crash between charge and draw)"
+    charged = sum(not isinstance(event, Exponential) for event in ledger.events.values())
+    lost = charged - len(known.answers)
+    said = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
     if not known.answers:
         raise UserError(said, where="resume", fix="a new run, with its own budget")
     if lost:

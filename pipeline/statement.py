@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
+from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan, planned_json
-from mechanisms.public.release import Measurements, PrivacyStatement
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -26,10 +29,15 @@ MISSING = {
 
 
 def make_statement(
-    schema: Schema, unit: PrivacyUnit, plan: Plan, ledger: Ledger, measurements: Measurements, noise_seed: int | None
+    schema: Schema,
+    unit: PrivacyUnit,
+    plan: Plan | AdaptivePlan,
+    ledger: Ledger,
+    measurements: Measurements,
+    noise_seed: int | None,
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings."""
-    answered = {a.event for a in measurements.answers}
+    answered = {a.event: a for a in measurements.answers}
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
@@ -53,16 +61,21 @@ def make_statement(
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
         public_facts=tuple(_public_facts(schema, plan, unit)),
         outside=tuple(_outside(schema, unit)),
-        events=tuple(
-            {**planned_json(m, plan.accountant), "answered": m.event.id in answered}
-            for m in plan.measurements
-            if m.event.id in ledger.charged
-        ),
+        events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
         versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
     )
 
 
-def _public_facts(schema: Schema, plan: Plan, unit: PrivacyUnit) -> list[str]:
+def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) -> dict[str, Any]:
+    """A charge with what it bought; what a choice chose shows in the marginals that were measured after it."""
+    answer = answered.get(receipt["id"])
+    if answer is None:
+        return {**receipt, "answered": receipt["mechanism"] == "exponential"}
+    bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
+    return {**receipt, **bought, "answered": True}
+
+
+def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit) -> list[str]:
     facts = [
         f"the schema {schema.name!r}: columns, bounds, bins and categories (source: {schema.source or 'not named'})"
     ]

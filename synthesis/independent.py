@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.queries import Identity
+from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
-from synthesis.consistency import Targets
+from synthesis.consistency import Targets, consistent
+from synthesis.projection import product
 from synthesis.rounding import codes_of
 
 
@@ -17,3 +24,22 @@ def independent_rows(targets: Targets, *, rows: int, rng: np.random.Generator) -
     domain = targets.domain
     columns = tuple(codes_of(targets.one_way(a.name), rows, rng).astype(code_dtype(a.size)) for a in domain.attributes)
     return CodedTable(domain, columns)
+
+
+def independent_marginals(measurements: Measurements) -> Callable[[Clique], NDArray[np.float64]]:
+    """Any marginal as the product of the whole one-way marginals measured, in records, flattened in C order.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        measurements: answers to other queries are passed over; a column without an answer counts as uniform.
+    """
+    whole = tuple(a for a in measurements.answers if len(a.clique) == 1 and isinstance(a.query, Identity))
+    targets = consistent(Measurements(measurements.domain, whole, measurements.public_total))
+    sides = {a.name: targets.one_way(a.name) for a in measurements.domain.attributes}
+
+    def marginal(clique: Clique) -> NDArray[np.float64]:
+        if not targets.total > 0:
+            return np.zeros(measurements.domain.cells(clique))
+        return product([sides[n] for n in clique], targets.total).ravel()
+
+    return marginal

@@ -14,6 +14,8 @@ from mechanisms.public.table import CodedTable, code_dtype
 from synthesis.consistency import consistent
 from synthesis.gum import GumSpec, gum_rows
 from synthesis.independent import independent_rows
+from synthesis.pgm.junction_tree import junction_tree
+from synthesis.pgm.model import PgmSpec, fit_model
 from synthesis.total import default_rows
 
 Progress = Callable[[int, int, str], None]
@@ -24,10 +26,14 @@ class IndependentSpec:
     """Rows from one-way marginals alone."""
 
 
-SynthesizerSpec = GumSpec | IndependentSpec
+SynthesizerSpec = GumSpec | PgmSpec | IndependentSpec
 
 #: The synthesizers by name; a contract test runs over all of them.
-SYNTHESIZERS: dict[str, type[GumSpec] | type[IndependentSpec]] = {"gum": GumSpec, "independent": IndependentSpec}
+SYNTHESIZERS: dict[str, type[GumSpec] | type[PgmSpec] | type[IndependentSpec]] = {
+    "gum": GumSpec,
+    "pgm": PgmSpec,
+    "independent": IndependentSpec,
+}
 
 
 def synthesize(
@@ -49,15 +55,28 @@ def synthesize(
     if rows is not None and rows < 0:
         raise UserError(f"got {rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
     count = default_rows(measurements) if rows is None else rows
-    targets = consistent(measurements)
     match spec:
+        case PgmSpec():
+            return fit_model(measurements, spec, progress=progress).rows(count, rng)
         case GumSpec():
-            return gum_rows(targets, spec, rows=count, rng=rng, progress=progress)
+            return gum_rows(consistent(measurements), spec, rows=count, rng=rng, progress=progress)
         case IndependentSpec():
-            return independent_rows(targets, rows=count, rng=rng)
+            return independent_rows(consistent(measurements), rows=count, rng=rng)
 
 
-def predict_memory_bytes(domain: Domain, cliques: Sequence[Clique], rows: int) -> int:
-    """An upper estimate of what synthesis holds: the columns three times, buffers per row, seven arrays per cell."""
+def predict_memory_bytes(
+    domain: Domain, cliques: Sequence[Clique], rows: int, spec: SynthesizerSpec | None = None
+) -> int:
+    """An upper estimate of what synthesis holds: the columns three times, buffers per row, seven arrays per cell.
+
+    A graphical model holds fourteen arrays per cell of its junction tree, and three per cell measured.
+
+    Raises:
+        UserError: a graphical model with more cells than its spec allows, naming marginals to drop.
+    """
     per_row = 3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 40
-    return rows * per_row + 7 * 8 * sum(domain.cells(c) for c in cliques)
+    measured = sum(domain.cells(c) for c in cliques)
+    if isinstance(spec, PgmSpec):
+        tree = junction_tree(domain, cliques, max_cells=spec.max_cells)
+        return rows * per_row + 14 * 8 * tree.cells + 3 * 8 * measured
+    return rows * per_row + 7 * 8 * measured

@@ -72,8 +72,9 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if gaussian_log_delta(mu, 0.0) <= target:
         return 0.0
     epsilon = float(get_eps_ana_gaussian(1 / mu, delta)) * (1 + SLACK)
-    while gaussian_log_delta(mu, epsilon) > target:
-        epsilon *= 1 + 1e-9
+    slack = 1e-9
+    while gaussian_log_delta(mu, epsilon) > target:  # growing steps: a tiny ε may come as 0
+        epsilon, slack = max(epsilon, 1e-12) * (1 + slack), 2 * slack
     return round_up(epsilon)
 
 
@@ -128,15 +129,20 @@ class Gdp:
     conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
 
     def cost(self, event: Event) -> dict[str, float]:
-        """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (pure ε)."""
+        """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism).
+
+        The privacy loss of the exponential mechanism at ε stays, for any two neighbours, in an interval of length ε:
+        [t − ε, t] (bounded range; Durfee & Rogers 2019). Its trade-off curve lies above the one with slopes −e^t and
+        −e^(t−ε), whose corner lies above that of μ-GDP for every t if it does for t = ε/2, randomized response at ε/2.
+        """
         _known(event)
         if isinstance(event, Gaussian):
             return {"mu": _mu(event)}
-        # Φ⁻¹(e^ε/(1+e^ε)) = −Φ⁻¹(1/(1+e^ε)): the small tail keeps its digits.
-        epsilon = pure_epsilon(event)
-        if epsilon > 700:  # e^ε is no float
+        loss = pure_epsilon(event) / (2 if isinstance(event, Exponential) else 1)
+        if loss > 700:  # e^loss is no float
             return {"mu": math.inf}
-        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(epsilon)))))}
+        # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
+        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(loss)))))}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         mu = _up(math.sqrt(math.fsum(self.cost(e)["mu"] ** 2 for e in events)))

@@ -7,16 +7,35 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
-from mechanisms.accounting.accountants import PrivacyLoss
-from mechanisms.accounting.events import Event
-from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss
+from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
 
 
 class BudgetExceeded(RuntimeError):
     """A charge that is not in the plan, was made before, or would exceed (ε, δ); nothing was drawn."""
+
+
+class Budget(Protocol):
+    """What a ledger needs of a plan."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def delta(self) -> float: ...
+
+    @property
+    def accountant(self) -> Accountant: ...
+
+    def reserved(self, event: Event) -> Event | None:
+        """The event whose cost is booked for this one, never cheaper; None where the plan has no place for it."""
+        ...
+
+    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass
@@ -26,15 +45,20 @@ class Ledger:
     Attributes:
         path: the JSON lines on disk: the plan's digest, then one event per line.
         plan: what may be charged.
-        charged: ids of the events charged so far.
+        events: the events charged so far by id, in order, each from the very numbers that were used.
     """
 
     path: Path
-    plan: Plan
-    charged: list[str] = field(default_factory=list)
+    plan: Budget
+    events: dict[str, Event] = field(default_factory=dict)
+
+    @property
+    def charged(self) -> list[str]:
+        """Ids of the events charged so far."""
+        return list(self.events)
 
     @classmethod
-    def open(cls, path: Path, plan: Plan) -> Ledger:
+    def open(cls, path: Path, plan: Budget) -> Ledger:
         """The ledger at `path`, new or as it was left.
 
         A last line that was cut off by a crash counts as spent if it names an event at all: the charge is written whole
@@ -59,7 +83,9 @@ class Ledger:
             ledger._append({"plan": digest(plan)})
         elif records[0] != {"plan": digest(plan)}:
             raise UserError("this ledger belongs to another plan", where=str(path), fix="resume with the same settings")
-        ledger.charged = [r["event"]["id"] for r in records[1:]]
+        for record in records[1:]:
+            event = _event(record["event"])
+            ledger.events[event.id] = event
         return ledger
 
     def charge(self, event: Event) -> None:
@@ -68,24 +94,26 @@ class Ledger:
         Raises:
             BudgetExceeded: the event is not in the plan, was charged before, or would exceed (ε, δ).
         """
-        if event not in self.plan.events:
+        if self.plan.reserved(event) is None:
             raise BudgetExceeded(f"{event} is not in the plan")
-        if event.id in self.charged:
+        if event.id in self.events:
             raise BudgetExceeded(f"{event.id} was charged before")
-        after = self.loss([*self.charged, event.id])
+        after = self._loss([*self.events.values(), event])
         if after.epsilon > self.plan.epsilon or after.delta > self.plan.delta:
             raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
         self._append({"event": {"kind": type(event).__name__, **asdict(event)}})
-        self.charged.append(event.id)
+        self.events[event.id] = event
 
     @property
     def spent(self) -> PrivacyLoss:
         """The composition of all charges, answered or not."""
-        return self.loss(self.charged)
+        return self._loss(list(self.events.values()))
 
-    def loss(self, ids: list[str]) -> PrivacyLoss:
-        chosen = set(ids)
-        return self.plan.accountant.loss([e for e in self.plan.events if e.id in chosen])
+    def _loss(self, events: list[Event]) -> PrivacyLoss:
+        booked = [self.plan.reserved(e) for e in events]
+        if None in booked:
+            raise BudgetExceeded("the ledger holds a charge that is not in the plan")
+        return self.plan.accountant.loss([e for e in booked if e is not None])
 
     def _append(self, record: dict[str, object]) -> None:
         try:
@@ -97,6 +125,15 @@ class Ledger:
             raise cannot_write(self.path, error) from error
 
 
-def digest(plan: Plan) -> str:
+def _event(record: dict[str, Any]) -> Event:
+    kinds: dict[str, type[Gaussian] | type[Laplace] | type[Exponential]] = {
+        "Gaussian": Gaussian,
+        "Laplace": Laplace,
+        "Exponential": Exponential,
+    }
+    return kinds[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
+
+
+def digest(plan: Budget) -> str:
     """A name for the plan that changes with any of its numbers."""
     return hashlib.blake2b(json.dumps(plan.to_json(), sort_keys=True).encode(), digest_size=16).hexdigest()

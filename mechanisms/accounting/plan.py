@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, gaussian_mu, make_accountant
-from mechanisms.accounting.events import Event, Gaussian, Laplace
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.calibrate import Charge, calibrate
+from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
 from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity, Norm, QueryMatrix, sensitivity
 from mechanisms.public.release import NoiseKind
-from mechanisms.public.units import Neighbouring, round_down, round_up
+from mechanisms.public.units import Neighbouring
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,18 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(m.event for m in self.measurements)
+
+    def reserved(self, event: Event) -> Event | None:
+        """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
+        return event if self._by_id.get(event.id) == event else None
+
+    @cached_property
+    def _by_id(self) -> dict[str, Event]:
+        return {e.id: e for e in self.events}
+
+    def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
+        """What was charged, as JSON values."""
+        return [planned_json(m, self.accountant) for m in self.measurements if m.event.id in charged]
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -156,65 +170,16 @@ def make_plan(
         norm: Norm = "l2" if kind == "gaussian" else "l1"
         bounds = [sensitivity(q, norm=norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
 
-        def measured(level: float) -> Plan:
-            events = [
-                _event(kind, keeper, name, bound, strength)
-                for name, bound, strength in zip(names, bounds, _strengths(keeper, shares, level), strict=True)
-            ]
-            planned = zip(requests, queries, shares, events, strict=True)
-            measurements = tuple(PlannedMeasurement(r.clique, q, s, e) for r, q, s, e in planned)
-            return Plan(measurements, keeper, eps, dlt, neighbouring, max_records)
-
-        def fits(level: float) -> bool:
-            strengths = _strengths(keeper, shares, level)
-            return keeper.loss([_unit_event(kind, keeper, s) for s in strengths]).epsilon <= eps
-
-        level = _largest(fits)
-        plan = measured(level)
-        while plan.loss.epsilon > eps or plan.loss.delta > dlt:  # rounding up may cost one part in 10⁹
-            level *= 1 - 1e-9
-            plan = measured(level)
-        return plan
+        charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
+        events = calibrate(charges, keeper, eps, dlt)
+        planned = zip(requests, queries, shares, events, strict=True)
+        measurements = tuple(
+            PlannedMeasurement(r.clique, q, s, e) for r, q, s, e in planned if not isinstance(e, Exponential)
+        )
+        return Plan(measurements, keeper, eps, dlt, neighbouring, max_records)
 
     if mechanism != "auto":
         return plan_of("gaussian" if mechanism == "gaussian" else "laplace")
     if not dlt > 0:
         return plan_of("laplace")
     return min((plan_of("laplace"), plan_of("gaussian")), key=lambda p: p.expected_error)
-
-
-def _strengths(keeper: Accountant, shares: Sequence[float], level: float) -> list[float]:
-    """Each mechanism's ε_i or μ_i: level · share where ε adds up (basic), level · √share where squares do."""
-    if keeper.kind == "basic":
-        return [round_down(level * s) for s in shares]
-    return [round_down(level * math.sqrt(s)) for s in shares]
-
-
-def _unit_event(kind: NoiseKind, keeper: Accountant, strength: float) -> Event:
-    """A stand-in of the same cost: where Gaussian events count by (ε_i, δ_i), the pure event of the same ε_i."""
-    if kind == "laplace" or keeper.delta_each is not None:
-        return Laplace("", strength, 1.0)
-    return Gaussian("", strength, 1.0)
-
-
-def _event(kind: NoiseKind, keeper: Accountant, name: str, bound: float, strength: float) -> Gaussian | Laplace:
-    """The event of that strength: b = Δ₁/ε_i; σ = Δ₂/μ_i, where (ε_i, δ_i) gives μ_i by the analytic formula."""
-    if kind == "laplace":
-        return Laplace(name, bound, round_up(bound / strength))
-    each = keeper.delta_each
-    return Gaussian(name, bound, round_up(bound / (strength if each is None else gaussian_mu(strength, each))))
-
-
-def _largest(fits: Callable[[float], bool]) -> float:
-    """The largest level that fits, to one part in 10⁹, from below."""
-    low, high = 1e-9, 1e-9
-    while fits(high) and high < 1e12:
-        low, high = high, high * 4
-    if high >= 1e12:
-        raise UserError("the budget is beyond any promise", where="privacy.epsilon", fix="an ε of at most 100 or so")
-    if low == high:
-        raise UserError("the budget is too small for this plan", where="privacy.epsilon", fix="a larger ε")
-    while high / low > 1 + 1e-10:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

@@ -91,21 +91,22 @@ class Identity:
 
 @dataclass(frozen=True, eq=False)
 class SparseQuery:
-    """Any sparse query matrix; entries are snapped to multiples of 2**-MATRIX_BITS before anything is computed from it.
+    """Any sparse query matrix; entries are snapped to multiples of 2**-bits before anything is computed from it.
 
     Attributes:
-        scaled: the matrix times 2**MATRIX_BITS, whole numbers, `rows` × `columns`.
+        scaled: the matrix times 2**bits, whole numbers, `rows` × `columns`.
+        bits: how fine the entries are; the noise lies on a lattice of 2**-(WEIGHT_BITS + bits) records.
     """
 
     scaled: sparse.csr_array
     bits: int = MATRIX_BITS
 
     @classmethod
-    def of(cls, matrix: NDArray[np.float64] | sparse.csr_array) -> SparseQuery:
+    def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
         """The snapped matrix of a dense or sparse one (`rows` × `columns`)."""
         csr = sparse.csr_array(matrix)
-        data = np.rint(csr.data * 2.0**MATRIX_BITS).astype(np.int64)
-        return cls(sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape))
+        data = np.rint(csr.data * 2.0**bits).astype(np.int64)
+        return cls(sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape), bits)
 
     @property
     def rows(self) -> int:
@@ -116,7 +117,7 @@ class SparseQuery:
         return int(self.scaled.shape[1])
 
     def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self.scaled @ marginal) * 2.0**-MATRIX_BITS
+        return np.asarray(self.scaled @ marginal) * 2.0**-self.bits
 
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
         size = abs(self.scaled).astype(np.float64) @ np.abs(marginal).astype(np.float64)
@@ -125,22 +126,26 @@ class SparseQuery:
         return np.asarray(self.scaled @ marginal, dtype=np.int64)
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self.scaled.T @ answers) * 2.0**-MATRIX_BITS
+        return np.asarray(self.scaled.T @ answers) * 2.0**-self.bits
 
     def largest_column_norm(self, norm: Norm) -> float:
-        entries = abs(self.scaled).astype(np.float64) * 2.0**-MATRIX_BITS
+        entries = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
         sums = np.asarray((entries if norm == "l1" else entries.multiply(entries)).sum(axis=0)).ravel()
         largest = float(sums.max(initial=0.0))
         return largest if norm == "l1" else round_up(math.sqrt(largest))
 
     def largest_column_distance(self, norm: Norm) -> float:
-        """max over pairs of columns; twice the largest norm where the matrix is too large to compare all pairs."""
+        """max over pairs of columns; a bound where the matrix is too large to compare all pairs.
+
+        The bound is twice the largest norm, √2 times for L2 and entries of one sign (no two columns point apart).
+        """
         columns = np.unique(self.scaled.T.toarray(), axis=0) if self.columns * self.rows <= MAX_DENSE else None
-        if columns is None:  # the triangle inequality is on the safe side
-            return round_up(2 * self.largest_column_norm(norm))
+        if columns is None:
+            factor = round_up(math.sqrt(2)) if norm == "l2" and (self.scaled.data >= 0).all() else 2.0
+            return round_up(factor * self.largest_column_norm(norm))
         largest = 0.0
         for column in columns:
-            gaps = np.abs(columns - column).astype(np.float64) * 2.0**-MATRIX_BITS
+            gaps = np.abs(columns - column).astype(np.float64) * 2.0**-self.bits
             sums = gaps.sum(axis=1) if norm == "l1" else np.sqrt((gaps**2).sum(axis=1))
             largest = max(largest, float(sums.max()))
         return largest if norm == "l1" else round_up(largest)
@@ -162,19 +167,33 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
 
 def query_arrays(query: QueryMatrix) -> dict[str, NDArray[np.int64]]:
     """The arrays that a query matrix is saved as; `query_of` takes them back."""
+    from mechanisms.public.adagrid import GridQuery  # these are built on this file
+    from mechanisms.public.rare import MergedQuery
+
     if isinstance(query, Identity):
         return {"cells": np.array([query.cells])}
     if isinstance(query, SparseQuery):
         csr = query.scaled
-        return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": np.array(csr.shape)}
+        shape, bits = np.array(csr.shape), np.array([query.bits])
+        return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": shape, "bits": bits}
+    if isinstance(query, GridQuery | MergedQuery):
+        return query.arrays()
     raise TypeError(f"no way to save a {type(query).__name__}")
 
 
 def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
     """The query matrix of that class name from its arrays; ValueError for an unknown name."""
+    from mechanisms.public.adagrid import GridQuery  # these are built on this file
+    from mechanisms.public.rare import MergedQuery
+
     if name == "Identity":
         return Identity(int(arrays["cells"][0]))
     if name == "SparseQuery":
         shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
-        return SparseQuery(sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape))
+        csr = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        return SparseQuery(csr, int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS)
+    if name == "GridQuery":
+        return GridQuery.from_arrays(arrays)
+    if name == "MergedQuery":
+        return MergedQuery.from_arrays(arrays)
     raise ValueError(f"no query matrix called {name!r}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Norm, sensitivity
+from mechanisms.public.queries import Norm, query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
@@ -44,27 +45,75 @@ def measure(
         public_total: the number of records where it is a public fact.
         batch_cells: how many cells are counted in one pass.
     """
+    found = measure_some(
+        table,
+        list(enumerate(plan.measurements)),
+        plan,
+        ledger,
+        source,
+        answers_dir=answers_dir,
+        batch_cells=batch_cells,
+        progress=progress,
+    )
+    return Measurements(table.coded.domain, tuple(found), public_total)
+
+
+def measure_some(
+    table: Private,
+    wanted: Sequence[tuple[int, PlannedMeasurement]],
+    plan: Plan | AdaptivePlan,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    answers_dir: Path,
+    batch_cells: int = BATCH_CELLS,
+    progress: Progress | None = None,
+) -> list[NoisyMarginal]:
+    """One round: measure what is wanted and the folder does not hold yet; answers in the order wanted.
+
+    Guarantee: as of `measure`; the queries may depend on the answers of earlier rounds and on public facts.
+    Args:
+        wanted: measurements with the numbers of their files.
+    Raises:
+        RuntimeError: a kept answer is to another question than the one wanted.
+    """
     if table.max_records != plan.max_records:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
     answers_dir.mkdir(mode=0o700, exist_ok=True)
-    done = {
-        m.event.id: load_answer(f) for i, m in enumerate(plan.measurements) if (f := _file(answers_dir, i)).exists()
-    }
-    _check_receipts(done, plan, ledger, answers_dir)
-    open_ = [(i, m) for i, m in enumerate(plan.measurements) if m.event.id not in {*done, *ledger.charged}]
+    done = {i: load_answer(_file(answers_dir, i)) for i, _ in wanted if _file(answers_dir, i).exists()}
+    for i, planned in wanted:
+        if i in done and not (planned.event.id in ledger.events and _answers(done[i], planned)):
+            raise UserError(
+                f"the answer to {' × '.join(planned.clique)} is not one that the ledger was charged for, or does not "
+                "follow from the answers before it",
+                where=str(_file(answers_dir, i)),
+                fix="a new run, with its own budget",
+            )
+    open_ = [(i, m) for i, m in wanted if i not in done and m.event.id not in ledger.events]
     counts = exact_marginals(table, [m.clique for _, m in open_], batch_cells=batch_cells)
     for place, ((i, planned), exact) in enumerate(zip(open_, counts, strict=True)):
-        answer = through_the_wall(exact, planned, plan, ledger, source)
-        save_answer(_file(answers_dir, i), answer)
-        done[planned.event.id] = answer
+        done[i] = through_the_wall(exact, planned, plan, ledger, source)
+        save_answer(_file(answers_dir, i), done[i])
         if progress is not None:
             progress(place + 1, len(open_), " × ".join(planned.clique))
-    answers = tuple(done[m.event.id] for m in plan.measurements if m.event.id in done)
-    return Measurements(table.coded.domain, answers, public_total)
+    return [done[i] for i, _ in wanted if i in done]
+
+
+def _answers(answer: NoisyMarginal, planned: PlannedMeasurement) -> bool:
+    """Whether a kept answer is one to this question."""
+    kept, asked = query_arrays(answer.query), query_arrays(planned.query)
+    same = kept.keys() == asked.keys() and all(np.array_equal(kept[k], asked[k]) for k in kept)
+    kept_facts = (answer.clique, answer.event, answer.noise, answer.scale)
+    asked_facts = (planned.clique, planned.event.id, planned.noise, planned.scale)
+    return same and kept_facts == asked_facts and answer.values.shape == (planned.query.rows,)
 
 
 def through_the_wall(
-    exact: NDArray[np.int64], planned: PlannedMeasurement, plan: Plan, ledger: Ledger, source: NoiseSource
+    exact: NDArray[np.int64],
+    planned: PlannedMeasurement,
+    plan: Plan | AdaptivePlan,
+    ledger: Ledger,
+    source: NoiseSource,
 ) -> NoisyMarginal:
     """One noisy answer: the sensitivity is recomputed from the query, the ledger is charged, then noise is drawn."""
     norm: Norm = "l2" if planned.noise == "gaussian" else "l1"
@@ -74,34 +123,8 @@ def through_the_wall(
     ledger.charge(planned.event)
     bits = WEIGHT_BITS + planned.query.bits
     noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
-    noisy = planned.query.answer_exact(exact) + noise
-    values = np.asarray(noisy * 2.0**-bits, np.float64)
+    values = np.asarray((planned.query.answer_exact(exact) + noise) * 2.0**-bits, np.float64)
     return NoisyMarginal(planned.clique, planned.query, values, planned.noise, planned.scale, planned.event.id)
-
-
-def _check_receipts(done: dict[str, NoisyMarginal], plan: Plan, ledger: Ledger, folder: Path) -> None:
-    """No answer is taken that the ledger has not charged, or that is not the one that the plan names.
-
-    Raises:
-        UserError: the folder was changed since the run began.
-    """
-    for planned in plan.measurements:
-        answer = done.get(planned.event.id)
-        if answer is None:
-            continue
-        fits = (answer.clique, answer.noise, answer.scale, answer.event) == (
-            planned.clique,
-            planned.noise,
-            planned.scale,
-            planned.event.id,
-        )
-        if planned.event.id not in ledger.charged or not fits or answer.values.shape != (planned.query.rows,):
-            fix = "a new run, with its own budget"
-            raise UserError(
-                f"the answer to {' × '.join(planned.clique)} is not one that the ledger was charged for",
-                where=str(folder),
-                fix=fix,
-            )
 
 
 def _file(folder: Path, index: int) -> Path:

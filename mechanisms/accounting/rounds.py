@@ -1,0 +1,76 @@
+"""The slots of each adaptive method, round by round, from public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.adagrid import rounds_of, subsets
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
+from mechanisms.public.tree import forest_edges
+from mechanisms.public.workload import Workload
+
+#: Stages: the first measurements, the choices, and the measurements of what was chosen.
+GIVEN, CHOOSE, CHOSEN = "given", "choose", "chosen"
+
+
+def given_rounds(domain: Domain, workload: Workload) -> list[Reservation]:
+    """One slot per marginal, by order (paper 003: rounds k = 1, 2, 3, 4); its weight is its number of copies."""
+    return [
+        Reservation(GIVEN, workload.cliques[i], domain.cells(workload.cliques[i]), workload.weights[i])
+        for places in rounds_of(workload.cliques)
+        for i in places
+    ]
+
+
+def tree_rounds(domain: Domain, method: Adagrid | Mst, split: Sequence[float]) -> list[Reservation]:
+    """One-way marginals (with the targets), then as many choices as the tree has edges, then its marginals.
+
+    Args:
+        split: parts of the budget for the three stages; equal within a stage.
+    """
+    targets = method.targets if isinstance(method, Adagrid) else ()
+    first = first_marginals(domain, targets)
+    edges, further = forest_edges(method.candidates), subsets(targets)
+    new = [(), *further]
+    parts = _parts(split, ("one-way", "choice", "measurement"))
+    largest = max((domain.cells(c) for c in method.candidates), default=0)
+    slots = [Reservation(GIVEN, c, domain.cells(c), parts[0] / len(first)) for c in first]
+    slots += [Reservation(CHOOSE, None, 0, parts[1] / edges) for _ in range(edges)]
+    for extra in new if edges else ():
+        cells = largest * domain.cells(extra)
+        slots += [Reservation(CHOSEN, None, cells, parts[2] / edges / len(new)) for _ in range(edges)]
+    return slots
+
+
+def first_marginals(domain: Domain, targets: Clique = ()) -> list[Clique]:
+    """Every attribute with the targets, and all subsets, smaller ones first."""
+    found = {domain.canonical(s) for a in domain.names for s in subsets(domain.canonical((a, *targets)))}
+    return sorted(found, key=lambda c: (len(c), domain.axes(c)))
+
+
+def mwem_rounds(domain: Domain, method: Mwem, split: Sequence[float]) -> list[Reservation]:
+    """One-way marginals, then in each round a choice and a measurement of what was chosen."""
+    parts = _parts(split, ("one-way", "choice", "measurement"))
+    slots = [Reservation(GIVEN, (n,), domain[n].size, parts[0] / len(domain)) for n in domain.names]
+    largest = max((domain.cells(c) for c in method.candidates), default=0)
+    for _ in range(method.rounds):
+        slots.append(Reservation(CHOOSE, None, 0, parts[1] / method.rounds))
+        slots.append(Reservation(CHOSEN, None, largest, parts[2] / method.rounds))
+    return slots
+
+
+def aim_rounds(domain: Domain, method: Aim) -> tuple[list[Reservation], float]:
+    """One-way marginals, each as precise as a round of the first size, and the part of the budget for all rounds."""
+    one = method.measured / method.rounds
+    slots = [Reservation(GIVEN, (n,), domain[n].size, one) for n in domain.names]
+    return slots, 1 - one * len(domain)
+
+
+def _parts(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:
+    if len(split) != len(names) or not all(0 < p < float("inf") for p in split):
+        fix = f"{len(names)} numbers above 0, for {', '.join(names)}: selection.split=[1,1,1]"
+        raise UserError(f"got {list(split)}", where="selection.split", fix=fix)
+    return tuple(float(p) for p in split)

@@ -1,0 +1,35 @@
+"""Trees over attributes: which pairs still join two components, and how many edges a spanning forest has."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+
+from mechanisms.public.domain import Clique, Domain
+
+
+def pairs(domain: Domain, names: Sequence[str], max_cells: int, further: Clique = ()) -> tuple[Clique, ...]:
+    """All pairs of the attributes whose marginal, `further` attributes included, has at most max_cells cells."""
+    every = itertools.combinations(names, 2)
+    return tuple(p for p in every if domain.cells(p) * domain.cells(further) <= max_cells)
+
+
+def joining(candidates: Collection[Clique], edges: Collection[Clique]) -> list[Clique]:
+    """The candidates whose two attributes the edges do not connect yet, in the order given."""
+    home = _components(edges)
+    return [c for c in candidates if home.get(c[0], c[0]) != home.get(c[1], c[1])]
+
+
+def forest_edges(candidates: Collection[Clique]) -> int:
+    """How many edges a spanning forest of the candidates' graph has: a fact of the graph, whatever is chosen."""
+    names = {n for c in candidates for n in c}
+    return len(names) - len(set(_components(candidates).values()))
+
+
+def _components(edges: Collection[Clique]) -> dict[str, str]:
+    """Each attribute's component, named by one of its members."""
+    home = {n: n for e in edges for n in e}
+    for a, b in edges:
+        old, new = home[a], home[b]
+        home = {n: new if h == old else h for n, h in home.items()}
+    return home

@@ -1,0 +1,174 @@
+"""Settings → adaptive plans: which method decides between the rounds, and the slots that it may charge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.public.adagrid import subsets
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.tree import pairs
+from mechanisms.public.units import Neighbouring
+from mechanisms.public.workload import Workload
+from pipeline.config import Config, SelectionConfig, SynthesisConfig
+from pipeline.fitted import IndependentFit, PgmFit
+from pipeline.steps import Fit
+from synthesis.model import SynthesizerSpec
+from synthesis.pgm.model import PgmSpec
+
+SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim")
+#: Synthesizers that take whole marginals alone.
+WHOLE_ONLY = ("gum", "independent")
+
+
+def one_of(value: str, allowed: Sequence[str], where: str) -> str:
+    """The value, if it is allowed."""
+    if value not in allowed:
+        fix = f"{did_you_mean(str(value), allowed)} one of: {', '.join(allowed)}".strip()
+        raise UserError(f"got {value!r}", where=where, fix=fix)
+    return value
+
+
+def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_records: int) -> AdaptivePlan:
+    """Every charge that the rounds may make, calibrated before any row is read.
+
+    Args:
+        workload: the given marginals (adagrid with marginals or closure), or the candidates (mwem).
+    Raises:
+        UserError: a setting out of range; nothing to choose from.
+    """
+    selection, privacy = config.selection, config.privacy
+    method, wanted, purse = _method(selection, workload, domain)
+    accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
+
+    def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
+        return reserve(
+            wanted,
+            method=method,
+            noise=noise,
+            accountant=accountant,
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+            neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+            max_records=max_records,
+            purse=purse,
+        )
+
+    kind = one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism")
+    if kind != "auto":
+        return plan_of(cast(Literal["gaussian", "laplace"], kind))
+    if purse:
+        return plan_of("gaussian")
+    if not privacy.delta > 0:
+        return plan_of("laplace")
+    return min(plan_of("laplace"), plan_of("gaussian"), key=_expected_error)
+
+
+def _expected_error(plan: AdaptivePlan) -> float:
+    """Σ over all cells of the noise's standard deviation, in records: what `auto` compares (paper 002, 2.5)."""
+    return sum(s.reservation.cells * s.stddev for s in plan.slots)
+
+
+def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Method, list[Reservation], float]:
+    if selection.kind == "adagrid":
+        threshold = _threshold(selection.threshold, "selection.threshold")
+        if selection.marginals is not None or selection.closure is not None:
+            if selection.targets:
+                fix = "name the targets' marginals among the others, or let a tree be chosen: selection.closure=null"
+                raise UserError("targets and given marginals together", where="selection.targets", fix=fix)
+            return Adagrid(threshold), given_rounds(domain, workload), 0.0
+        targets = _targets(selection, domain)
+        free = [n for n in domain.names if n not in targets]
+        grids = Adagrid(threshold, _edges(domain, free, selection, targets), targets)
+        return grids, tree_rounds(domain, grids, selection.split), 0.0
+    if selection.kind == "mst":
+        tree = Mst(_edges(domain, domain.names, selection), _threshold(selection.rare, "selection.rare"))
+        return tree, tree_rounds(domain, tree, selection.split), 0.0
+    if selection.kind == "aim":
+        return _aim(selection, workload, domain)
+    candidates = tuple(dict.fromkeys(c for c in workload.cliques if len(c) > 1))
+    rounds = len(domain) if selection.rounds is None else selection.rounds
+    if rounds < 1:
+        raise UserError(f"got {rounds}", where="selection.rounds", fix="a whole number of at least 1, or null")
+    worst = Mwem(candidates, min(rounds, len(candidates)), selection.max_model_cells)
+    return worst, mwem_rounds(domain, worst, selection.split), 0.0
+
+
+def _aim(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Aim, list[Reservation], float]:
+    """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""
+    found = {s for c in workload.cliques for s in subsets(c)}
+    order = sorted(found, key=lambda c: (len(c), domain.axes(c)))
+    wanted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
+    useful = [sum(w * len(c & set(s)) for c, w in wanted) for s in order]
+    rounds = 16 * len(domain) if selection.rounds is None else selection.rounds
+    if rounds < len(domain):
+        fix = f"at least the number of columns, {len(domain)}, or null"
+        raise UserError(f"got {rounds}", where="selection.rounds", fix=fix)
+    if not 0 < selection.measured < 1:
+        raise UserError(f"got {selection.measured}", where="selection.measured", fix="a part between 0 and 1")
+    largest = max(useful)
+    weights = tuple(max(u / largest, 2.0**-16) for u in useful)
+    aim = Aim(tuple(order), weights, selection.measured, rounds, selection.max_model_cells)
+    return aim, *aim_rounds(domain, aim)
+
+
+def _edges(
+    domain: Domain, names: Sequence[str], selection: SelectionConfig, targets: Clique = ()
+) -> tuple[Clique, ...]:
+    """The pairs among which a tree is chosen; a table of one column has none."""
+    found = pairs(domain, names, selection.max_cells, targets)
+    if len(names) > 1 and not found:
+        fix = "raise it, name fewer targets, or use coarser bins in the schema"
+        raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
+    return found
+
+
+def _targets(selection: SelectionConfig, domain: Domain) -> Clique:
+    try:
+        targets = domain.canonical(selection.targets)
+    except UserError as error:
+        raise UserError(error.what, where="selection.targets", fix=error.fix) from None
+    for name in domain.names:
+        cells = domain.cells(domain.canonical((name, *targets)))
+        if targets and cells > selection.max_cells:
+            raise UserError(
+                f"{name} with the targets has {cells:,} cells, more than selection.max_cells={selection.max_cells:,}",
+                where="selection.targets",
+                fix="fewer or coarser targets, or raise selection.max_cells",
+            )
+    return targets
+
+
+def _threshold(value: float, where: str) -> float:
+    if not 0 <= value < float("inf"):
+        raise UserError(f"got {value}", where=where, fix="a number of standard deviations of at least 0")
+    return float(value)
+
+
+def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> None:
+    """Refuse before anything is spent what the synthesizer could not use.
+
+    Raises:
+        UserError: the plan may measure more than whole marginals, and the synthesizer takes no other answers.
+    """
+    if isinstance(plan, Plan) or synthesis.kind not in WHOLE_ONLY:
+        return
+    method = plan.method
+    if isinstance(method, Adagrid) or (isinstance(method, Mst) and method.rare > 0):
+        fix = "synthesis=pgm" + ("; or selection.rare=0" if isinstance(method, Mst) else "")
+        what = f"selection={method.kind} measures more than whole marginals"
+        raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix=fix)
+
+
+def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan) -> Fit:
+    """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
+    if isinstance(plan, Plan) or isinstance(plan.method, Mst):
+        return IndependentFit()
+    if isinstance(plan.method, Adagrid) and not plan.method.targets:
+        return IndependentFit()
+    return PgmFit(synthesis if isinstance(synthesis, PgmSpec) else PgmSpec())

@@ -1,0 +1,164 @@
+"""Methods that fit a graphical model between rounds: MWEM and AIM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.plan import PlannedMeasurement
+from mechanisms.accounting.rounds import CHOOSE, CHOSEN, GIVEN
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.files import write_whole
+from mechanisms.public.methods import Aim, Mwem
+from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.release import Measurements
+from mechanisms.sensitive.measurement import measure_some
+from mechanisms.sensitive.selection import Candidate, Expected, PrivateScores, choose
+from pipeline.steps import Fit, Steps
+from synthesis.independent import independent_marginals
+from synthesis.pgm.junction_tree import model_cells
+from synthesis.pgm.model import GraphicalModel, PgmSpec, fit_model
+
+
+class IndependentFit:
+    """Independent columns: for methods that look at one-way marginals alone."""
+
+    def __call__(self, measurements: Measurements) -> Expected:
+        return independent_marginals(measurements)
+
+    def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
+        return sum(domain.shape(domain.names))
+
+
+@dataclass
+class PgmFit:
+    """A graphical model of all answers, each fit started from the one before.
+
+    Attributes:
+        spec: the synthesizer's settings.
+        last: the model fitted last.
+    """
+
+    spec: PgmSpec
+    last: GraphicalModel | None = None
+
+    def __call__(self, measurements: Measurements) -> Expected:
+        self.last = fit_model(measurements, self.spec, start=self.last)
+        return self.last.marginal
+
+    def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
+        return model_cells(domain, cliques)
+
+
+def worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:
+    """MWEM: in each round the marginal that the model misses most, less what its own noise would add, is measured.
+
+    The model is fitted to all answers so far every time, and the last one is what counts (paper 002, section 6.2).
+    """
+    _one_way(steps)
+    left = list(method.candidates)
+    for choice, place in zip(steps.plan.places(CHOOSE), steps.plan.places(CHOSEN), strict=True):
+        event = steps.plan.slots[place].event
+        assert not isinstance(event, Exponential)
+        expected = fit(steps.measurements)
+        allowed = _small_enough(steps, left, fit, method.max_model_cells)
+        scores = _scores(steps, [(c, 1.0) for c in allowed], mean_deviation(event), expected)
+        clique = steps.choose(choice, allowed, scores)
+        if clique is not None:
+            left.remove(clique)
+            steps.ask([(place, clique, Identity(steps.domain.cells(clique)))])
+
+
+def annealed(steps: Steps, method: Aim, fit: Fit) -> None:
+    """AIM: choose by the workload's weight, measure, fit; halve the noise when a round taught less than its noise.
+
+    A round that leaves too little for two more takes all that is left. Which marginals may be chosen grows with the
+    budget spent: a model of all of them may have that part of method.max_model_cells.
+    """
+    _one_way(steps)
+    weights = dict(zip(method.candidates, method.weights, strict=True))
+    left, part, number = 1.0, 1 / method.rounds, 0
+    expected = fit(steps.measurements)
+    while left > 0:
+        part = left if left < 2 * part else part
+        part = _kept_part(steps, number, part)
+        asked = steps.plan.part(f"{number:04d}:measure", method.measured * part, choice=False)
+        assert isinstance(asked, Gaussian)
+        allowed = _small_enough(steps, method.candidates, fit, round((1 - left + part) * method.max_model_cells))
+        scores = _scores(steps, [(c, weights[c]) for c in allowed], mean_deviation(asked), expected)
+        clique = _chosen(steps, number, allowed, (1 - method.measured) * part, scores)
+        known = len(steps.known)
+        if clique is not None:
+            _measured(steps, number, clique, asked)
+        left, number = left - part if left > part else 0.0, number + 1
+        if clique is None or len(steps.known) == known:
+            continue
+        before, expected = expected(clique), fit(steps.measurements)
+        if _taught(before, expected(clique)) <= mean_deviation(asked) * before.size:
+            part *= 4
+
+
+def _one_way(steps: Steps) -> None:
+    ones = steps.plan.places(GIVEN)
+    cliques = [steps.plan.slots[i].reservation.clique or () for i in ones]
+    steps.ask([(i, c, Identity(steps.domain.cells(c))) for i, c in zip(ones, cliques, strict=True)])
+
+
+def mean_deviation(event: Gaussian | Laplace) -> float:
+    """The mean absolute noise of one answer, in records."""
+    return float(np.sqrt(2 / np.pi)) * event.sigma if isinstance(event, Gaussian) else event.scale
+
+
+def _taught(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    return float(np.abs(after - before).sum())
+
+
+def _small_enough(steps: Steps, candidates: Sequence[Clique], fit: Fit, limit: int) -> list[Clique]:
+    """The candidates whose model, with all that is measured, keeps to the limit; those inside a measured one always."""
+    measured = [a.clique for a in steps.known]
+    inside = [c for c in candidates if any(set(c) <= set(m) for m in measured)]
+    free = set(inside)
+    return [c for c in candidates if c in free or fit.cells(steps.domain, [*measured, c]) <= limit]
+
+
+def _scores(
+    steps: Steps, weighted: Sequence[tuple[Clique, float]], noise: float, expected: Expected
+) -> Callable[[], PrivateScores]:
+    """Distances to the model less what the noise would add, times the weights; made where a draw is due."""
+    cells = steps.domain.cells
+    candidates = [Candidate(c, weight=w, penalty=noise * cells(c)) for c, w in weighted]
+    return lambda: steps.scores(candidates, expected)
+
+
+def _kept_part(steps: Steps, number: int, part: float) -> float:
+    """The round's part of the purse, kept on disk before it is spent, so that a resumed run spends the same."""
+    path = steps.run.folder / f"round-{number:04d}.json"
+    if path.exists():
+        return float(json.loads(path.read_text(encoding="utf-8"))["part"])
+    write_whole(path, json.dumps({"part": part}) + "\n", mode=0o600)
+    return part
+
+
+def _chosen(
+    steps: Steps, number: int, among: Sequence[Clique], part: float, scores: Callable[[], PrivateScores]
+) -> Clique | None:
+    event = steps.plan.part(f"{number:04d}:choose", part, choice=True)
+    assert isinstance(event, Exponential)
+    path = steps.run.folder / f"choice-{number:04d}.json"
+    return choose(among, scores, event, steps.run.ledger, steps.run.source, path=path)
+
+
+def _measured(steps: Steps, number: int, clique: Clique, event: Gaussian) -> None:
+    """One marginal out of the purse; its sensitivity is that of its own matrix."""
+    run, plan, query = steps.run, steps.plan, Identity(steps.domain.cells(clique))
+    bound = sensitivity(query, norm="l2", neighbouring=plan.neighbouring, max_records=plan.max_records)
+    planned = PlannedMeasurement(clique, query, 0.0, replace(event, l2_sensitivity=bound))
+    place = len(plan.slots) + number
+    steps.known += measure_some(
+        run.table, [(place, planned)], plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+    )

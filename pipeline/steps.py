@@ -1,0 +1,159 @@
+"""The steps of an adaptive run: ask a round of questions, or choose; what they may read and where they keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.adagrid import grid_query, matrix_bits
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Norm, QueryMatrix, sensitivity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.measurement import BATCH_CELLS, Progress, measure_some
+from mechanisms.sensitive.noise import MAX_UNITS, NoiseSource
+from mechanisms.sensitive.selection import Candidate, Expected, PrivateCounts, PrivateScores, choose, distance_scores
+from mechanisms.sensitive.table import PrivateTable
+
+#: Entries of query matrices have at least so many bits, or the noise drowns any table anyway.
+LEAST_BITS = 6
+
+
+class Fit(Protocol):
+    """Models of what was measured so far; post-processing."""
+
+    def __call__(self, measurements: Measurements) -> Expected:
+        """The marginals of a model of the measurements."""
+        ...
+
+    def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
+        """How large a model of these marginals is."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What measuring needs.
+
+    Attributes:
+        folder: where answers and choices are kept, one file each, written whole.
+    """
+
+    table: PrivateTable
+    plan: Plan | AdaptivePlan
+    ledger: Ledger
+    source: NoiseSource
+    folder: Path
+    progress: Progress | None = None
+
+    @property
+    def public_total(self) -> int | None:
+        """The number of records where it is a public fact."""
+        return self.table.public_rows(self.plan.neighbouring)
+
+
+@dataclass
+class Steps:
+    """One adaptive run: what is known so far, and the two ways to know more.
+
+    Attributes:
+        known: the answers so far, in the order of their slots.
+    """
+
+    run: Rounds
+    plan: AdaptivePlan
+    known: list[NoisyMarginal] = field(default_factory=list)
+
+    @property
+    def domain(self) -> Domain:
+        return self.run.table.coded.domain
+
+    @property
+    def measurements(self) -> Measurements:
+        return Measurements(self.domain, tuple(self.known), self.run.public_total)
+
+    def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
+        """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
+        wanted = [(place, self._planned(place, clique, query)) for place, clique, query in questions]
+        run, plan = self.run, self.plan
+        self.known += measure_some(
+            run.table, wanted, plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+        )
+
+    def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
+        slot, plan = self.plan.slots[place], self.plan
+        bound = sensitivity(query, norm=self.norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+        reserved = slot.event
+        event: Gaussian | Laplace
+        if isinstance(reserved, Gaussian):
+            event = Gaussian(reserved.id, bound, reserved.sigma)
+        elif isinstance(reserved, Laplace):
+            event = Laplace(reserved.id, bound, reserved.scale)
+        else:
+            raise TypeError(f"{reserved.id} is reserved for a choice")
+        return PlannedMeasurement(clique, query, slot.share, event)
+
+    @property
+    def norm(self) -> Norm:
+        return "l2" if any(isinstance(s.event, Gaussian) for s in self.plan.slots) else "l1"
+
+    def grid(self, place: int, clique: Clique, threshold: float) -> QueryMatrix:
+        """The adaptive grid of a marginal, from the rounds before."""
+        event = self.plan.slots[place].event
+        assert not isinstance(event, Exponential)
+        scale = event.sigma if isinstance(event, Gaussian) else event.scale
+        bits = entry_bits(scale)
+        return grid_query(self.domain, clique, self.known, threshold=threshold, norm=self.norm, bits=bits)
+
+    def choose(self, place: int, among: Sequence[Clique], scores: Callable[[], PrivateScores]) -> Clique | None:
+        """One of the candidates, under the slot's ε."""
+        event = self.plan.slots[place].event
+        assert isinstance(event, Exponential)
+        path = self.run.folder / f"{place:05d}.json"
+        return choose(among, scores, event, self.run.ledger, self.run.source, path=path)
+
+    def scores(self, candidates: Sequence[Candidate], expected: Expected) -> PrivateScores:
+        """Distances of the true marginals from the expected ones; NOT private."""
+        neighbouring = self.plan.neighbouring
+        return distance_scores(self.counts, candidates, expected, neighbouring=neighbouring)
+
+    @cached_property
+    def counts(self) -> PrivateCounts:
+        """The candidates' exact marginals; NOT private."""
+        return PrivateCounts(self.run.table, BATCH_CELLS)
+
+
+def entry_bits(scale: float) -> int:
+    """How fine the entries of a query matrix are under noise of that scale, in records.
+
+    Raises:
+        UserError: the noise leaves no room for entries.
+    """
+    bits = matrix_bits(scale, weight_bits=WEIGHT_BITS, max_units=MAX_UNITS)
+    if bits < LEAST_BITS:
+        fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
+        raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
+    return bits
+
+
+T = TypeVar("T")
+
+
+def once(make: Callable[[], T]) -> Callable[[], T]:
+    """The same value every time, made when it is first asked for."""
+    kept: list[T] = []
+
+    def value() -> T:
+        if not kept:
+            kept.append(make())
+        return kept[0]
+
+    return value

@@ -1,0 +1,1 @@
+"""Graphical models fitted to noisy linear answers: junction trees, exact inference, estimation, sampling."""

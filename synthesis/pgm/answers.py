@@ -1,0 +1,99 @@
+"""Marginals of any attributes of a graphical model: from one node, or by variable elimination over several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from synthesis.pgm.elimination import _size, bits_of, cells_of, eliminate, members, neighbours
+from synthesis.pgm.inference import Engine, Values, onto
+
+#: The largest table that variable elimination may build, in cells.
+MAX_CELLS = 50_000_000
+
+Factor = tuple[Clique, Values]
+
+
+def model_marginal(engine: Engine, marginals: Values, clique: Clique, *, max_cells: int = MAX_CELLS) -> Values:
+    """Probabilities of the cells of any clique, flattened in C order of the clique as given.
+
+    Args:
+        marginals: probabilities of the nodes' cells (flat).
+    Raises:
+        UserError: a table on the way has more than `max_cells` cells.
+    """
+    tree, tables = engine.tree, engine.views(marginals)
+    home = tree.home(clique)
+    if home is not None:
+        gone, order = onto(tree.cliques[home], clique)
+        return np.asarray(tables[home].sum(axis=gone).transpose(order)).ravel()
+    factors = _needed(engine, tables, clique)
+    return _eliminated(tree.domain, factors, clique, max_cells).ravel()
+
+
+def _needed(engine: Engine, tables: Sequence[Values], clique: Clique) -> list[Factor]:
+    """Factors whose product has the clique's marginal: those of the smallest subtrees that hold its attributes.
+
+    A root gives its marginal, every other node its probabilities given the separator. Nodes that only sum to 1 are
+    left out from the leaves up, then from the root down; each node is first summed to what is asked or shared.
+    """
+    tree = engine.tree
+    wanted = set(clique)
+    used = set(range(len(tree.cliques)))
+    for node in reversed(range(len(tree.cliques))):
+        inner = set(tree.cliques[node]) - set(tree.separators[node])
+        if not inner & wanted and not any(child in used for child in tree.children[node]):
+            used.discard(node)
+    for node in sorted(used):
+        children = [c for c in tree.children[node] if c in used]
+        top = tree.parents[node] not in used
+        if top and len(children) == 1 and set(tree.cliques[node]) & wanted <= set(tree.cliques[children[0]]):
+            used.discard(node)
+    factors = []
+    for node in sorted(used):
+        top = tree.parents[node] not in used
+        shared = {n for c in tree.children[node] if c in used for n in tree.separators[c]}
+        separator = () if top else tree.separators[node]
+        kept = tuple(n for n in tree.cliques[node] if n in wanted | shared | set(separator))
+        gone, _ = onto(tree.cliques[node], kept)
+        table = np.asarray(tables[node].sum(axis=gone))
+        if separator:
+            sums = table.sum(axis=tuple(range(len(separator), table.ndim)), keepdims=True)
+            table = np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
+        factors.append((kept, table))
+    return factors
+
+
+def _eliminated(domain: Domain, factors: list[Factor], clique: Clique, max_cells: int) -> Values:
+    """The product of factors, summed over all attributes but the clique's."""
+    names = domain.canonical({n for c, _ in factors for n in c})
+    index = {n: i for i, n in enumerate(names)}
+    graph = neighbours(len(names), [bits_of(c, index) for c, _ in factors])
+    sizes = domain.shape(names)
+    order = eliminate(graph, sizes, _size, keep=bits_of(clique, index))
+    largest = max([cells_of(c, sizes) for _, c in order] + [domain.cells(clique)])
+    if largest > max_cells:
+        raise UserError(
+            f"the marginal of {' × '.join(clique)} needs a table of {largest:,} cells, more than {max_cells:,}",
+            where="marginal",
+            fix="ask for fewer or coarser columns",
+        )
+    for i, joint in order:
+        name = names[i]
+        having = [f for f in factors if name in f[0]]
+        rest = tuple(names[j] for j in members(joint) if j != i)
+        factors = [f for f in factors if name not in f[0]] + [(rest, _product(having, rest))]
+    return _product(factors, clique)
+
+
+def _product(factors: Sequence[Factor], kept: Clique) -> Values:
+    """The product of some factors, summed to some attributes."""
+    number = {n: i for i, n in enumerate(dict.fromkeys(n for c, _ in factors for n in c))}
+    arguments: list[object] = []
+    for clique, table in factors:
+        arguments += [table, [number[n] for n in clique]]
+    result = np.einsum(*arguments, [number[n] for n in kept], optimize=True)  # type: ignore[call-overload]
+    return np.asarray(result, dtype=np.float64)

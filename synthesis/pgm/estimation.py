@@ -1,0 +1,167 @@
+"""Potentials whose marginals come closest to the noisy answers: accelerated mirror descent on a junction tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthesis.pgm.inference import Values
+from synthesis.pgm.loss import Loss
+
+Progress = Callable[[int, int, str], None]
+
+#: Steps between two looks at the duality gap.
+GAP_EVERY = 25
+#: The improvement is taken over so many steps; the loss may rise for as many before the momentum is dropped.
+WINDOW = 10
+#: Steps that fail one after another before the descent ends.
+FAILURES = 60
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When an estimation ends.
+
+    Attributes:
+        iterations: at most so many steps.
+        floor: stop at a loss of `floor` times the noise floor, ½ per answer; 0: go on.
+        tolerance: stop when ten steps together lower the loss by less than this share of it.
+        gap: stop when the loss is proven to be within this share of the noise floor from the least possible one.
+    """
+
+    iterations: int = 1000
+    floor: float = 1.0
+    tolerance: float = 1e-6
+    gap: float = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Potentials, the node marginals that they give (probabilities), the loss there and its gradient (per record)."""
+
+    potentials: Values
+    marginals: Values
+    loss: float
+    gradient: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Where an estimation ended.
+
+    Attributes:
+        point: the potentials, their marginals and the loss.
+        gap: an upper bound on how far the loss is above that of the best distribution.
+        iterations: steps made; `evaluations` inferences made.
+        reason: why it ended, in words.
+        losses: the loss at each step.
+    """
+
+    point: Point
+    gap: float
+    iterations: int
+    evaluations: int
+    reason: str
+    losses: tuple[float, ...]
+
+
+def at(loss: Loss, potentials: Values) -> Point:
+    """The loss of a model."""
+    marginals = loss.engine.infer(potentials).marginals
+    value, gradient = loss.evaluate(marginals)
+    return Point(potentials, marginals, value, gradient)
+
+
+def duality_gap(loss: Loss, point: Point) -> float:
+    """How far the loss can be above the least one: of all distributions with this total, none is lower by more.
+
+    The loss is convex in the distribution, so it is at least loss + ⟨gradient, μ' − μ⟩; the smallest value over all μ'
+    is at one combination of values, which a pass over the tree finds (Frank and Wolfe 1956).
+    """
+    now = float(point.gradient @ point.marginals)
+    return max(loss.total * (now - loss.engine.least(point.gradient)), 0.0)
+
+
+@dataclass
+class Watch:
+    """Counts steps, remembers losses and the best point, and says when to stop."""
+
+    loss: Loss
+    stopping: Stopping
+    progress: Progress | None
+    best: Point
+    losses: list[float] = field(default_factory=list)
+    evaluations: int = 1
+
+    def ended(self, point: Point) -> str | None:
+        """Take note of a step; why to end here, or None."""
+        self.losses.append(point.loss)
+        if point.loss <= self.best.loss:
+            self.best = point
+        step, rules, floor = len(self.losses) - 1, self.stopping, self.loss.floor
+        if self.progress is not None and step:
+            said = f"loss {point.loss / floor:.4g} × the noise floor" if floor else "no answers"
+            self.progress(step, rules.iterations, said)
+        if self.best.loss <= rules.floor * floor:
+            return "the loss is at the noise floor"
+        if step >= rules.iterations:
+            return "all iterations are done"
+        if step > 2 * WINDOW:
+            before, now = min(self.losses[:-WINDOW]), min(self.losses)
+            if before - now <= rules.tolerance * now:
+                return "the loss no longer falls"
+        if step % GAP_EVERY == 0 and rules.gap and duality_gap(self.loss, self.best) <= rules.gap * floor:
+            return "the loss is proven to be least"
+        return None
+
+    def done(self, reason: str) -> Estimate:
+        """The result, at the best point seen."""
+        gap = duality_gap(self.loss, self.best)
+        return Estimate(self.best, gap, len(self.losses) - 1, self.evaluations, reason, tuple(self.losses))
+
+
+def mirror_descent(loss: Loss, start: Values, stopping: Stopping, progress: Progress | None = None) -> Estimate:
+    """Mirror descent in the entropy (McKenna et al. 2019) with Nesterov's momentum on the potentials.
+
+    A step takes the gradient with respect to the marginals off the potentials. Its length follows the curvature that
+    the last step met, measured in relative entropy: η = ⟨Δθ, Δμ⟩ / ⟨Δg, Δμ⟩. The momentum starts anew when the loss is
+    above all of the last ten. One inference a step; the potentials stay in the span of the queries, so that among
+    equally good distributions it tends to the one of largest entropy.
+    """
+    here = at(loss, start)
+    watch = Watch(loss, stopping, progress, here)
+    reason = watch.ended(here)
+    steepest = float(np.abs(here.gradient).max(initial=0.0))
+    if steepest == 0.0:
+        return watch.done("the loss is least")
+    eta, last, age, failures = 1.0 / steepest, start, 0, 0
+    while reason is None:
+        ahead = here.potentials - eta * here.gradient
+        momentum = age / (age + 3.0)
+        following = at(loss, ahead + momentum * (ahead - last) if momentum else ahead)
+        watch.evaluations += 1
+        steepness = _steepness(here, following, eta)
+        rose = age > 1 and following.loss > max(watch.losses[-WINDOW:])
+        if rose or not steepness <= 4.0 or (age <= 1 and following.loss > here.loss):
+            eta *= 0.9 if rose else min(max(1 / steepness, 0.01), 0.5) if steepness > 0 else 0.5
+            age, last, failures = 0, here.potentials, failures + 1
+            if failures == FAILURES:
+                return watch.done("the loss no longer falls")
+            continue
+        last, here, age, failures = ahead, following, age + 1, 0
+        if steepness > 0:
+            eta = min(eta * (2.0 if steepness < 0.05 else 1.2), max(eta / steepness, eta / 2))
+        reason = watch.ended(here)
+    return watch.done(reason)
+
+
+def _steepness(before: Point, after: Point, eta: float) -> float:
+    """The step's length times the curvature met between two points, relative to that of the entropy; 0: none seen."""
+    moved = after.marginals - before.marginals
+    entropy = float((after.potentials - before.potentials) @ moved)
+    curved = float((after.gradient - before.gradient) @ moved)
+    if not np.isfinite(curved) or not np.isfinite(after.loss):
+        return float("inf")
+    return eta * curved / entropy if entropy > 0 and curved > 0 else 0.0

@@ -1,0 +1,169 @@
+"""Junction trees: from any set of cliques to a forest on which inference is exact; sizes before the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from synthesis.pgm.elimination import HEURISTICS, best_cover, bits_of, cells_of, eliminate, maximal, members, neighbours
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """A forest of cliques in which every attribute's cliques hang together.
+
+    Attributes:
+        domain: sizes of all attributes; every one is in some clique.
+        cliques: for each node its attributes: first those shared with its parent, then the others, each part in
+            domain order. A node's table has these axes.
+        parents: for each node the number of its parent, which is smaller than its own; -1 for a root.
+        separators: for each node the attributes shared with its parent; empty for a root.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    parents: tuple[int, ...]
+    separators: tuple[Clique, ...]
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(self.domain.shape(c) for c in self.cliques)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(self.domain.cells(c) for c in self.cliques)
+
+    @property
+    def cells(self) -> int:
+        """Cells of all nodes together."""
+        return sum(self.sizes)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(j for j, p in enumerate(self.parents) if p == i) for i in range(len(self.cliques)))
+
+    def home(self, clique: Clique) -> int | None:
+        """The smallest node that contains a clique; None where none does."""
+        wanted = set(clique)
+        homes = [i for i, c in enumerate(self.cliques) if wanted <= set(c)]
+        return min(homes, key=lambda i: self.sizes[i], default=None)
+
+
+def junction_tree(domain: Domain, cliques: Sequence[Clique], *, max_cells: int | None = None) -> JunctionTree:
+    """The smallest junction tree found for these cliques; attributes in no clique become nodes of their own.
+
+    Args:
+        max_cells: the largest number of cells of all nodes together.
+    Raises:
+        UserError: an unknown attribute; more cells than `max_cells`, naming marginals to drop.
+    """
+    index = {n: domain.index(n) for c in cliques for n in c}
+    cover = best_cover([bits_of(c, index) for c in cliques], domain.shape(domain.names))
+    if max_cells is not None:
+        _check_size(domain, cliques, cover, max_cells)
+    return _rooted(domain, cover)
+
+
+def model_cells(domain: Domain, cliques: Sequence[Clique], *, tries: int = 0) -> int:
+    """Predicted cells of the junction tree of these cliques: exact integer, nothing is allocated.
+
+    Args:
+        tries: randomised searches beside the plain heuristics.
+    """
+    index = {n: domain.index(n) for c in cliques for n in c}
+    sizes = domain.shape(domain.names)
+    return sum(cells_of(c, sizes) for c in best_cover([bits_of(c, index) for c in cliques], sizes, tries=tries))
+
+
+def fit_cliques(
+    domain: Domain, cliques: Sequence[Clique], useful: Sequence[float], max_cells: int
+) -> tuple[tuple[Clique, ...], tuple[Clique, ...]]:
+    """Which cliques a model of at most `max_cells` cells can hold: kept and dropped, both in the given order.
+
+    The most useful first; a clique with which the model would be too large is dropped. `useful` must not depend on
+    private data, unless it was measured with noise.
+
+    Raises:
+        UserError: not even independent columns fit.
+    """
+    index = {n: domain.index(n) for n in domain.names}
+    sizes = domain.shape(domain.names)
+    if sum(sizes) > max_cells:
+        raise UserError(
+            f"the columns alone have {sum(sizes):,} values, more than {max_cells:,}",
+            where="synthesis.max_cells",
+            fix="raise it, or use coarser bins in the schema",
+        )
+    kept: list[int] = []
+    outer: list[int] = []
+    for i in sorted(range(len(cliques)), key=lambda i: (-useful[i], i)):
+        bits = bits_of(cliques[i], index)
+        if any(bits & o == bits for o in outer):
+            kept.append(i)
+            continue
+        more = maximal([*outer, bits])
+        if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes) <= max_cells:
+            kept.append(i)
+            outer = more
+    keep = set(kept)
+    inside = tuple(c for i, c in enumerate(cliques) if i in keep)
+    return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
+
+
+def _quick_cells(cliques: Sequence[int], sizes: Sequence[int]) -> int:
+    """The size that two quick heuristics find."""
+    graph = neighbours(len(sizes), cliques)
+    covers = [maximal([c for _, c in eliminate(graph, sizes, HEURISTICS[h])]) for h in ("min-size", "min-fill")]
+    return min(sum(cells_of(c, sizes) for c in cover) for cover in covers)
+
+
+def _check_size(domain: Domain, cliques: Sequence[Clique], cover: Sequence[int], max_cells: int) -> None:
+    sizes = domain.shape(domain.names)
+    total = sum(cells_of(c, sizes) for c in cover)
+    if total <= max_cells:
+        return
+    distinct = list(dict.fromkeys(cliques))
+    alone = {c: float(domain.cells(c)) for c in distinct}  # the largest marginals go first
+    dropped: tuple[Clique, ...] = ()
+    if sum(sizes) <= max_cells:
+        dropped = fit_cliques(domain, distinct, [-alone[c] for c in distinct], max_cells)[1]
+    names = [" × ".join(c) for c in sorted(dropped, key=lambda c: -alone[c])]
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    drop = f"leave out {listed} (selection.fit=true does so by itself), or " if names else ""
+    largest = max(cover, key=lambda c: cells_of(c, sizes))
+    joint = " × ".join(domain.names[i] for i in members(largest))
+    raise UserError(
+        f"the graphical model of these marginals would have {total:,} cells, more than {max_cells:,}; its largest "
+        f"table is {joint} with {cells_of(largest, sizes):,}",
+        where="synthesis.max_cells",
+        fix=f"{drop}raise synthesis.max_cells",
+    )
+
+
+def _rooted(domain: Domain, cover: Sequence[int]) -> JunctionTree:
+    """A forest of largest overlaps (Prim's algorithm), each tree rooted in its largest clique."""
+    sizes = domain.shape(domain.names)
+    left = sorted(cover, key=lambda c: (-cells_of(c, sizes), c))
+    placed: list[int] = []
+    parents: list[int] = []
+    link: dict[int, tuple[int, int]] = {}  # of a clique left: its largest overlap, and with which node
+    while left:
+        best = max(left, key=lambda c: link.get(c, (0, -1))[0])
+        parent = link.get(best, (0, -1))[1]
+        left.remove(best)
+        placed.append(best)
+        parents.append(parent)
+        for other in left:
+            overlap = (other & best).bit_count()
+            if overlap > link.get(other, (0, -1))[0]:
+                link[other] = (overlap, len(placed) - 1)
+    separators = [c & placed[p] if p >= 0 else 0 for c, p in zip(placed, parents, strict=True)]
+
+    def names(bits: int) -> Clique:
+        return tuple(domain.names[i] for i in members(bits))
+
+    cliques = tuple(names(s) + names(c & ~s) for c, s in zip(placed, separators, strict=True))
+    return JunctionTree(domain, cliques, tuple(parents), tuple(names(s) for s in separators))

@@ -1,0 +1,118 @@
+"""Loops over the rows of a clique's table: one row per setting of the separator, one column per cell behind it."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+
+@numba.njit(cache=True, nogil=True)
+def shift_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
+    """Subtract from each row its largest entry, kept in `top` (a row of -inf alone stays as it is: its top is 0)."""
+    for i in range(table.shape[0]):
+        largest = -np.inf
+        for j in range(table.shape[1]):
+            largest = max(largest, table[i, j])
+        if largest == -np.inf:
+            largest = 0.0
+        top[i] = largest
+        for j in range(table.shape[1]):
+            table[i, j] -= largest
+
+
+@numba.njit(cache=True, nogil=True)
+def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
+    """Divide each row by its sum, and add the sum's logarithm to `top` (rows of zeros stay; their top is -inf)."""
+    for i in range(table.shape[0]):
+        total = 0.0
+        for j in range(table.shape[1]):
+            total += table[i, j]
+        if total > 0:
+            share = 1 / total
+            for j in range(table.shape[1]):
+                table[i, j] *= share
+            top[i] += math.log(total)
+        else:
+            top[i] = -np.inf
+
+
+@numba.njit(cache=True, nogil=True)
+def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
+    """Multiply each row by a number."""
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            table[i, j] *= by[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def least_of_rows(table: NDArray[np.float64], allowed: NDArray[np.float64], least: NDArray[np.float64]) -> None:
+    """The smallest entry of each row among cells that are possible (`allowed` is 0; elsewhere -inf)."""
+    for i in range(table.shape[0]):
+        least[i] = np.inf
+        for j in range(table.shape[1]):
+            if allowed[i, j] == 0.0:
+                least[i] = min(least[i], table[i, j])
+
+
+@numba.njit(cache=True, nogil=True)
+def mean_of_rows(table: NDArray[np.float64], weights: NDArray[np.float64], mean: NDArray[np.float64]) -> None:
+    """The weighted mean of each row (0 where all weights are 0)."""
+    for i in range(table.shape[0]):
+        total, weight = 0.0, 0.0
+        for j in range(table.shape[1]):
+            total += weights[i, j] * table[i, j]
+            weight += weights[i, j]
+        mean[i] = total / weight if weight > 0 else 0.0
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def sum_middle(table: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """The sums of a table of three axes over its middle one."""
+    outer, middle, inner = table.shape
+    if inner == 1:
+        for i in range(outer):
+            total = 0.0
+            for j in range(middle):
+                total += table[i, j, 0]
+            out[i, 0] = total
+        return
+    out[:] = 0.0
+    for i in range(outer):
+        for j in range(middle):
+            for k in range(inner):
+                out[i, k] += table[i, j, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_middle(table: NDArray[np.float64], more: NDArray[np.float64]) -> None:
+    """Add to a table of three axes one that lacks the middle axis."""
+    outer, middle, inner = table.shape
+    if inner == 1:
+        for i in range(outer):
+            for j in range(middle):
+                table[i, j, 0] += more[i, 0]
+        return
+    for i in range(outer):
+        for j in range(middle):
+            for k in range(inner):
+                table[i, j, k] += more[i, k]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def squared_gap(
+    table: NDArray[np.float64],
+    scale: float,
+    mean: NDArray[np.float64],
+    weight: float,
+    slope: NDArray[np.float64],
+) -> float:
+    """½ weight · ‖scale · table − mean‖²; `slope` is added its gradient with respect to scale · table."""
+    value = 0.0
+    for i in range(len(table)):
+        gap = scale * table[i] - mean[i]
+        value += gap * gap
+        slope[i] += weight * gap
+    return 0.5 * weight * value

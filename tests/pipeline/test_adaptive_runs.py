@@ -1,0 +1,94 @@
+"""`plan` and `run` with adaptive selections: published figures, whole runs, refusals before anything is spent."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from tests.pipeline.conftest import TOWN, command
+
+TAXI = ["data=chicago_taxi", "selection=taxi", "mechanism=gaussian", "privacy.delta=2.5e-5", "plan.format=json"]
+
+
+@pytest.mark.parametrize(
+    ("accountant", "epsilon", "bound", "sigma"),
+    [("zcdp", 1, 150, 5739.36), ("gdp", 1, 150, 4290.24), ("zcdp", 10, 200, 895.42), ("gdp", 10, 200, 784.12)],
+)
+def test_plan_prints_the_scales_of_paper_003(capsys, accountant, epsilon, bound, sigma):
+    """66 marginals, the copies as the weight of one: its noise is that of the mean of 8."""
+    settings = [f"privacy.epsilon={epsilon}", f"privacy.max_records={bound}", f"privacy.accountant={accountant}"]
+    assert command("plan", *TAXI, *settings) == 0
+    facts = json.loads(capsys.readouterr().out)
+    scales = [m["scale"] for m in facts["measurements"]]
+    assert len(scales) == 59
+    copied = facts["measurements"][scales.index(min(scales))]
+    assert copied["clique"] == ["pickup_community_area", "dropoff_community_area"]
+    assert min(scales) == pytest.approx(sigma / 8**0.5, abs=0.01)
+    assert sorted(scales)[1:] == pytest.approx([sigma] * 58, abs=0.005)
+    orders = [len(m["clique"]) for m in facts["measurements"]]
+    assert orders == sorted(orders)
+    assert sum(1 / s**2 for s in scales) == pytest.approx(66 / sigma**2, rel=1e-5)
+
+
+def test_plan_prints_the_scale_for_people(capsys):
+    assert command("plan", *TAXI[:-1], "privacy.max_records=150", "privacy.accountant=zcdp") == 0
+    assert "5739.36" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid"])
+def test_plan_names_choices_and_what_is_chosen_later(town, capsys, selection):
+    assert command("plan", *TOWN, f"selection={selection}") == 0
+    text = capsys.readouterr().out
+    assert ("rounds, in all" if selection == "aim" else "a private choice") in text
+    assert "ε = 1" in text
+
+
+@pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid"])
+def test_a_run_of_each_selection_stays_within_its_budget(town, selection):
+    settings = ["synthesis=pgm", "hydra.run.dir=out", "privacy.unit=person", "privacy.max_records=4"]
+    assert command("run", *TOWN, f"selection={selection}", *settings) == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    assert said["private"] is True
+    assert 0.9 < said["spent"]["epsilon"] <= 1.0
+    measured = [e for e in said["events"] if e["mechanism"] != "exponential"]
+    assert all(e["answered"] and e["clique"] and e["sensitivity"] <= 4 for e in measured)
+    assert any(len(e["clique"]) == 2 for e in measured)
+    assert list(pd.read_csv(town / "out" / "release" / "synthetic.csv").columns) == ["age", "sex", "job"]
+
+
+def test_targets_stand_in_every_marginal(town):
+    settings = ["synthesis=pgm", "hydra.run.dir=out", "selection.targets=[job]", "privacy.epsilon=20"]
+    assert command("run", *TOWN, "selection=adagrid", *settings) == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    cliques = {tuple(e["clique"]) for e in said["events"] if e["mechanism"] != "exponential"}
+    assert {("age", "job"), ("sex", "job"), ("age", "sex", "job")} <= cliques
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["selection=adagrid"], "synthesis=pgm"),
+        (["selection=mst"], "selection.rare=0"),
+        (["selection=aim", "privacy.accountant=basic"], "privacy.accountant"),
+        (["selection=aim", "mechanism=laplace"], "privacy.accountant"),
+        (["selection=aim", "selection.rounds=1"], "selection.rounds"),
+        (["selection=aim", "selection.measured=1"], "selection.measured"),
+        (["selection=mwem", "selection.rounds=0"], "selection.rounds"),
+        (["selection=mst", "selection.split=[1,2]"], "selection.split"),
+        (["selection=mst", "selection.max_cells=3"], "selection.max_cells"),
+        (["selection=adagrid", "selection.threshold=-1"], "selection.threshold"),
+        (["selection=adagrid", "selection.targets=[jobs]"], "'job'"),
+        (["selection=adagrid", "selection.targets=[job]", "selection.closure=[[age,sex]]"], "selection.targets"),
+        (["selection=adagrid", "privacy.epsilon=1e-14", "synthesis=pgm"], "privacy.epsilon"),
+        (["selection=mts"], "mst"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_spent(town, capsys, settings, message):
+    assert command("run", *TOWN, "hydra.run.dir=out", *settings) == 1
+    assert message in capsys.readouterr().err
+    ledger = town / "out" / "internal" / "ledger.jsonl"
+    assert not ledger.exists() or len(ledger.read_text().splitlines()) == 1
+
+
+def test_mst_without_merging_serves_a_synthesizer_of_whole_marginals(town):
+    assert command("run", *TOWN, "hydra.run.dir=out", "selection=mst", "selection.rare=0", "synthesis=gum") == 0

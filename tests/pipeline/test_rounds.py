@@ -1,0 +1,268 @@
+"""Adaptive rounds: within the budget, the same after an interruption, sensible where there is nothing to choose."""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
+from mechanisms.accounting.events import Exponential, Gaussian
+from mechanisms.accounting.ledger import BudgetExceeded, Ledger
+from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.public.adagrid import GridQuery
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
+from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.rare import MergedQuery
+from mechanisms.public.table import CodedTable
+from mechanisms.public.tree import pairs
+from mechanisms.public.units import Neighbouring
+from mechanisms.public.workload import closure
+from mechanisms.sensitive.noise import SeededNoise
+from pipeline.fitted import IndependentFit, PgmFit
+from pipeline.rounds import measure_plan
+from pipeline.steps import Rounds
+from synthesis.pgm.model import PgmSpec
+
+TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
+EVERY = pairs(TOWN, TOWN.names, 1000)
+
+
+@dataclass(frozen=True)
+class Town:
+    """3,000 rows in which a, b and c depend on each other and d on nothing."""
+
+    domain: Domain = TOWN
+    max_records: int = 1
+
+    @property
+    def coded(self) -> CodedTable:
+        rng = np.random.default_rng(8)
+        a = np.minimum(rng.geometric(0.4, 3000) - 1, 5)
+        b = np.where(rng.random(3000) < 0.8, a % 5, rng.integers(0, 5, 3000))
+        c = np.where(rng.random(3000) < 0.6, b % 4, rng.integers(0, 4, 3000))
+        columns = (a, b, c, rng.integers(0, 3, 3000))[: len(self.domain)]
+        return CodedTable(self.domain, tuple(x.astype(np.uint8) for x in columns))
+
+    def public_rows(self, neighbouring):
+        return 3000 if neighbouring is Neighbouring.REPLACE else None
+
+
+def plan_of(
+    method, wanted, purse=0.0, *, accountant="gdp", noise="gaussian", epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE
+):
+    options = {"accountant": accountant, "noise": noise, "epsilon": epsilon, "neighbouring": neighbouring}
+    return reserve(wanted, method=method, delta=1e-6, max_records=1, purse=purse, **options)
+
+
+AIM = tuple((n,) for n in TOWN.names) + EVERY
+METHODS = {
+    "given": (Adagrid(2.0), given_rounds(TOWN, closure(TOWN, [["a", "b", "c"], ["c", "d"]], max_cells=10**4))),
+    "tree": (g := Adagrid(2.0, EVERY), tree_rounds(TOWN, g, [1, 1, 8])),
+    "targets": (
+        h := Adagrid(2.0, tuple(p for p in EVERY if "d" not in p), ("d",)),
+        tree_rounds(TOWN, h, [1, 1, 8]),
+    ),
+    "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
+    "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
+    "mwem": (w := Mwem(EVERY, 3, 10**6), mwem_rounds(TOWN, w, [1, 1, 1])),
+}
+
+
+def run(folder, plan, *, seed=5, table=None):
+    folder.mkdir(exist_ok=True)
+    ledger = Ledger.open(folder / "ledger.jsonl", plan)
+    rounds = Rounds(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
+    return measure_plan(rounds, fit=IndependentFit() if isinstance(plan.method, Mst) else PgmFit(PgmSpec())), ledger
+
+
+def forget(folder, plan, name):
+    """What a charge bought, gone."""
+    places = {s.event.id: f"{i:05d}.*" for i, s in enumerate(plan.slots)}
+    if name not in places:
+        _, number, kind = name.split(":")
+        places[name] = f"choice-{number}.json" if kind == "choose" else f"{len(plan.slots) + int(number):05d}.npz"
+    for kept in (folder / "answers").glob(places[name]):
+        kept.unlink()
+
+
+@pytest.mark.parametrize("neighbouring", list(Neighbouring))
+@pytest.mark.parametrize(
+    ("accountant", "noise"),
+    [("gdp", "gaussian"), ("zcdp", "gaussian"), ("basic", "laplace"), ("basic", "gaussian"), ("advanced", "laplace")],
+)
+@pytest.mark.parametrize("name", METHODS)
+def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, noise, neighbouring):
+    if name == "aim" and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian")}:
+        with pytest.raises(UserError, match=r"privacy\.accountant"):
+            plan_of(*METHODS[name], accountant=accountant, noise=noise)
+        return
+    plan = plan_of(*METHODS[name], accountant=accountant, noise=noise, neighbouring=neighbouring)
+    assert 0.9999 < plan.loss.epsilon <= 1.0
+    known, ledger = run(tmp_path, plan)
+    assert ledger.spent.epsilon <= 1.0
+    assert ledger.spent.epsilon > 0.95  # what could be chosen only one way costs nothing
+    norm = "l2" if noise == "gaussian" else "l1"
+    for answer in known.answers:
+        event = ledger.events[answer.event]
+        found = sensitivity(answer.query, norm=norm, neighbouring=neighbouring, max_records=1)
+        assert found == (event.l2_sensitivity if noise == "gaussian" else event.l1_sensitivity)
+        assert plan.reserved(event) is not None
+        assert answer.scale == (event.sigma if noise == "gaussian" else event.scale)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_interrupted_run_goes_on_with_the_same_choices(tmp_path, name):
+    """Cut after each charge in turn: the rest is drawn again under its own names, so that all is equal."""
+    plan = plan_of(*METHODS[name], epsilon=3.0)
+    whole, ledger = run(tmp_path / "whole", plan)
+    for cut in range(0, len(ledger.charged), 3 if len(ledger.charged) < 30 else 11):
+        part = tmp_path / f"part{cut}"
+        run(part, plan)
+        lines = (part / "ledger.jsonl").read_text().splitlines(keepends=True)
+        (part / "ledger.jsonl").write_text("".join(lines[: 1 + cut]))
+        for event in ledger.charged[cut:]:
+            forget(part, plan, event)
+        again, resumed = run(part, plan)
+        assert resumed.charged == ledger.charged
+        for left, right in zip(whole.answers, again.answers, strict=True):
+            assert left.clique == right.clique
+            assert np.array_equal(left.values, right.values)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_charge_without_its_answer_stays_spent_and_the_run_goes_on(tmp_path, name):
+    plan = plan_of(*METHODS[name], epsilon=3.0)
+    _, ledger = run(tmp_path, plan)
+    lost = 4  # the first choice, or a measurement of the second round: it was charged, then the machine stopped
+    lines = (tmp_path / "ledger.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "ledger.jsonl").write_text("".join(lines[: 2 + lost]))
+    for event in ledger.charged[lost:]:
+        forget(tmp_path, plan, event)
+    first, after = run(tmp_path, plan)
+    assert ledger.charged[lost] not in {a.event for a in first.answers}
+    assert after.spent.epsilon <= 3.0
+    second, _ = run(tmp_path, plan)
+    assert [a.clique for a in first.answers] == [a.clique for a in second.answers]
+
+
+def test_answers_that_do_not_follow_from_those_before_are_refused(tmp_path):
+    plan = plan_of(*METHODS["given"], epsilon=3.0)
+    run(tmp_path, plan)
+    folder = tmp_path / "answers"
+    (folder / "00005.npz").replace(folder / "00006.npz")
+    with pytest.raises(UserError, match="does not follow"):
+        run(tmp_path, plan)
+
+
+def test_a_choice_that_does_not_follow_is_refused(tmp_path):
+    plan = plan_of(*METHODS["mst"], epsilon=3.0)
+    run(tmp_path, plan)
+    (kept,) = sorted((tmp_path / "answers").glob("*.json"))[:1]
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "choice": ["a", "z"]}))
+    with pytest.raises(UserError, match="does not follow"):
+        run(tmp_path, plan)
+
+
+def test_no_slot_takes_an_event_that_costs_more(tmp_path):
+    plan = plan_of(*METHODS["tree"])
+    ledger = Ledger.open(tmp_path / "ledger.jsonl", plan)
+    measured = next(s.event for s in plan.slots if isinstance(s.event, Gaussian))
+    chosen = next(s.event for s in plan.slots if isinstance(s.event, Exponential))
+    for worse in (
+        replace(measured, sigma=measured.sigma * 0.99),
+        replace(measured, l2_sensitivity=measured.l2_sensitivity * 1.01),
+        replace(chosen, epsilon=chosen.epsilon * 1.01),
+        Exponential(measured.id, 1e-9),
+        Gaussian("another", 1e-9, 1e9),
+    ):
+        with pytest.raises(BudgetExceeded, match="not in the plan"):
+            ledger.charge(worse)
+    ledger.charge(replace(measured, l2_sensitivity=measured.l2_sensitivity / 2))
+    full = plan.accountant.loss([measured])
+    assert ledger.spent == full, "the slot's worst case is booked: what was asked depends on the answers before"
+
+
+def test_the_tree_finds_the_dependences(tmp_path):
+    known, _ = run(tmp_path, plan_of(*METHODS["mst"], epsilon=10.0))
+    edges = [a.clique for a in known.answers if len(a.clique) == 2]
+    assert {("a", "b"), ("b", "c")} <= set(edges)
+    assert len(edges) == 3
+
+
+def test_rare_values_are_measured_as_one(tmp_path):
+    known, _ = run(tmp_path, plan_of(m := Mst(EVERY, rare=3.0), tree_rounds(TOWN, m, [1, 1, 1]), epsilon=0.05))
+    merged = [a for a in known.answers if isinstance(a.query, MergedQuery)]
+    assert merged
+    assert all(a.query.rows < a.query.columns for a in merged)
+    plain, _ = run(tmp_path / "p", plan_of(m := Mst(EVERY, rare=0.0), tree_rounds(TOWN, m, [1, 1, 1]), epsilon=0.05))
+    assert all(isinstance(a.query, Identity) for a in plain.answers)
+
+
+def test_adaptive_rounds_leave_small_cells_coarse(tmp_path):
+    known, _ = run(tmp_path, plan_of(*METHODS["given"]))
+    grids = [a for a in known.answers if isinstance(a.query, GridQuery)]
+    assert grids
+    assert all(0 < a.query.fine_cells.size < a.query.columns for a in grids)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1e9])
+def test_thresholds_that_keep_all_or_nothing_are_measured_all_the_same(tmp_path, threshold):
+    known, ledger = run(tmp_path, plan_of(Adagrid(threshold), METHODS["given"][1]))
+    assert len(known.answers) == len(ledger.charged) == 9
+    assert ledger.spent.epsilon > 0.9999
+
+
+def test_a_table_of_one_column_has_nothing_to_choose(tmp_path):
+    one = Domain(TOWN.attributes[:1])
+    method = Mst(())
+    known, _ = run(tmp_path, plan_of(method, tree_rounds(one, method, [1, 1, 1])), table=Town(one))
+    assert [a.clique for a in known.answers] == [("a",)]
+
+
+def test_two_columns_have_one_tree_which_costs_nothing_to_find(tmp_path):
+    two = Domain(TOWN.attributes[:2])
+    method = Mst((("a", "b"),))
+    known, ledger = run(tmp_path, plan_of(method, tree_rounds(two, method, [1, 1, 1])), table=Town(two))
+    assert [a.clique for a in known.answers] == [("a",), ("b",), ("a", "b")]
+    assert not any(isinstance(e, Exponential) for e in ledger.events.values())
+
+
+def test_a_round_without_a_budget_is_refused():
+    with pytest.raises(UserError, match=r"selection\.split"):
+        tree_rounds(TOWN, Mst(EVERY), [1, 0, 1])
+    with pytest.raises(UserError, match="a round has no budget"):
+        plan_of(Adagrid(1.0), [Reservation("given", ("a",), 6, 0.0)])
+    with pytest.raises(UserError, match="no marginals"):
+        plan_of(Adagrid(1.0), [])
+
+
+def test_the_plan_names_its_method_so_that_a_ledger_never_serves_another(tmp_path):
+    wanted = METHODS["given"][1]
+    one, two = plan_of(Adagrid(2.0), wanted), plan_of(Adagrid(3.0), wanted)
+    assert isinstance(one, AdaptivePlan)
+    Ledger.open(tmp_path / "ledger.jsonl", one)
+    with pytest.raises(UserError, match="another plan"):
+        Ledger.open(tmp_path / "ledger.jsonl", two)
+
+
+def test_aim_spends_its_purse_in_rounds_of_growing_size(tmp_path):
+    plan = plan_of(*METHODS["aim"], epsilon=2.0)
+    known, ledger = run(tmp_path, plan)
+    assert 0.999 * 2 < ledger.spent.epsilon <= 2.0
+    scales = [a.scale for a in known.answers[4:]]
+    assert scales[-1] < scales[0]
+    assert {("a", "b"), ("b", "c")} <= {a.clique for a in known.answers}
+    receipts = plan.receipts(ledger.events)
+    assert sum(r["share"] for r in receipts) == pytest.approx(1.0, abs=1e-4)
+    with pytest.raises(BudgetExceeded, match="would spend"):
+        ledger.charge(plan.part("9999:measure", 0.01, choice=False))
+
+
+def test_the_limit_on_the_model_keeps_candidates_out(tmp_path):
+    method = Mwem(EVERY, 4, max_model_cells=60)
+    known, _ = run(tmp_path, plan_of(method, mwem_rounds(TOWN, method, [1, 1, 1]), epsilon=5.0))
+    cells = PgmFit(PgmSpec()).cells(TOWN, [a.clique for a in known.answers])
+    assert cells <= 60

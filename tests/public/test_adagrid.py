@@ -1,0 +1,106 @@
+"""Adaptive grids: norms, products and round trips against the matrix written out, for any answers before."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.adagrid import GridQuery, grid_query, matrix_bits, rounds_of, subsets
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.queries import Identity, query_arrays, query_of, sensitivity
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.units import Neighbouring
+
+BOX = Domain(tuple(Attribute(n, s) for n, s in zip("abcd", (3, 2, 4, 2), strict=True)))
+
+
+def measured(seed: int, cliques, norm="l2", threshold=1.0, bits=16, level=2.0):
+    """Answers drawn at random, round by round: about half of the cells pass."""
+    rng = np.random.default_rng(seed)
+    known: list[NoisyMarginal] = []
+    for places in rounds_of(cliques):
+        found = []
+        for i in places:
+            query = grid_query(BOX, cliques[i], known, threshold=threshold, norm=norm, bits=bits)
+            values = rng.exponential(level, query.rows)
+            found.append(NoisyMarginal(cliques[i], query, values, "gaussian", 1.0, str(i)))
+        known += found
+    return known
+
+
+def dense(query) -> np.ndarray:
+    return np.column_stack([query.answer(column) for column in np.eye(query.columns)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["l1", "l2"]), st.sampled_from([6, 10, 16]), st.floats(0.1, 6))
+def test_every_column_has_norm_1_and_products_are_those_of_the_matrix(seed, norm, bits, level):
+    rng = np.random.default_rng(seed)
+    for answer in measured(seed, subsets(("a", "b", "c", "d")), norm=norm, bits=bits, level=level):
+        query, matrix = answer.query, dense(answer.query)
+        norms = np.linalg.norm(matrix, 2 if norm == "l2" else 1, axis=0)
+        assert norms.max() <= 1 + 1e-12
+        assert norms.min() >= 1 - 24 * 2.0**-bits
+        assert (np.abs(matrix).sum(axis=1) > 0).all(), "no row without a cell"
+        for which, order in (("l1", 1), ("l2", 2)):
+            exact = np.linalg.norm(matrix, order, axis=0).max()
+            assert exact <= query.largest_column_norm(which) <= exact * (1 + 1e-9)
+            pairs = itertools.combinations(matrix.T, 2)
+            distance = max((float(np.linalg.norm(p - q, order)) for p, q in pairs), default=0.0)
+            assert distance <= query.largest_column_distance(which) * (1 + 1e-12)
+        counts, answers = rng.integers(0, 2**30, query.columns), rng.normal(size=query.rows)
+        assert query.answer_exact(counts) * 2.0**-query.bits == pytest.approx(matrix @ counts)
+        assert query.transpose(answers) == pytest.approx(matrix.T @ answers)
+        again = query_of(type(query).__name__, query_arrays(query))
+        assert np.array_equal(again.answer_exact(counts), query.answer_exact(counts))
+
+
+def test_a_threshold_that_keeps_nothing_measures_the_parents_again():
+    *_, whole = measured(1, subsets(("a", "b")), threshold=math.inf)
+    assert isinstance(whole.query, GridQuery)
+    assert whole.query.fine_cells.size == 0
+    assert whole.query.rows == 3 + 2
+    assert sensitivity(whole.query, norm="l2", neighbouring=Neighbouring.ADD_REMOVE, max_records=1) <= 1
+
+
+def test_a_threshold_that_keeps_all_is_the_identity():
+    *_, whole = measured(1, subsets(("a", "b")), threshold=-math.inf)
+    assert whole.query == Identity(6)
+
+
+def test_without_parents_a_marginal_is_measured_whole():
+    assert grid_query(BOX, ("a", "b"), [], threshold=5, norm="l2") == Identity(6)
+
+
+def test_a_lost_parent_leaves_the_others():
+    known = [a for a in measured(3, [("a",), ("b",)]) if a.clique == ("a",)]
+    query = grid_query(BOX, ("a", "b"), known, threshold=1.5, norm="l2")
+    assert isinstance(query, GridQuery)
+    assert query.largest_column_norm("l2") == 1.0
+    assert dense(query).max() == 1.0
+
+
+def test_repeated_answers_of_a_parent_count_together():
+    weak = NoisyMarginal(("a",), Identity(3), np.array([4.0, 0.0, 9.0]), "gaussian", 1.0, "0")
+    copies = [weak, NoisyMarginal(("a",), Identity(3), weak.values, "gaussian", 1.0, "1")]
+    one = grid_query(BOX, ("a", "b"), [weak], threshold=5.0, norm="l2")
+    two = grid_query(BOX, ("a", "b"), copies, threshold=5.0, norm="l2")
+    assert one.fine_cells.tolist() == [4, 5]
+    assert two.fine_cells.tolist() == [0, 1, 4, 5]
+
+
+def test_the_lattice_of_large_noise_is_coarser():
+    assert matrix_bits(5739.36, weight_bits=20, max_units=2.0**49) == 16
+    assert matrix_bits(100_000.0, weight_bits=20, max_units=2.0**49) == 12
+
+
+def test_a_broken_file_is_refused():
+    *_, whole = measured(1, subsets(("a", "b")))
+    arrays = query_arrays(whole.query)
+    with pytest.raises(ValueError, match="outside"):
+        query_of("GridQuery", {**arrays, "fine_0_1": np.array([7])})
+    with pytest.raises(ValueError, match="no set"):
+        query_of("GridQuery", {**arrays, "fine_0_2": np.array([7])})
