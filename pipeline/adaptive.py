@@ -22,6 +22,8 @@ from synthesis.model import SynthesizerSpec
 from synthesis.pgm.model import PgmSpec
 
 SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim")
+#: AIM's first split of the budget, in rounds per column.
+ROUNDS_PER_COLUMN = 2
 #: Synthesizers that take whole marginals alone.
 WHOLE_ONLY = ("gum", "independent")
 
@@ -105,7 +107,7 @@ def _aim(selection: SelectionConfig, workload: Workload, domain: Domain) -> tupl
     order = sorted(found, key=lambda c: (len(c), domain.axes(c)))
     wanted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
     useful = [sum(w * len(c & set(s)) for c, w in wanted) for s in order]
-    rounds = 16 * len(domain) if selection.rounds is None else selection.rounds
+    rounds = ROUNDS_PER_COLUMN * len(domain) if selection.rounds is None else selection.rounds
     if rounds < len(domain):
         fix = f"at least the number of columns, {len(domain)}, or null"
         raise UserError(f"got {rounds}", where="selection.rounds", fix=fix)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, 
 from mechanisms.public.adagrid import GridQuery
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
@@ -28,6 +29,10 @@ from synthesis.pgm.model import PgmSpec
 
 TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
 EVERY = pairs(TOWN, TOWN.names, 1000)
+
+
+def test_no_method_is_left_out():
+    assert {type(entry[0]) for entry in METHODS.values()} == set(get_args(Method))
 
 
 @dataclass(frozen=True)
