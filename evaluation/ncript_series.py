@@ -13,7 +13,9 @@ Cube = NDArray[np.float64]
 
 #: Series compared with one series at a time: a tile stays in the processor's nearest cache.
 TILE = 512
-#: Shares that differ by a threshold up to rounding count as differing by it.
+#: Independent strands of work.
+STRANDS = 32
+#: Shares and correlations that equal a threshold up to rounding count as equal to it.
 ROUNDING = 1e-12
 
 
@@ -30,56 +32,75 @@ def horizontal_correlation(
     """
     q, p = (np.asarray(x, float) for x in (real, synthetic))
     times, segments, types = q.shape
+    if q.size == 0:
+        return np.zeros(segments)
     q, p = q.reshape(times, -1), p.reshape(times, -1)
-    varies = q.max(axis=0, initial=-np.inf) > q.min(axis=0, initial=np.inf)
+    varies = q.max(axis=0) > q.min(axis=0)
     kept = np.flatnonzero(varies)
     loss = np.zeros(segments * types)
-    loss[kept] = times / 2 * _mean_change(_unit(q[:, kept]), _unit(p[:, kept]), threshold)
+    loss[kept] = times / 2 * _mean_change(_unit(q[:, kept]), _unit(p[:, kept]), threshold + ROUNDING)
     return np.asarray(loss.reshape(segments, types).sum(axis=1) / types)
 
 
 def _unit(series: Cube) -> Cube:
     """Centred columns of length 1, so that a product of two is their correlation; constant ones become 0."""
     centred = series - series.mean(axis=0)
-    centred[:, series.max(axis=0, initial=-np.inf) == series.min(axis=0, initial=np.inf)] = 0.0
+    centred[:, series.max(axis=0) == series.min(axis=0)] = 0.0
     length = np.sqrt((centred * centred).sum(axis=0))
     return np.ascontiguousarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
 def _mean_change(real: Cube, synthetic: Cube, threshold: float) -> NDArray[np.float64]:
-    """For each column i of `real`: the mean of |r − r̂| over the columns j with |r| above the threshold."""
+    """For each column i of `real`: the mean of |r − r̂| over the columns j with |r| above the threshold, i among them.
+
+    Each pair is looked at once, from its first column; every strand of work keeps sums of its own.
+    """
     n = real.shape[1]
-    mean = np.zeros(n)
-    for i in numba.prange(n):
+    totals, counts = np.zeros((STRANDS, n)), np.zeros((STRANDS, n))
+    for strand in numba.prange(STRANDS):
         r, s = np.empty(TILE), np.empty(TILE)
-        total, count = 0.0, 0
-        for start in range(0, n, TILE):
-            width = min(TILE, n - start)
-            strong = _products(real, i, start, width, r, threshold)
-            if strong:
-                count += strong
-                _products(synthetic, i, start, width, s, threshold)
+        for i in range(strand, n, STRANDS):
+            for start in range(i + 1, n, TILE):
+                width = min(TILE, n - start)
+                _products(real, i, start, r[:width])
+                strong = 0
                 for j in range(width):
-                    if abs(r[j]) > threshold:
-                        total += abs(r[j] - s[j])
-        if count:
-            mean[i] = total / count
+                    strong += abs(r[j]) > threshold
+                if strong:
+                    _products(synthetic, i, start, s[:width])
+                    total = _add(r[:width], s[:width], threshold, totals[strand], counts[strand], start)
+                    totals[strand, i] += total
+                    counts[strand, i] += strong
+    mean = np.zeros(n)
+    for i in range(n):
+        own = abs(1.0 - np.sum(synthetic[:, i] ** 2))
+        mean[i] = (totals[:, i].sum() + own) / (counts[:, i].sum() + 1)
     return mean
 
 
-@numba.njit(cache=True, nogil=True)
-def _products(units: Cube, i: int, start: int, width: int, out: NDArray[np.float64], threshold: float) -> int:
-    """Products of column i with the columns of one tile; how many are above the threshold."""
-    out[:width] = 0.0
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _products(units: Cube, i: int, start: int, out: NDArray[np.float64]) -> None:
+    """Products of column i with the columns of one tile."""
+    out[:] = 0.0
     for t in range(units.shape[0]):
         factor = units[t, i]
-        for j in range(width):
-            out[j] += factor * units[t, start + j]
-    strong = 0
-    for j in range(width):
-        strong += abs(out[j]) > threshold
-    return strong
+        row = units[t, start : start + out.size]
+        for j in range(out.size):
+            out[j] += factor * row[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(r, s, threshold, totals, counts, start):
+    """The changes of one tile, added to its columns; their sum."""
+    whole = 0.0
+    for j in range(r.size):
+        if abs(r[j]) > threshold:
+            change = abs(r[j] - s[j])
+            whole += change
+            totals[start + j] += change
+            counts[start + j] += 1
+    return whole
 
 
 def vertical_correlation(
@@ -96,7 +117,7 @@ def vertical_correlation(
     """
     shares = [_row_shares(np.asarray(x, float)) for x in (real, synthetic)]
     times, _, types = shares[0].shape
-    if times == 0 or types == 0:
+    if shares[0].size == 0:
         return np.zeros(shares[0].shape[1])
     constant = np.any([x.max(axis=0) == x.min(axis=0) for x in shares], axis=0)
     units = [_unit(x.reshape(times, -1)).reshape(x.shape) for x in shares]
