@@ -27,7 +27,7 @@ CODES = (
         "HINSCARE",
     ),
     *("EDUC", "EMPSTAT", "EMPSTATD", "LABFORCE", "WRKLSTWK", "ABSENT", "LOOKING", "AVAILBLE", "WRKRECAL", "WORKEDYR"),
-    "GQ",
+    *("GQ", "HINSCARE"),
 )
 FEATURES = sorted([*CODES, *EDGES])
 
