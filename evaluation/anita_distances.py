@@ -75,7 +75,7 @@ def _positions(table: CodedTable) -> NDArray[np.float32]:
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def _search_hamming(queries, reference, zero):  # type: ignore[no-untyped-def]
+def _search_hamming(queries, reference, zero):
     """Columns × rows; `zero` has the type in which differences are counted."""
     width, n = queries.shape
     m = reference.shape[1]
@@ -101,7 +101,7 @@ def _search_hamming(queries, reference, zero):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _differences(query, reference, start, apart):  # type: ignore[no-untyped-def]
+def _differences(query, reference, start, apart):
     apart[:] = 0
     for c in range(query.size):
         value = query[c]
@@ -111,7 +111,7 @@ def _differences(query, reference, start, apart):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True)
-def _least(values):  # type: ignore[no-untyped-def]
+def _least(values):
     least = values[0]
     for j in range(values.size):
         least = min(least, values[j])
@@ -119,8 +119,8 @@ def _least(values):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def _search_mixed(queries, reference):  # type: ignore[no-untyped-def]
-    width, n = queries.shape
+def _search_mixed(queries, reference):
+    n = queries.shape[1]
     m = reference.shape[1]
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index = np.full(n, -1, np.int64)
@@ -141,7 +141,7 @@ def _search_mixed(queries, reference):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _gaps(query, reference, start, apart):  # type: ignore[no-untyped-def]
+def _gaps(query, reference, start, apart):
     apart[:] = 0.0
     one = np.float32(1.0)
     for c in range(query.size):

@@ -132,7 +132,13 @@ def sprint3_coded(
         pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
         pooled.labels[""] = list(values)
     return sprint3_parts(
-        pooled, _Names(place, time, to, ""), features, seed=seed, strict=False, cutoff=cutoff, as_published=as_published
+        pooled,
+        _Names(place, time, to, ""),
+        features,
+        seed=seed,
+        strict=False,
+        cutoff=cutoff,
+        as_published=as_published,
     )
 
 
