@@ -22,6 +22,7 @@ from mechanisms.public.table import CodedTable
 #: Tables with more cells are counted by sorting; fewer, many in one pass.
 DENSE_CELLS = 4_000_000
 BATCH_CELLS = 8_000_000
+COLUMNS = ("attributes", "cells", "l1d", "tvd", "hellinger", "floor")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,17 +115,25 @@ def n_way(
         raise UserError(f"got {n}", where="n", fix="at least 1 attribute")
     names = tuple(real.domain.names if columns is None else columns)
     possible = math.comb(len(names), n)
-    empty = pd.DataFrame({"attributes": [], "cells": [], "l1d": [], "tvd": [], "hellinger": [], "floor": []})
+    empty = pd.DataFrame({name: [] for name in COLUMNS})
     if real.rows == 0 or synthetic.rows == 0:
         return NWay(n, empty, possible, "a table without records has no distribution")
     if m is not None:
         real, synthetic = bucket_tables(real, [synthetic], m=m)
     sets = [real.domain.canonical(s) for s in draw_sets(names, n, limit=limit, seed=seed)]
+    return NWay(n, table_distances(real, synthetic, sets), possible)
+
+
+def table_distances(real: CodedTable, synthetic: CodedTable, sets: Sequence[Clique]) -> pd.DataFrame:
+    """The distances of these marginals of two tables with records, one row each, in the columns of `NWay.frame`.
+
+    Cost: one pass over the rows of both tables per batch of marginals; very large ones are sorted.
+    """
     rows = [row for batch in _batches(real.domain, sets) for row in _batch(real, synthetic, batch)]
-    return NWay(n, pd.DataFrame(rows, columns=list(empty.columns)) if rows else empty, possible)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _batches(domain: Domain, sets: list[Clique]) -> list[list[Clique]]:
+def _batches(domain: Domain, sets: Sequence[Clique]) -> list[list[Clique]]:
     batches: list[list[Clique]] = []
     room = 0
     for clique in sets:
