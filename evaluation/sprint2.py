@@ -65,7 +65,7 @@ def sprint2(
     """The official score of a submission with an `epsilon` column against the true table, both with raw values.
 
     Goal: every two-way mix right in every PUMA and year. Range: [0, 1000]; 1000 is perfect. Reference: 1 %, 10 % and
-    50 % of the real rows score 572-590, 831-839 and 940-944.
+    50 % of the contest's rows score 572-590, 831-839 and 940-944.
     Edge cases: no `epsilon` column scores 0, as there (nothing is selected); an ε of `epsilons` without rows scores 0;
     a seed of 0 means 123456. `sim_individual_id` is not scored.
 
