@@ -62,7 +62,7 @@ class NWay:
         return matrix
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values: averages, floor and the worst tables."""
+        """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
         out: dict[str, Any] = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
         if self.reason or self.frame.empty:
             return out | {"reason": self.reason or "no tables of so many attributes"}
@@ -71,7 +71,11 @@ class NWay:
         listed = [
             {"attributes": list(a), "tvd": float(t)} for a, t in zip(worst["attributes"], worst["tvd"], strict=True)
         ]
-        return out | means | {"floor_tvd": _mean(self.frame["floor"]), "worst": listed}
+        out |= means | {"floor_tvd": _mean(self.frame["floor"]), "worst": listed}
+        if self.n <= 2:
+            shown = self.frame.drop(columns="floor").assign(attributes=self.frame["attributes"].map(list))
+            out["all"] = shown.to_dict(orient="records")
+        return out
 
 
 def draw_sets(names: Sequence[str], n: int, *, limit: int, seed: int) -> list[Clique]:

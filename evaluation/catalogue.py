@@ -47,7 +47,10 @@ def code_labels(column: Column) -> list[object]:
 
 
 def _ncript(inputs: Inputs) -> tuple[float | None, Ncript]:
-    result = ncript(map_cubes(inputs))
+    cubes, regions = map_cubes(inputs), inputs.options.regions
+    if regions is not None:
+        cubes = cubes.merged([regions.get(str(s), str(s)) for s in cubes.segments])
+    result = ncript(cubes, inputs.options.ncript)
     return result.score, result
 
 

@@ -113,7 +113,7 @@ class Ncript:
         return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; the mean loss of a row first."""
+        """JSON values; the mean loss of a row first, and the snapshot of every segment, the worst first."""
         rows = self.total.size
         if not rows:
             return {"score": None, "reason": "no rows: a table without segments or times"}
@@ -124,10 +124,7 @@ class Ncript:
             "means": {name: float(values.mean()) for name, values in self.parts.items()},
             "heavy_hitters": {"per_segment_all_times": _mean(self.heavy_year), "whole_map": _mean(self.heavy_map)},
             "weights": list(self.spec.weights),
-            "worst_segments": [
-                {"segment": str(segment), "loss": float(total) / len(self.times)}
-                for segment, total in self.snapshot().head(10)[["segment", "Total"]].to_numpy()
-            ],
+            "segments": self.snapshot().assign(segment=lambda f: f["segment"].map(str)).to_dict(orient="records"),
         }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.ncript import NcriptSpec
 from evaluation.references import Goal, Ladder, Reference, floor, independent, ladder
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
@@ -42,6 +43,8 @@ class Options:
         frames: the two tables as values, where a metric reads values; None to decode the codes.
         targets: columns to predict.
         columns: columns to measure distances on; None for all.
+        regions: the region of each segment by its label (paper 001, 3.5); None for the segments themselves.
+        ncript: parameters of N-CRiPT; None for the paper's.
         buckets: m of ANITA.
         max_rows: rows of each table that distances are measured on; None for all.
         seed: of every draw.
@@ -61,6 +64,8 @@ class Options:
     frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
     targets: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
+    regions: Mapping[str, str] | None = None
+    ncript: NcriptSpec | None = None
     buckets: int = 10
     max_rows: int | None = None
     seed: int = 0

@@ -104,5 +104,8 @@ def test_references_come_with_a_sentence():
 def test_labels_of_the_schema_reach_the_temporal_scores():
     outcome = compute(METRICS["ncript"], town(400, 1), town(300, 2), SCHEMA, full_options(400, 300))
     assert set(outcome.result.segments) == {"a", "b", "c", "missing"}
+    north = replace(full_options(400, 300), regions={"a": "north", "b": "north"})
+    merged = compute(METRICS["ncript"], town(400, 1), town(300, 2), SCHEMA, north).result
+    assert merged.segments == ("north", "c", "missing")
     assert outcome.result.times == (1, 2, 3, 4, 5, 6, "missing")
     assert len(outcome.result.deep_dive("a")) == len(outcome.result.times)
