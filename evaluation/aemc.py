@@ -1,37 +1,39 @@
-"""AEMC of one marginal with the default weights: split into independent parts, each solved exactly."""
+"""AEMC of one marginal: split into independent parts, each solved exactly.
+
+Source: paper 000, section 2.2 (Equation 1) and Appendix A.1 (the cost α of adding and removing).
+"""
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evaluation.aemc_flow import grid_cost
+from evaluation.aemc_flow import flow_cost, simplex_cost
+from evaluation.aemc_graph import check_size, graph_size
+from evaluation.aemc_lp import lp_cost
 from evaluation.aemc_path import path_costs
-from mechanisms.public.domain import Attribute
+from evaluation.aemc_tree import tree_costs, tree_of
+from evaluation.cells import Cells
+from evaluation.geometry import Axis, distance_matrix
+from evaluation.parts import Parts, split
+from mechanisms.public.errors import UserError, did_you_mean
 
+Solver = Literal["auto", "exact", "flow", "lp"]
+SOLVERS = ("auto", "exact", "flow", "lp")
 
-@dataclass(frozen=True)
-class Cells:
-    """The occupied cells of one marginal of two tables.
+#: The linear programme takes parts of at most so many cells (their square is the number of its variables).
+LP_CELLS = 1_000
+#: Parts that need a general solver are laid out densely, so many cells at a time.
+CHUNK_CELLS = 20_000_000
 
-    Attributes:
-        attributes: the marginal's attributes.
-        codes: one row per attribute, one column per occupied cell.
-        p, q: synthetic and true records of each cell.
-    """
-
-    attributes: tuple[Attribute, ...]
-    codes: NDArray[np.int64]
-    p: NDArray[np.float64]
-    q: NDArray[np.float64]
-
-    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
-        return Cells(self.attributes, self.codes[:, chosen], self.p[chosen], self.q[chosen])
+#: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share
+#: BUSY of all cells are beyond tolerance: noise all over is mended nearby, tables of another kind by long chains.
+WORK_DENSE, WORK_SPARSE, BUSY = 4_000.0, 200.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -40,90 +42,189 @@ class Aemc:
 
     Attributes:
         value: cost per true record; None where the truth is empty.
-        solver: which exact solvers ran: closed, path, flow.
+        solver: which solvers ran: closed, path, tree, simplex, flow, lp; closed alone where no part exceeds Δ.
+        error: the most by which `value` may be wrong beside float rounding; 0 where the solver is exact.
         reason: why there is no value.
+        note: what the user should know about the settings.
     """
 
     value: float | None
     solver: str
+    error: float = 0.0
     reason: str = ""
+    note: str = ""
 
 
-def is_finite(attribute: Attribute) -> bool:
-    """Whether mass may move along this attribute: it is ordinal, with at least two values."""
-    return attribute.ordered >= 2
-
-
-def grid_nodes(attributes: tuple[Attribute, ...]) -> int:
-    """How many nodes the largest min-cost flow of this marginal has; 0 where no flow is needed."""
-    sizes = [a.ordered for a in attributes if is_finite(a)]
-    return int(np.prod(sizes)) if len(sizes) > 1 else 0
-
-
-def aemc(cells: Cells, *, delta: float = 2.0, alpha: float = 1.0) -> Aemc:
-    """The Approximate Earth Mover Cost of Equation 1 (paper 000, section 2.2), with the default weights of 2.3.2.
-
-    Categorical attributes weigh ∞ (no mass moves between their values), ordinal ones share the weight 1 equally, with
-    distance |i − j| / (k − 1). *Other* and *missing* codes are on no path: no mass moves between them and the values,
-    and they do not count in k. Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or
-    above 0, so that its free shortage is at most min(Δ, Q_j).
+def aemc(
+    p: ArrayLike,
+    q: ArrayLike,
+    distance: ArrayLike | Axis | Sequence[Axis],
+    delta: float = 2.0,
+    alpha: float = 1.0,
+    *,
+    solver: Solver = "auto",
+) -> Aemc:
+    """The Approximate Earth Mover Cost of Equation 1 for two whole tables.
 
     Args:
+        p, q: synthetic and true records (counts or weights), of the same shape.
+        distance: T × T for the T cells in C order, from row to column, np.inf where no mass may move; or one Axis for
+            each dimension of p.
         delta: tolerance Δ ≥ 0, in records.
         alpha: cost of adding or removing one record.
+        solver: auto, or one of exact (our own solvers alone), flow (OR-Tools) and lp (HiGHS).
+    Raises:
+        UserError: negative or NaN counts, shapes that do not fit, a problem beyond the solver.
     """
+    if isinstance(distance, Axis):
+        axes: tuple[Axis, ...] = (distance,)
+    elif isinstance(distance, Sequence) and all(isinstance(a, Axis) for a in distance):
+        axes = tuple(a for a in distance if isinstance(a, Axis))
+    else:
+        p, q = np.ravel(np.asarray(p)), np.ravel(np.asarray(q))
+        axes = (Axis.matrix(p.size, np.asarray(distance, np.float64)),)
+    return marginal_cost(Cells.dense(p, q), axes, delta=delta, alpha=alpha, solver=solver)
+
+
+def marginal_cost(
+    cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0, solver: Solver = "auto"
+) -> Aemc:
+    """Equation 1 for one marginal: min Σ X_ij M_ij + α Σ_j max(|Σ_i X_ij − Q_j| − Δ, 0), per true record.
+
+    Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or above 0, so that its free
+    shortage is at most min(Δ, Q_j). Cells that no mass connects are independent parts; parts within tolerance cost
+    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several by a network simplex, or
+    by OR-Tools where that would take long.
+
+    Args:
+        axes: how mass moves along each attribute.
+        delta: tolerance Δ ≥ 0, in records.
+        alpha: cost of adding or removing one record, above 0.
+    Raises:
+        UserError: settings that make no sense, a problem beyond the solver.
+    """
+    check_settings(cells, axes, delta, alpha, solver)
     truth = float(cells.q.sum())
     if truth <= 0:
-        return Aemc(None, "none", "the true table is empty, and the cost is per true record")
-    finite = [i for i, a in enumerate(cells.attributes) if is_finite(a)]
-    weight = Fraction(1, len(finite)) if finite else Fraction(0)
-    cost, solvers = 0.0, set()
-    special = cells.codes[finite] >= np.array([[cells.attributes[i].ordered] for i in finite], np.int64).reshape(-1, 1)
-    for pattern in itertools.product((False, True), repeat=len(finite)):
-        mask = np.all(special == np.array(pattern).reshape(-1, 1), axis=0)
-        if not mask.any():
-            continue
-        moving = [i for i, off in zip(finite, pattern, strict=True) if not off]
-        part_cost, solver = _split_cost(cells.only(mask), moving, weight, delta, alpha)
-        cost += part_cost
-        solvers.add(solver)
-    return Aemc(cost / truth, "+".join(sorted(solvers)) or "closed")
+        return Aemc(None, "none", reason="the true table is empty, and the cost is per true record")
+    if not any(a.moves for a in axes):
+        alone = float(np.maximum(np.abs(cells.p - cells.q) - delta, 0.0).sum())
+        return Aemc(alpha * alone / truth, "closed", note=_note(axes, alpha))
+    check_solver(axes, solver)
+    parts = split(cells, axes, delta)
+    cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
+    for moving, chosen in parts.groups():
+        some = _solve(cells, parts, moving, chosen, axes, delta, alpha, solver)
+        cost, error = cost + some[0], error + some[1]
+        solvers.add(some[2])
+    return Aemc(cost / truth, "+".join(sorted(solvers)) or "closed", error / truth, note=_note(axes, alpha))
 
 
-def _split_cost(cells: Cells, moving: list[int], weight: Fraction, delta: float, alpha: float) -> tuple[float, str]:
-    """Cells that share all codes but those of the `moving` attributes form one independent part."""
-    if not moving:
-        return alpha * float(np.maximum(np.abs(cells.p - cells.q) - delta, 0.0).sum()), "closed"
-    fixed = [i for i in range(len(cells.attributes)) if i not in moving]
-    part = _numbers(cells, fixed)
-    if len(moving) == 1:
-        place = cells.codes[moving[0]]
-        order = np.lexsort((place, part))
-        k = cells.attributes[moving[0]].ordered
-        step = float(weight / (k - 1))
-        columns = (part[order], place[order], cells.p[order], cells.q[order])
-        return float(path_costs(*columns, k, step, float(delta), float(alpha)).sum()), "path"
-    order = np.argsort(part, kind="stable")
-    cuts = np.flatnonzero(np.diff(part[order])) + 1
-    pieces = [cells.only(piece) for piece in np.split(order, cuts)]
-    return math.fsum(_grid(piece, moving, weight, delta, alpha) for piece in pieces), "flow"
+def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float, solver: str = "auto") -> None:
+    """Raises UserError for a tolerance, a cost, a solver or axes that make no sense."""
+    if not (math.isfinite(delta) and delta >= 0):
+        raise UserError(f"got Δ = {delta}", where="delta", fix="a finite number of records of at least 0")
+    if not (math.isfinite(alpha) and alpha > 0):
+        raise UserError(f"got α = {alpha}", where="alpha", fix="a finite cost above 0; 1 in the paper")
+    if solver not in SOLVERS:
+        fix = did_you_mean(solver, SOLVERS) or f"one of {', '.join(SOLVERS)}"
+        raise UserError(f"no solver {solver!r}", where="solver", fix=fix)
+    if cells.shape != tuple(a.size for a in axes):
+        raise UserError(
+            f"distances for {tuple(a.size for a in axes)} codes, but a table of {cells.shape}", where="AEMC"
+        )
 
 
-def _grid(cells: Cells, moving: list[int], weight: Fraction, delta: float, alpha: float) -> float:
-    """One part with several finite attributes: a flow on its whole grid (empty cells take up to Δ at no cost)."""
-    if np.all(np.abs(cells.p - cells.q) <= delta):
-        return 0.0
-    shape = tuple(cells.attributes[i].ordered for i in moving)
-    p, q = np.zeros(shape), np.zeros(shape)
-    where = tuple(cells.codes[moving])
-    p[where], q[where] = cells.p, cells.q
-    steps = tuple(weight / (cells.attributes[i].ordered - 1) for i in moving)
-    return grid_cost(p, q, steps, Fraction(delta).limit_denominator(10**6), Fraction(alpha).limit_denominator(10**6))
+def check_solver(axes: Sequence[Axis], solver: str) -> None:
+    """Raises UserError for moving axes that a solver cannot take, for their kind or for their size."""
+    moving = [a for a in axes if a.moves]
+    width = math.prod(a.length for a in moving)
+    if solver == "lp" and width > LP_CELLS:
+        raise UserError(f"parts of {width:,} cells; at most {LP_CELLS:,}", where="solver lp", fix="solver auto")
+    if solver == "exact" and any(a.kind == "matrix" for a in moving):
+        raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
+    if solver == "flow" or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
+        check_size(moving)
 
 
-def _numbers(cells: Cells, axes: list[int]) -> NDArray[np.int64]:
-    """One number per combination of the codes of these attributes."""
-    numbers = np.zeros(cells.codes.shape[1], np.int64)
-    for i in axes:
-        numbers = numbers * cells.attributes[i].size + cells.codes[i]
-    return numbers
+def flow_nodes(axes: Sequence[Axis]) -> int:
+    """How many nodes the largest flow graph of this marginal has; 0 where `auto` needs no flow."""
+    moving = [a for a in axes if a.moves]
+    needed = len(moving) > 1 or any(a.kind == "matrix" for a in moving)
+    return graph_size(moving)[0] if needed else 0
+
+
+def _note(axes: Sequence[Axis], alpha: float) -> str:
+    widest = sum(a.widest for a in axes)
+    if widest <= 2 * alpha:
+        return ""
+    return (
+        f"removing and adding a record costs {2 * alpha:.4g}, less than moving it over the widest distance"
+        f" ({widest:.4g}): such movements are never used"
+    )
+
+
+def _solve(
+    cells: Cells,
+    parts: Parts,
+    moving: tuple[int, ...],
+    chosen: NDArray[np.int64],
+    axes: Sequence[Axis],
+    delta: float,
+    alpha: float,
+    solver: Solver,
+) -> tuple[float, float, str]:
+    """Cost, error bound and solver of the parts whose mass moves along the same axes."""
+    used = [axes[i] for i in moving]
+    columns = (chosen, parts.starts, parts.order, parts.place, cells.p, cells.q)
+    kind = used[0].kind if len(used) == 1 else "product"
+    if solver in ("auto", "exact"):
+        if kind == "path":
+            costs = path_costs(*columns, used[0].length, float(used[0].step), float(delta), float(alpha))
+            return float(costs.sum()), 0.0, "path"
+        if kind == "tree":
+            return float(tree_costs(*columns, tree_of(used[0], alpha), delta, alpha).sum()), 0.0, "tree"
+    width = math.prod(a.length for a in used)
+    cost, error, names = 0.0, 0.0, set()
+    for piece in np.array_split(chosen, min(chosen.size, -(-chosen.size * width // CHUNK_CELLS))):
+        p, q = dense_parts(cells, parts, piece, used)
+        some = _by_flow(p, q, used, delta, alpha, solver)
+        cost, error = cost + some[0], error + some[1]
+        names.add(some[2])
+    return cost, error, "+".join(sorted(names))
+
+
+def _by_flow(
+    p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float, solver: Solver
+) -> tuple[float, float, str]:
+    """The same for parts that need a general solver; p, q are parts × cells."""
+    if solver == "lp":
+        return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
+    if solver != "flow" and all(a.kind != "matrix" for a in used):
+        busy = float(np.mean(np.abs(p - q) > delta))
+        limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
+        found = simplex_cost(p, q, used, delta, alpha, limit)
+        if found is not None:
+            return *found, "simplex"
+    flow = flow_cost(p, q, used, delta, alpha)
+    return flow.cost, flow.error, "flow"
+
+
+def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float) -> float:
+    inner = [Axis.matrix(a.length, a.table[: a.length, : a.length]) for a in used]
+    distance = distance_matrix(inner)
+    return math.fsum(lp_cost(left, right, distance, delta, alpha) for left, right in zip(p, q, strict=True))
+
+
+def dense_parts(
+    cells: Cells, parts: Parts, chosen: NDArray[np.int64], used: Sequence[Axis]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Synthetic and true counts of some parts with the same moving axes, parts × cells."""
+    width = math.prod(a.length for a in used)
+    p, q = np.zeros((2, chosen.size, width))
+    sizes = np.diff(parts.starts)[chosen]
+    row = np.repeat(np.arange(chosen.size), sizes)
+    at = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(parts.starts[chosen], sizes)
+    cell = parts.order[at]
+    p[row, parts.place[cell]], q[row, parts.place[cell]] = cells.p[cell], cells.q[cell]
+    return p, q

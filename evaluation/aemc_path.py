@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from mechanisms.public.jit import compiled
 
 
-@numba.njit(cache=True, nogil=True)
-def path_costs(
-    part: NDArray[np.int64],
-    place: NDArray[np.int64],
-    p: NDArray[np.float64],
-    q: NDArray[np.float64],
-    length: int,
-    step: float,
-    delta: float,
-    alpha: float,
-) -> NDArray[np.float64]:
-    """The least cost of each part; the parts are independent paths of `length` cells, `step` apart.
+@compiled
+def path_costs(chosen, starts, order, place, p, q, length, step, delta, alpha):
+    """The least cost of each chosen part; the parts are independent paths of `length` cells, `step` apart.
 
     Let f be the mass that leaves the first j cells to the right, and V_j(f) the least cost so far. Then V_j is the
     infimal convolution of V_{j−1} with the cost α · dist(x, [max(q − Δ, 0), q + Δ]) of what stays in cell j, plus
@@ -26,107 +17,142 @@ def path_costs(
     right: the convolution moves the two sides apart by the length of the interval and cuts slopes at ±α.
 
     Args:
-        part, place: for each occupied cell its part (ascending) and its position on the path.
-        p, q: synthetic and true mass of each occupied cell.
+        chosen: the parts, int64; part b has the cells order[starts[b]:starts[b + 1]].
+        place: position of each cell on the path, int32.
+        p, q: synthetic and true mass of each cell.
     Returns:
-        one cost per part met, in order.
+        one cost per chosen part.
     """
-    cells = len(part)
-    costs = np.zeros(cells)
-    parts = 0
-    at = 0
-    dense_p = np.zeros(length)
-    dense_q = np.zeros(length)
-    size = 4 * length + 16
-    left_at, left_w = np.empty(size), np.empty(size)
-    right_at, right_w = np.empty(size), np.empty(size)
-    while at < cells:
-        end = at
-        within = True
-        while end < cells and part[end] == part[at]:
-            within &= abs(p[end] - q[end]) <= delta
-            end += 1
-        if not within:
-            dense_p[:] = 0.0
-            dense_q[:] = 0.0
-            for i in range(at, end):
-                dense_p[place[i]] = p[i]
-                dense_q[place[i]] = q[i]
-            costs[parts] = _one_path(dense_p, dense_q, step, delta, alpha, left_at, left_w, right_at, right_w)
-        parts += 1
-        at = end
-    return costs[:parts]
+    costs = np.empty(len(chosen))
+    dense_p, dense_q = np.zeros(length), np.zeros(length)
+    at, weight = np.empty((2, 8 * length + 32)), np.empty((2, 8 * length + 32))
+    for number in range(len(chosen)):
+        dense_p[:] = 0.0
+        dense_q[:] = 0.0
+        for i in range(starts[chosen[number]], starts[chosen[number] + 1]):
+            cell = order[i]
+            dense_p[place[cell]] = p[cell]
+            dense_q[place[cell]] = q[cell]
+        costs[number] = _one_path(dense_p, dense_q, step, delta, alpha, at, weight, at[:0])
+    return costs
 
 
-@numba.njit(cache=True, nogil=True)
-def _one_path(p, q, step, delta, alpha, left_at, left_w, right_at, right_w):
-    """V_k(0) for one path; breakpoints are kept with the one next to the minimum last."""
-    lows, highs = 1, 1  # how many breakpoints are left and right of the minimum
-    left_at[0], left_w[0], right_at[0], right_w[0] = 0.0, alpha, 0.0, alpha
-    move_left, move_right = 0.0, 0.0
-    least = 0.0
+@compiled
+def path_flows(p, q, step, delta, alpha):
+    """Like path_costs for dense parts, with what moves in one optimum.
+
+    Args:
+        p, q: synthetic and true mass, parts × cells.
+    Returns:
+        one cost per part, and per part and cell the mass that leaves it to the right (negative: that enters it from
+        there), the mass added and the mass removed.
+    """
+    parts, length = p.shape
+    costs, right = np.empty(parts), np.zeros((parts, length))
+    added, removed = np.zeros((parts, length)), np.zeros((parts, length))
+    at, weight = np.empty((2, 8 * length + 32)), np.empty((2, 8 * length + 32))
+    marks = np.empty((length, 4))
+    for number in range(parts):
+        costs[number] = _one_path(p[number], q[number], step, delta, alpha, at, weight, marks)
+        out = 0.0
+        for j in range(length - 1, -1, -1):
+            low, high = max(q[number, j] - delta, 0.0), q[number, j] + delta
+            into = 0.0
+            if j > 0:
+                into = _best(marks[j - 1], low - p[number, j] + out, high - p[number, j] + out)
+                right[number, j - 1] = into
+            mass = p[number, j] + into - out
+            added[number, j], removed[number, j] = max(low - mass, 0.0), max(mass - high, 0.0)
+            out = into
+    return costs, right, added, removed
+
+
+@compiled
+def _best(mark, least, most):
+    """The flow into a cell that is cheapest to provide, where anything from `least` to `most` is free to take."""
+    if mark[2] < least:
+        return min(least, mark[3])
+    if mark[1] > most:
+        return max(most, mark[0])
+    return min(max(0.0, mark[1], least), min(mark[2], most))
+
+
+@compiled
+def _one_path(p, q, step, delta, alpha, at, weight, marks):
+    """V_k(0) for one path; `marks`, where it has rows, is told where the slopes of each V_j reach −α, ±0 and α.
+
+    Row 0 of `at` holds the breakpoints left of the minimum, row 1 those right of it with their signs changed, so that
+    both rows ascend towards the minimum and are handled alike; a row's true positions are at + move. Of a row, the
+    entries from `begin` to before `end` are in use.
+    """
+    at[0, 0], at[1, 0], weight[0, 0], weight[1, 0] = 0.0, 0.0, alpha, alpha
+    begin_0, end_0, begin_1, end_1 = 0, 1, 0, 1
+    move_0, move_1, least = 0.0, 0.0, 0.0
     for j in range(len(p)):
-        low, high = max(q[j] - delta, 0.0), q[j] + delta
-        move_left += p[j] - high
-        move_right += p[j] - low
+        move_0 += p[j] - q[j] - delta
+        move_1 -= p[j] - max(q[j] - delta, 0.0)
         if j == len(p) - 1:
             break
-        lows = _insert(left_at, left_w, lows, -move_left, step, 1.0)
-        lows, highs, least = _pass(
-            left_at, left_w, lows, move_left, right_at, right_w, highs, move_right, step, least, 1.0
-        )
-        highs = _insert(right_at, right_w, highs, -move_right, step, -1.0)
-        highs, lows, least = _pass(
-            right_at, right_w, highs, move_right, left_at, left_w, lows, move_left, step, least, -1.0
-        )
-        lows = _cut(left_at, left_w, lows, step)
-        highs = _cut(right_at, right_w, highs, step)
+        if step > 0.0:
+            begin_0, end_0, end_1, least = _bend(
+                0, at, weight, begin_0, end_0, begin_1, end_1, move_0, move_1, step, least
+            )
+            begin_1, end_1, end_0, least = _bend(
+                1, at, weight, begin_1, end_1, begin_0, end_0, move_1, move_0, step, least
+            )
+            begin_0 = _cut(weight[0], begin_0, end_0, step)
+            begin_1 = _cut(weight[1], begin_1, end_1, step)
+        if len(marks) > 0:
+            marks[j, 0] = at[0, begin_0] + move_0 if begin_0 < end_0 else -np.inf
+            marks[j, 1] = at[0, end_0 - 1] + move_0 if begin_0 < end_0 else -np.inf
+            marks[j, 2] = -at[1, end_1 - 1] - move_1 if begin_1 < end_1 else np.inf
+            marks[j, 3] = -at[1, begin_1] - move_1 if begin_1 < end_1 else np.inf
     value = least
-    for i in range(lows):
-        value += left_w[i] * max(left_at[i] + move_left, 0.0)
-    for i in range(highs):
-        value += right_w[i] * max(-(right_at[i] + move_right), 0.0)
+    for i in range(begin_0, end_0):
+        value += weight[0, i] * max(at[0, i] + move_0, 0.0)
+    for i in range(begin_1, end_1):
+        value += weight[1, i] * max(at[1, i] + move_1, 0.0)
     return value
 
 
-@numba.njit(cache=True, nogil=True)
-def _insert(at, weight, count, where, w, sign):
-    """Insert a breakpoint in order (ascending for sign 1, descending for −1)."""
-    i = count
-    while i > 0 and sign * at[i - 1] > sign * where:
-        at[i], weight[i] = at[i - 1], weight[i - 1]
+@compiled
+def _bend(row, at, weight, begin, end, other_begin, other_end, move, other_move, step, least):
+    """Add step · max(±f, 0): a breakpoint at 0 enters one row, and as much weight next to the minimum changes rows.
+
+    The minimum rises by what passes beyond 0.
+    """
+    i = end
+    while i > begin and at[row, i - 1] > -move:
+        at[row, i], weight[row, i] = at[row, i - 1], weight[row, i - 1]
         i -= 1
-    at[i], weight[i] = where, w
-    return count + 1
-
-
-@numba.njit(cache=True, nogil=True)
-def _pass(at, weight, count, move, other_at, other_w, others, other_move, w, least, sign):
-    """Pass weight `w` over the minimum to the other side; the minimum rises by what it passes beyond 0."""
-    left = w
-    while left > 1e-300 and count > 0:
-        taken = min(left, weight[count - 1])
-        where = at[count - 1] + move
-        least += taken * sign * where
-        others = _insert(other_at, other_w, others, where - other_move, taken, -sign)
+    at[row, i], weight[row, i] = -move, step
+    end += 1
+    left, other = step, 1 - row
+    while left > 1e-300 and end > begin:
+        taken = min(left, weight[row, end - 1])
+        where = at[row, end - 1] + move
+        least += taken * where
+        i = other_end
+        while i > other_begin and at[other, i - 1] > -where - other_move:
+            at[other, i], weight[other, i] = at[other, i - 1], weight[other, i - 1]
+            i -= 1
+        at[other, i], weight[other, i] = -where - other_move, taken
+        other_end += 1
         left -= taken
-        weight[count - 1] -= taken
-        if weight[count - 1] <= 0.0:
-            count -= 1
-    return count, others, least
+        weight[row, end - 1] -= taken
+        if weight[row, end - 1] <= 0.0:
+            end -= 1
+    return begin, end, other_end, least
 
 
-@numba.njit(cache=True, nogil=True)
-def _cut(at, weight, count, w):
-    """Cut slopes back to α: take weight `w` from the far end."""
-    left, first = w, 0
-    while left > 1e-300 and first < count:
-        taken = min(left, weight[first])
-        weight[first] -= taken
+@compiled
+def _cut(weight, begin, end, step):
+    """Cut slopes back to α: take weight from the far end."""
+    left = step
+    while left > 1e-300 and begin < end:
+        taken = min(left, weight[begin])
+        weight[begin] -= taken
         left -= taken
-        if weight[first] <= 0.0:
-            first += 1
-    if first:
-        for i in range(first, count):
-            at[i - first], weight[i - first] = at[i], weight[i]
-    return count - first
+        if weight[begin] <= 0.0:
+            begin += 1
+    return begin

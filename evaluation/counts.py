@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.aemc import Cells
+from evaluation.cells import Cells
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques, count_sparse
 from mechanisms.public.table import CodedTable
@@ -37,9 +37,7 @@ def paired_cells(
             counted = zip(count_cliques(synthetic, batch), count_cliques(real, batch), strict=True)
             pairs = [_occupied(p, q) for p, q in counted]
         for clique, (ids, p, q) in zip(batch, pairs, strict=True):
-            codes = np.stack(np.unravel_index(ids, domain.shape(clique))).astype(np.int64)
-            attributes = tuple(domain[n] for n in clique)
-            yield Cells(attributes, codes, _records(p, synthetic), _records(q, real))
+            yield Cells(domain.shape(clique), ids, _records(p, synthetic), _records(q, real))
             done += 1
             if progress is not None:
                 progress(done, len(cliques), " × ".join(clique))

@@ -2,81 +2,73 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from evaluation.aemc import Aemc, aemc, grid_nodes
+from evaluation.aemc import Aemc, Solver, marginal_cost
 from evaluation.counts import paired_cells
-from mechanisms.public.domain import Clique, Domain
+from evaluation.levels import at_levels, axes_at, clique_at
+from evaluation.targets import TargetMarginal, Targets
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 
 Progress = Callable[[int, int, str], None]
 
-#: Marginals whose min-cost flow would have more nodes are not drawn into a default set (minutes each).
-MAX_FLOW_NODES = 5_000
-
 
 @dataclass(frozen=True)
-class Targets:
-    """The marginals to score, and how they were chosen.
+class MarginalScore:
+    """One target marginal's score.
 
     Attributes:
-        cliques: the marginals.
-        note: one sentence per order: all of them, or a seeded sample, and what was left out.
+        target: the marginal.
+        label: its attributes and levels in words.
+        cells: how many cells it has.
+        aemc: its cost per true record, and which solver found it.
     """
 
-    cliques: tuple[Clique, ...]
-    note: tuple[str, ...]
+    target: TargetMarginal
+    label: str
+    cells: int
+    aemc: Aemc
 
-
-def default_targets(domain: Domain, *, max_marginals: int, seed: int, orders: tuple[int, ...] = (1, 2, 3)) -> Targets:
-    """All 1-, 2- and 3-way marginals, or of each order a seeded sample of at most `max_marginals`.
-
-    Marginals with several ordinal attributes whose flow graph would have more than MAX_FLOW_NODES nodes are left out
-    and counted in the note.
-    """
-    rng = np.random.default_rng(seed)
-    cliques: list[Clique] = []
-    notes = []
-    for k in orders:
-        if k > len(domain):
-            continue
-        every = list(itertools.combinations(domain.names, k))
-        feasible = [c for c in every if grid_nodes(tuple(domain[n] for n in c)) <= MAX_FLOW_NODES]
-        chosen = feasible
-        if len(feasible) > max_marginals:
-            places = np.sort(rng.choice(len(feasible), max_marginals, replace=False))
-            chosen = [feasible[i] for i in places]
-        left = (
-            f", {len(every) - len(feasible)} left out for the size of their flow" if len(feasible) < len(every) else ""
-        )
-        notes.append(f"{k}-way: {len(chosen)} of {math.comb(len(domain), k)} marginals (seed {seed}){left}")
-        cliques += chosen
-    return Targets(tuple(cliques), tuple(notes))
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the AEMC first."""
+        weights = dict(zip(self.target.attributes, map(_shown, self.target.weights), strict=True))
+        said = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
+        return {
+            "attributes": list(self.target.attributes),
+            "aemc": self.aemc.value,
+            "levels": list(self.target.levels),
+            "weights": weights,
+            "delta": self.target.delta,
+            "weight": self.target.weight,
+            "cells": self.cells,
+            "solver": self.aemc.solver,
+            **{k: v for k, v in said.items() if v},
+        }
 
 
 @dataclass(frozen=True)
 class MGDResult:
-    """The score and the AEMC of every marginal.
+    """The score and the AEMC of every marginal; computed from raw rows, NOT private.
 
     Attributes:
-        score: weighted mean of the defined AEMC values (equal weights); None where none is defined.
-        marginals: each marginal with its cells and its AEMC.
-        delta, alpha: the tolerance Δ in records, the cost of adding and removing.
+        score: weighted mean of the AEMC of all marginals, 0 is perfect; None where it is not defined.
+        marginals: each target marginal with its AEMC.
+        alpha: cost of adding or removing one record.
         note: how the marginals were chosen.
         reason: why there is no score.
     """
 
     score: float | None
-    marginals: tuple[tuple[Clique, int, Aemc], ...]
-    delta: float
-    alpha: float
-    note: tuple[str, ...]
+    marginals: tuple[MarginalScore, ...]
+    alpha: float = 1.0
+    note: tuple[str, ...] = ()
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -84,42 +76,70 @@ class MGDResult:
         return {
             "score": self.score,
             **({"reason": self.reason} if self.reason else {}),
-            "delta": self.delta,
             "alpha": self.alpha,
             "chosen": list(self.note),
-            "marginals": [
-                {
-                    "attributes": list(clique),
-                    "aemc": result.value,
-                    "cells": cells,
-                    "solver": result.solver,
-                    **({"reason": result.reason} if result.reason else {}),
-                }
-                for clique, cells, result in self.marginals
-            ],
+            "marginals": [m.to_json() for m in self.marginals],
         }
+
+    def frame(self) -> pd.DataFrame:
+        """One row per marginal, the worst first: marginal, aemc, weight ω, its share of the score, cells, solver."""
+        total = math.fsum(m.target.weight for m in self.marginals)
+        rows = [
+            {
+                "marginal": m.label,
+                "aemc": m.aemc.value,
+                "weight": m.target.weight,
+                "share": (m.aemc.value or 0.0) * m.target.weight / (total * self.score) if self.score else 0.0,
+                "cells": m.cells,
+                "solver": m.aemc.solver,
+            }
+            for m in self.marginals
+        ]
+        columns = ["marginal", "aemc", "weight", "share", "cells", "solver"]
+        return pd.DataFrame(rows, columns=columns).sort_values("share", ascending=False, ignore_index=True)
 
 
 def mgd(
     real: CodedTable,
     synthetic: CodedTable,
+    schema: Schema,
     targets: Targets,
     *,
-    delta: float = 2.0,
     alpha: float = 1.0,
+    solver: Solver = "auto",
     progress: Progress | None = None,
 ) -> MGDResult:
     """MGD of a synthetic table against the truth; 0 is perfect, and there is no upper bound.
 
+    Cost: counting takes a pass over the rows of both tables per batch of marginals; see `marginal_cost` for solving.
+
     Args:
-        real, synthetic: tables over the same domain.
-        delta: tolerance Δ, in records.
+        real, synthetic: tables over the schema's domain; may be weighted.
+        targets: which marginals, at which levels, with which weights.
+        alpha: cost of adding or removing one record (Appendix A.1), above 0.
+        solver: auto, exact, flow or lp.
+    Raises:
+        UserError: tables over another domain than the schema's; a marginal too large for the solver asked for.
     """
+    for name, table in (("real", real), ("synthetic", synthetic)):
+        if table.domain != schema.domain:
+            fix = "encode both tables with this schema"
+            raise UserError(f"the {name} table does not have the schema's columns", where="mgd", fix=fix)
+    real, synthetic = (at_levels(t, schema, targets.marginals) for t in (real, synthetic))
+    cliques = [clique_at(schema, t) for t in targets.marginals]
     scored = []
-    for clique, cells in zip(targets.cliques, paired_cells(real, synthetic, targets.cliques, progress), strict=True):
-        scored.append((clique, real.domain.cells(clique), aemc(cells, delta=delta, alpha=alpha)))
-    values = [r.value for _, _, r in scored if r.value is not None]
-    if len(values) < len(scored) or not values:
-        reasons = sorted({r.reason for _, _, r in scored if r.value is None}) or ["no marginals"]
-        return MGDResult(None, tuple(scored), delta, alpha, targets.note, "; ".join(reasons))
-    return MGDResult(math.fsum(values) / len(values), tuple(scored), delta, alpha, targets.note)
+    for target, clique, cells in zip(
+        targets.marginals, cliques, paired_cells(real, synthetic, cliques, progress), strict=True
+    ):
+        cost = marginal_cost(cells, axes_at(schema, target), delta=target.delta, alpha=alpha, solver=solver)
+        scored.append(MarginalScore(target, target.label(schema), real.domain.cells(clique), cost))
+    reasons = sorted({m.aemc.reason for m in scored if m.aemc.value is None})
+    if reasons or not scored:
+        return MGDResult(None, tuple(scored), alpha, targets.note, "; ".join(reasons) or "no marginals")
+    total = math.fsum(m.target.weight for m in scored)
+    score = math.fsum(m.target.weight * (m.aemc.value or 0.0) for m in scored) / total
+    return MGDResult(score, tuple(scored), alpha, targets.note)
+
+
+def _shown(weight: Any) -> Any:
+    return "inf" if weight is None else float(weight)

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-from evaluation.score import Scorecard
-from pipeline import other
-from pipeline.config import ScoreConfig, SynthConfig, compose_config, load_config, typed
+import pandas as pd
+
+from evaluation.aemc import aemc
+from evaluation.deep_dive import DeepDive
+from evaluation.deep_dive import deep_dive as dive
+from evaluation.mgd import MGDResult
+from evaluation.mgd import mgd as score_mgd
+from evaluation.score import Scorecard, ScoreSpec
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema, load_schema
+from pipeline import build, other
+from pipeline.config import (
+    EvaluationConfig,
+    ScoreConfig,
+    SynthConfig,
+    compose_config,
+    load_config,
+    schema_path,
+    typed,
+)
+from pipeline.progress import Stages
 from pipeline.stages import Run, run
 
-__all__ = ["Run", "load_config", "run", "score", "synthesize"]
+__all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "run", "score", "synthesize"]
+
+Table = pd.DataFrame | Path | str
 
 
 def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) -> Path:
@@ -22,6 +45,64 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
     return other.synthesize(release, typed(compose_config("synth", overrides), SynthConfig), Path(output), quiet=True)
+
+
+def mgd(
+    real: Table,
+    synthetic: Table,
+    schema: Path | str,
+    targets: Sequence[Mapping[str, Any]] | str = "kway",
+    **settings: Any,
+) -> MGDResult:
+    """MGD of a synthetic table against the truth (paper 000); 0 is perfect; NOT private.
+
+    Args:
+        real, synthetic: data frames, or paths of CSV, compressed CSV or Parquet tables.
+        schema: a schema's path, or the name of a ready one.
+        targets: a preset (kway, thirds, located, pie, pums), or a list such as
+            [{"attributes": ["month", {"city": "state"}], "weights": {"month": 1}, "delta": 2, "weight": 0.5}].
+        settings: of conf/evaluation: attributes, k, max_marginals, delta, alpha, solver, seed.
+    Returns:
+        the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
+    """
+    facts, spec = _spec(schema, targets, settings)
+    with other.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as tables:
+        return score_mgd(tables["real"], tables["synthetic"], facts, spec.targets, alpha=spec.alpha, solver=spec.solver)
+
+
+def deep_dive(
+    real: Table,
+    synthetic: Table,
+    schema: Path | str,
+    target: Mapping[str, Any],
+    *,
+    top: int = 10,
+    **settings: Any,
+) -> DeepDive:
+    """What one marginal's AEMC is made of, as data frames: per attribute, slice and bin, and where mass went.
+
+    Args:
+        target: one entry of the list that `mgd` takes.
+        top: how many bins and movements.
+    """
+    facts, spec = _spec(schema, [target], settings)
+    with other.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as tables:
+        (wanted,) = spec.targets.marginals
+        return dive(tables["real"], tables["synthetic"], facts, wanted, alpha=spec.alpha, top=top)
+
+
+def _spec(
+    schema: Path | str, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
+) -> tuple[Schema, ScoreSpec]:
+    facts = load_schema(schema_path(str(schema), "schema"))
+    chosen: dict[str, Any] = {"preset": targets} if isinstance(targets, str) else {"targets": list(targets)}
+    for name in settings.keys() - {f.name for f in fields(EvaluationConfig)}:
+        raise UserError("no such setting", where=name, fix="a setting of conf/evaluation/default.yaml")
+    return facts, build.build_scores(EvaluationConfig(**{**settings, **chosen}), facts)
+
+
+def _table(given: Table) -> Path | pd.DataFrame:
+    return given if isinstance(given, pd.DataFrame) else Path(given)
 
 
 def score(real: Path | str, synthetic: Path | str, schema: Path | str, *overrides: str) -> Scorecard:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
+import yaml
+
+from evaluation.aemc import SOLVERS, Solver
+from evaluation.presets import PresetSpec, preset_targets
 from evaluation.score import ScoreSpec
+from evaluation.targets import read_targets
 from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
-from pipeline.config import Config, EvaluationConfig, SynthesisConfig, schema_path
+from pipeline.config import Config, EvaluationConfig, LimitsConfig, SynthesisConfig, schema_path
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
+from synthesis.total import default_rows
 
 RECORD = "record"
 #: What the interpreter and the libraries take before any work.
@@ -64,6 +74,17 @@ def build_unit(config: Config) -> PrivacyUnit:
         missing=privacy.missing_unit,  # type: ignore[arg-type]
         missing_values=tuple(privacy.missing_unit_values),
     )
+
+
+def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
+    """`privacy.unit=record` means one row; refuse a table where it could mean a column.
+
+    Raises:
+        UserError: the table has a column of that name.
+    """
+    if unit.column is None and RECORD in columns:
+        fix = f"rename the column {RECORD!r} in the table; then privacy.unit is its new name, or {RECORD} for one row"
+        raise UserError(f"{RECORD!r} is a column of the table, and stands for one row", where="privacy.unit", fix=fix)
 
 
 def build_workload(config: Config, schema: Schema) -> Workload:
@@ -154,9 +175,37 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     return kind(**config.options)
 
 
-def build_scores(config: EvaluationConfig) -> ScoreSpec:
-    """What to score."""
-    return ScoreSpec(max_marginals=config.max_marginals, delta=config.delta, seed=config.seed)
+def build_scores(config: EvaluationConfig, schema: Schema) -> ScoreSpec:
+    """What to score.
+
+    Raises:
+        UserError: settings that cannot be, or that do not fit the schema.
+    """
+    if config.targets is not None and config.preset != "kway":
+        fix = "drop evaluation.preset, or evaluation.targets"
+        raise UserError("a preset and an own list of marginals", where="evaluation.targets", fix=fix)
+    if config.targets is not None:
+        given = _from_file(config.targets) if isinstance(config.targets, str) else config.targets
+        targets = read_targets(schema, given, delta=config.delta)
+    else:
+        preset = PresetSpec(
+            config.preset, tuple(config.attributes), tuple(config.k), config.max_marginals, config.delta, config.seed
+        )
+        targets = preset_targets(schema, preset)
+    solver = cast(Solver, one_of(config.solver, SOLVERS, "evaluation.solver"))
+    return ScoreSpec(targets, alpha=config.alpha, solver=solver)
+
+
+def _from_file(path: str) -> object:
+    """The content of a YAML file of target marginals."""
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        fix = "a path of a YAML file, or a list"
+        raise UserError(f"cannot read {path!r}: {error.strerror}", where="evaluation.targets", fix=fix) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        fix = "a YAML list of target marginals in UTF-8"
+        raise UserError(f"{path!r} is not well formed", where="evaluation.targets", fix=fix) from error
 
 
 def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:
@@ -170,6 +219,20 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:
     rows = config.synthesis.rows or config.data.rows or 1_000_000
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     return LIBRARIES_BYTES + counting + synthesis_memory_bytes(schema.domain, cliques, rows)
+
+
+def check_rows(domain: Domain, known: Measurements, rows: int | None, limits: LimitsConfig) -> None:
+    """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
+
+    Raises:
+        UserError: too many rows, asked for or by the noisy total.
+    """
+    count = default_rows(known) if rows is None else rows
+    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, [a.clique for a in known.answers], count)
+    limit = memory_limit_bytes(limits.memory_gb)
+    if needed > limit:
+        what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+        raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
 
 
 def check_memory(config: Config, schema: Schema, plan: Plan) -> None:

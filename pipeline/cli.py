@@ -20,8 +20,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
-from pipeline import build, other, report_plan, report_run, stages
+from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages
 from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, plain_delimiter, typed
+from pipeline.folders import not_in_release
 from pipeline.help import help_text
 
 COMMANDS = ("run", "plan", "synth", "score", "schema")
@@ -79,8 +80,10 @@ def explained(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
         return f"out of memory\n  way out: {fix}"
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if full and not getattr(error, "filename", None):
+        return "the disk is full\n  way out: free some space, or another folder: hydra.run.dir=outputs/mine"
     if isinstance(error, OSError) and error.filename:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
         return f"{error.filename}: {error.strerror}\n  way out: {fix}"
     return (
@@ -100,7 +103,11 @@ def _run(overrides: list[str]) -> int:
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
-            done = stages.run(typed(config, Config), root, hydra_files=_hydra_files(config))
+            settings = typed(config, Config)
+            if settings.experiment.kind or settings.smoke:
+                print(experiments.run_experiment(settings, root, _hydra_files(config)))
+                return
+            done = stages.run(settings, root, hydra_files=_hydra_files(config))
             print(report_run.where_to_look(done))
             made.append(done)
         except KeyboardInterrupt:
@@ -124,18 +131,28 @@ def _run(overrides: list[str]) -> int:
             _say_what_is_safe(root)
         raise error
     if flags and made:
+        _keep_sweep_inside(made[0].folder.root)
         print(report_run.sweep_table(made))
     if failures:
         print(f"\n{len(failures)} of the sweep's jobs failed:", file=sys.stderr)
         for root, error in failures:
             print(f"  {root.name}: {explained(error)}", file=sys.stderr)
-            _say_what_is_safe(root)
+            if not isinstance(error, UserError) or error.where != "hydra.run.dir":
+                _say_what_is_safe(root)
     return 1 if failures else 0
+
+
+def _keep_sweep_inside(job: Path) -> None:
+    """Hydra's record of the sweep may name files and seeds: it goes to the first job's internal/."""
+    for folder in (job.parent, *job.parents):
+        if (folder / "multirun.yaml").is_file():
+            (folder / "multirun.yaml").replace(job / "internal" / "hydra" / "multirun.yaml")
+            return
 
 
 def _say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if (root / "internal" / "ledger.jsonl").exists():
+    if any((root / "internal" / kept).exists() for kept in ("ledger.jsonl", "rows")):
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
             file=sys.stderr,
@@ -175,13 +192,17 @@ def _synth(overrides: list[str]) -> int:
 
 def _score(overrides: list[str]) -> int:
     config = typed(compose_config("score", overrides), ScoreConfig)
+    if config.output:
+        not_in_release(Path(config.output), "output")
     card = other.score(config)
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
     if config.output:
-        write_whole(Path(config.output), text + "\n")
+        write_whole(Path(config.output), text + "\n", mode=0o600)
+        print(report_dive.as_text(card, config.detail, config.top), end="")
         print(report_run.summary(card))
         print(f"scores (NOT private): {config.output}")
     else:
+        print(report_dive.as_text(card, config.detail, config.top), end="", file=sys.stderr)
         print(report_run.summary(card), file=sys.stderr)
         print(text)
     return 0
@@ -190,7 +211,9 @@ def _score(overrides: list[str]) -> int:
 def _schema(arguments: list[str]) -> int:
     tables = [f"table={json.dumps(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("schema_draft", tables), DraftConfig)
-    text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits)
+    if config.output:
+        not_in_release(Path(config.output), "output")
+    text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:
         target = Path(config.output)
         if target.exists():

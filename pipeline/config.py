@@ -19,13 +19,21 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.sensitive.contribution import NO_UNIT
+from pipeline.experiments.settings import ExperimentConfig
 
 #: What settings that are no single value look like.
 ALLOWED = {
     "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
     "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
     "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
+    "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
+    "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
+    "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
+    "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
+    "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
+    "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
 }
 
 T = TypeVar("T")
@@ -84,8 +92,14 @@ class SynthesisConfig:
 @dataclass
 class EvaluationConfig:
     enabled: bool = True
+    preset: str = "kway"
+    attributes: list[str] = field(default_factory=list)
+    k: list[int] = field(default_factory=lambda: [1, 2, 3])
     max_marginals: int = 300
+    targets: Any = None
     delta: float = 2.0
+    alpha: float = 1.0
+    solver: str = "auto"
     seed: int = 0
 
 
@@ -118,6 +132,8 @@ class Config:
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
+    experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    smoke: bool = False
     seed: int | None = None
     resume: bool = False
 
@@ -142,6 +158,9 @@ class ScoreConfig:
     schema: str | None = None
     delimiter: str = ","
     output: str | None = None
+    detail: str = "none"
+    worst: int = 3
+    top: int = 10
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
@@ -153,13 +172,22 @@ class DraftConfig:
     table: str | None = None
     output: str | None = None
     delimiter: str = ","
+    cluster: dict[str, Any] | None = None
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
 
 def safe_name(text: str) -> str:
-    """A folder name for one job of a sweep: its overrides, without what a file system dislikes."""
+    """A folder name for one job of a sweep: its overrides, without what a file system dislikes.
+
+    Of a path only its last part stays, with a digest, so that two paths make two folders.
+    """
+    text = re.sub(r"=([^,=]*/[^,=]*)", lambda m: f"={Path(m[1]).name}-{_short(m[1])}", text)
     name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
-    return name if len(name) <= 180 else f"{name[:160]}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return name if len(name) <= 180 else f"{name[:160]}-{_short(text)}"
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
@@ -198,10 +226,11 @@ def _first_of_sweep(override: str) -> str:
 
 
 def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserError:
-    """The misspelt override among many, found by composing each alone."""
-    for override in overrides:
+    """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
+    groups = [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
+    for override in [*groups, *(o for o in overrides if o not in groups)]:
         try:
-            compose(name, [override])
+            compose(name, [override] if override in groups else [*groups, override])
         except (HydraException, OmegaConfBaseException) as alone:
             key, _, value = override.lstrip("+~").partition("=")
             group = CONF / key
@@ -209,7 +238,7 @@ def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserErr
                 choices = sorted(p.stem for p in group.glob("*.yaml"))
                 fix = f"{did_you_mean(value, choices)} one of: {', '.join(choices)}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
-            known = _keys(compose(name))
+            known = _keys(compose(name, groups))
             if key not in known:
                 fix = did_you_mean(key, known) or f"see `python -m pipeline {name} --help`"
                 return UserError("no such setting", where=f"override {override!r}", fix=fix)
@@ -237,7 +266,10 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
-    container.setdefault("source", container.get("from"))  # `from` is no name for a Python field
+    container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
+    for key in container.keys() - known - {"source", "hydra", "seed"}:
+        fix = did_you_mean(str(key), known) or "see --help"
+        raise UserError("no such setting", where=str(key), fix=fix)
     plain = OmegaConf.create({k: v for k, v in container.items() if k in known})
     if "synthesis" in known:
         plain.synthesis = _synthesis(plain.synthesis)

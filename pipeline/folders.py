@@ -7,7 +7,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ class RunFolder:
     def scores(self) -> Path:
         return self.internal / "scores.json"
 
+    @property
+    def seal(self) -> Path:
+        """Digests of the files of `release/`, as they were written."""
+        return self.internal / "release.json"
+
 
 @contextmanager
 def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
@@ -68,33 +73,60 @@ def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
             at work in it; it cannot be written.
     """
     folder = RunFolder(root)
-    started = folder.manifest.exists()
-    if started and not resume:
-        fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {root})"
-        raise UserError("this folder already holds a run", where="hydra.run.dir", fix=fix)
-    if resume and not started:
-        fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
-        raise UserError(f"nothing to resume in {root}", where="resume", fix=fix)
+    not_in_release(root, "hydra.run.dir")
     try:
         folder.internal.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.internal.chmod(0o700)
-        write_whole(folder.internal / "NOT_PRIVATE.txt", BANNER)
-        shutil.rmtree(folder.temporary, ignore_errors=True)
-        folder.temporary.mkdir(mode=0o700)
+        lock = (folder.internal / "lock").open("w")
     except OSError as error:
-        raise UserError(
-            f"cannot write in {root} ({error.strerror})", where="hydra.run.dir", fix="another folder"
-        ) from error
-    with (folder.internal / "lock").open("w") as lock:
+        raise _unwritable(root, error) from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             fix = "wait for it, or use another folder"
             raise UserError(f"another process is at work in {root}", where="hydra.run.dir", fix=fix) from error
+        _check_state(folder, resume)
+        try:
+            write_whole(folder.internal / "NOT_PRIVATE.txt", BANNER)
+            shutil.rmtree(folder.temporary, ignore_errors=True)
+            folder.temporary.mkdir(mode=0o700)
+        except OSError as error:
+            raise _unwritable(root, error) from error
         try:
             yield folder
         finally:
             shutil.rmtree(folder.temporary, ignore_errors=True)
+
+
+def _check_state(folder: RunFolder, resume: bool) -> None:
+    """A new run starts in a folder without one; a resumed one goes on with what is there."""
+    started = folder.manifest.exists()
+    if started and not resume:
+        fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {folder.root})"
+        raise UserError("this folder already holds a run", where="hydra.run.dir", fix=fix)
+    if not started and folder.release.exists():
+        fix = f"another hydra.run.dir (this one is {folder.root})"
+        raise UserError("this folder holds a release of something else", where="hydra.run.dir", fix=fix)
+    if resume and not started:
+        fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
+        raise UserError(f"nothing to resume in {folder.root}", where="resume", fix=fix)
+
+
+def _unwritable(root: Path, error: OSError) -> UserError:
+    return UserError(f"cannot write in {root} ({error.strerror})", where="hydra.run.dir", fix="another folder")
+
+
+def not_in_release(path: Path, where: str) -> None:
+    """Refuse to write inside a folder that is published as a whole.
+
+    Raises:
+        UserError: the path lies in a release folder.
+    """
+    for parent in (path.resolve(), *path.resolve().parents):
+        if (parent / "privacy.json").is_file() and (parent / "measurements").is_dir():
+            fix = "another place: a release folder is published whole, and holds only what crossed the wall"
+            raise UserError(f"{path} lies in the release folder {parent}", where=where, fix=fix)
 
 
 def bind(folder: RunFolder, facts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -112,7 +144,11 @@ def bind(folder: RunFolder, facts: Mapping[str, Any]) -> Mapping[str, Any]:
     if not folder.manifest.exists():
         write_whole(folder.manifest, json.dumps(facts, indent=1, sort_keys=True), mode=0o600)
         return facts
-    first: dict[str, Any] = json.loads(folder.manifest.read_text())
+    try:
+        first: dict[str, Any] = json.loads(folder.manifest.read_text())
+    except ValueError as error:
+        fix = "a new run, with its own budget"
+        raise UserError("the record of the run's settings is damaged", where=str(folder.manifest), fix=fix) from error
     changed = sorted(_differences(first, json.loads(json.dumps(facts))))
     if changed:
         raise UserError(
@@ -152,7 +188,8 @@ def logged(path: Path) -> Iterator[None]:
         raise
     finally:
         log.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # a full disk: the error that filled it is the one to see
+            handler.close()
 
 
 @contextmanager

@@ -25,6 +25,7 @@ ABOUT = {
 
 usage: python -m pipeline run [setting=value ...]      one run
        python -m pipeline run -m privacy.epsilon=0.1,1,10      a sweep: one run per value
+       python -m pipeline run experiment=mgd_table1 [smoke=true]   a published experiment, on your data or the demo
 
 A run leaves `release/` (what may be published, under the terms of its privacy.json) and `internal/` (NOT private).""",
     "plan": """Every planned measurement with its sensitivity, noise scale and share of the budget, the predicted memory
@@ -41,7 +42,13 @@ usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
 
-usage: python -m pipeline schema TABLE [output=my.yaml]""",
+usage: python -m pipeline schema TABLE [output=my.yaml] ['cluster={COLUMN: {...}, ...}']
+
+cluster= builds a hierarchy over the values of a column from a file with public facts about them:
+  coordinates: a CSV with the value, then its coordinates (longitude and latitude, or any numbers); or
+  distances: a CSV with a square matrix of distances, its header the values
+  levels: how many clusters per level, coarsest first; names: of all levels, the values' last (optional)
+  method: average (default), complete, single or ward""",
 }
 
 EXAMPLES = {
@@ -52,6 +59,7 @@ EXAMPLES = {
         "python -m pipeline run privacy.max_records=3 privacy.clip=truncate synthesis=independent",
         "python -m pipeline run 'selection.marginals=[[incident_type,priority],[neighbourhood]]' mechanism=laplace",
         "python -m pipeline run -m privacy.epsilon=0.1,1,10 synthesis=gum,independent",
+        "python -m pipeline run experiment=mgd_table1 data=fire_calls data.path=fire-calls.csv.gz",
         "python -m pipeline run hydra.run.dir=outputs/mine   # and, after an interruption:",
         "python -m pipeline run hydra.run.dir=outputs/mine resume=true",
     ],
@@ -68,7 +76,11 @@ EXAMPLES = {
         "python -m pipeline score real=adult.csv.gz synthetic=release/synthetic.csv schema=adult output=scores.json",
         "python -m pipeline score real=a.parquet synthetic=b.csv schema=sizes.domain.json",
     ],
-    "schema": ["python -m pipeline schema my.csv output=my.yaml", "python -m pipeline schema my.csv delimiter=';'"],
+    "schema": [
+        "python -m pipeline schema my.csv output=my.yaml",
+        "python -m pipeline schema my.csv delimiter=';'",
+        "python -m pipeline schema my.csv 'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
+    ],
 }
 
 FILES = {
@@ -80,6 +92,7 @@ FILES = {
         "synthesis/gum",
         "evaluation/default",
         "config",
+        "experiment/mgd_table1",
     ],
     "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "config"],
     "synth": ["synthesis/gum", "synth"],

@@ -19,11 +19,11 @@ class Report(Protocol):
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
-def misfits(encoding: EncodingReport, rows: int) -> list[str]:
+def misfits(encoding: EncodingReport) -> list[str]:
     """One warning per column with values that the schema does not place. For the operator's eyes: NOT private."""
     lines = []
     for what, counts in (("outside the schema", encoding.outside), ("not readable as its kind", encoding.unplaced)):
-        lines += [f"column {name!r}: {n:,} of {rows:,} values are {what}" for name, n in counts.items() if n]
+        lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {what}" for name, n in counts.items() if n]
     return lines
 
 

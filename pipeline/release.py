@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,36 @@ def write_release(
         measurements.save(parts / "measurements")
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False) + "\n")
+        if folder.internal.is_dir():
+            write_whole(folder.seal, json.dumps(_digests(parts), indent=1), mode=0o600)
     return folder.release / f"synthetic.{form}"
+
+
+def check_seal(folder: RunFolder) -> None:
+    """`release/` is what this run wrote, and nothing else.
+
+    Raises:
+        UserError: a file was added, changed or taken away since.
+    """
+    try:
+        sealed = json.loads(folder.seal.read_text())
+    except (OSError, ValueError):
+        sealed = {}
+    found = _digests(folder.release)
+    if sealed != found:
+        changed = sorted(k for k in sealed.keys() | found.keys() if sealed.get(k) != found.get(k))
+        fix = "move release/ away and resume again: it is made anew from the saved measurements, at no further cost"
+        what = f"not as this run wrote it: {', '.join(changed)}"
+        raise UserError(what, where=str(folder.release), fix=fix)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Each file's path in the folder → its digest."""
+    result = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        with path.open("rb") as file:
+            result[str(path.relative_to(folder))] = hashlib.file_digest(file, "blake2b").hexdigest()
+    return result
 
 
 def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:

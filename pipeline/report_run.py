@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from evaluation.score import Scorecard
 from pipeline.stages import Run
 
@@ -45,8 +47,12 @@ def sweep_table(made: list[Run]) -> str:
         rows.append((f"{done.statement.budget['epsilon']:g}", f"{done.rows:,}", mgd, distance, str(done.folder.root)))
     widths = [max(len(r[i]) for r in rows) for i in range(4)]
     lines = ["  ".join([*(c.rjust(w) for c, w in zip(r[:4], widths, strict=True)), r[4]]) for r in rows]
-    total = sum(done.statement.spent["epsilon"] for done in made)
-    return "\n".join(["", *lines, f"published together they spend at most ε = {total:g} on the same people"])
+    open_ = sum(not done.statement.private for done in made)
+    epsilon, delta = (math.fsum(done.statement.spent[k] for done in made) for k in ("epsilon", "delta"))
+    said = f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
+    if open_:
+        said = f"{open_} of {len(made)} are NOT private: no total holds for what is published together with them"
+    return "\n".join(["", *lines, said])
 
 
 def _shown(value: float | None) -> str:

@@ -15,8 +15,10 @@ import numpy as np
 
 from evaluation.score import Scorecard, score_tables
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
@@ -29,7 +31,7 @@ from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
-from pipeline.release import write_release
+from pipeline.release import check_seal, write_release
 from pipeline.statement import make_statement
 from synthesis.model import synthesize as synthetic_rows
 
@@ -79,33 +81,37 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     schema = build.build_schema(config)
     unit = build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation)
+    spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report)
-            source = _open(path, config, folder)
-            facts = bind(folder, _facts(config, schema, path))
-            _keep_settings(folder, config, hydra_files or {})
+            source = open_source(path, config, folder)
+            build.check_unit(unit, source.names)
+            facts = bind(folder, run_facts(config, schema, path))
+            keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             private = load_private(source, schema, unit, workdir=folder.temporary, key=key, progress=report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
-        show.warn(misfits(private.encoding, private.coded.rows))
+        show.warn(misfits(private.encoding))
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
             total = private.public_rows(plan.neighbouring)
             answers = folder.answers
             known = measure(private, plan, ledger, noise, answers_dir=answers, public_total=total, progress=report)
+        _check_answers(known, plan, show)
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
+            check_seal(folder)
             with show.stage("reload") as report:
                 again = folder.temporary / "released"
-                made = encode_table(_open(table, config, folder), schema, workdir=again, progress=report)
+                made = encode_table(open_source(table, config, folder), schema, workdir=again, progress=report)
         else:
+            build.check_rows(schema.domain, known, config.synthesis.rows, config.limits)
             with show.stage("synthesize") as report:
                 rng = np.random.default_rng(config.synthesis.seed)
                 made = synthetic_rows(known, spec, rows=config.synthesis.rows, rng=rng, progress=report)
@@ -116,10 +122,21 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         scores = None
         if config.evaluation.enabled:
             with show.stage("score") as report:
-                scores = score_tables(_truth(private, source, schema, folder), made, scoring, progress=report)
+                scores = score_tables(_truth(private, source, schema, folder), made, schema, scoring, progress=report)
                 write_whole(folder.scores, json.dumps(scores.to_json(), indent=1, allow_nan=False), mode=0o600)
         LOG.info("seconds per stage: %s", show.seconds)
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
+
+
+def _check_answers(known: Measurements, plan: Plan, show: Stages) -> None:
+    """Say what was charged and lost; without any answer there is nothing to release."""
+    every = len(plan.measurements)
+    lost = every - len(known.answers)
+    said = f"{lost} of {every} measurements are spent without an answer (a crash between charge and draw)"
+    if not known.answers:
+        raise UserError(said, where="resume", fix="a new run, with its own budget")
+    if lost:
+        show.warn([said])
 
 
 def _table(config: Config, folder: RunFolder, report: Report) -> Path:
@@ -132,7 +149,7 @@ def _table(config: Config, folder: RunFolder, report: Report) -> Path:
     return path
 
 
-def _open(path: Path, config: Config, folder: RunFolder) -> Source:
+def open_source(path: Path, config: Config, folder: RunFolder) -> Source:
     limits = config.limits
     memory = build.memory_limit_bytes(limits.memory_gb) // 2
     cores = build.threads(limits.threads)
@@ -140,7 +157,7 @@ def _open(path: Path, config: Config, folder: RunFolder) -> Source:
     return open_table(path, delimiter=config.data.delimiter, workdir=work, memory_limit_bytes=memory, threads=cores)
 
 
-def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
+def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema and data."""
     settings = asdict(config)
     for free in ("resume", "limits", "plan"):
@@ -155,7 +172,7 @@ def _facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     }
 
 
-def _keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:
+def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:
     """The resolved settings and Hydra's own records, under internal/: they may name files and seeds."""
     write_whole(folder.internal / "config.json", json.dumps(asdict(config), indent=1), mode=0o600)
     for name, text in hydra_files.items():

@@ -34,7 +34,9 @@ def make_statement(
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
     if not schema.confirmed_public:
-        reasons.append("the schema carries confirmed_public: false: its bounds and categories may come from the rows")
+        reasons.append(
+            "the schema does not carry confirmed_public: true: its bounds and categories may come from the rows"
+        )
     spent = ledger.spent
     return PrivacyStatement(
         private=not reasons,

@@ -17,6 +17,8 @@ from mechanisms.public.units import Delta, round_up
 
 #: Relative slack that covers the rounding of sums, roots and distribution functions in this file.
 SLACK = 1e-10
+#: Beyond this μ (ε above half a million) the formulas leave the range of floats: the loss is called infinite.
+MAX_MU = 1e3
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP, by autodp, checked by our own formula; rounded up."""
     if mu == 0:
         return 0.0
+    if mu > MAX_MU:
+        return math.inf
     from autodp.dp_bank import get_eps_ana_gaussian
 
     target = math.log(delta)
@@ -129,7 +133,10 @@ class Gdp:
         if isinstance(event, Gaussian):
             return {"mu": _mu(event)}
         # Φ⁻¹(e^ε/(1+e^ε)) = −Φ⁻¹(1/(1+e^ε)): the small tail keeps its digits.
-        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(min(pure_epsilon(event), 700.0))))))}
+        epsilon = pure_epsilon(event)
+        if epsilon > 700:  # e^ε is no float
+            return {"mu": math.inf}
+        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(epsilon)))))}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         mu = _up(math.sqrt(math.fsum(self.cost(e)["mu"] ** 2 for e in events)))

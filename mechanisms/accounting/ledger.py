@@ -49,8 +49,12 @@ class Ledger:
             return ledger
         lines = path.read_bytes().split(b"\n")
         if lines[-1]:  # no newline at the end: the line was never synced, so its noise was never drawn
-            path.write_bytes(b"".join(line + b"\n" for line in lines[:-1]))
-        records = [json.loads(line) for line in lines[:-1]]
+            os.truncate(path, path.stat().st_size - len(lines[-1]))
+        try:
+            records = [json.loads(line) for line in lines[:-1]]
+        except ValueError as error:
+            fix = "a new run, with its own budget"
+            raise UserError("the ledger is damaged: what was spent is not known", where=str(path), fix=fix) from error
         if not records:
             ledger._append({"plan": digest(plan)})
         elif records[0] != {"plan": digest(plan)}:

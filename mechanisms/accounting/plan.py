@@ -145,6 +145,9 @@ def make_plan(
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     total = math.fsum(r.weight * domain.cells(r.clique) ** power for r in requests)
     shares = [r.weight * domain.cells(r.clique) ** power / total for r in requests]
+    if not math.isfinite(total) or min(shares) < 1e-12:
+        fix = "weights of one order of magnitude"
+        raise UserError("weights so far apart that a marginal gets nothing", where="selection.weights", fix=fix)
 
     def plan_of(kind: NoiseKind) -> Plan:
         keeper = make_accountant(accountant, delta=dlt, slots=len(requests) if kind == "gaussian" else 0)
@@ -207,6 +210,8 @@ def _largest(fits: Callable[[float], bool]) -> float:
     low, high = 1e-9, 1e-9
     while fits(high) and high < 1e12:
         low, high = high, high * 4
+    if high >= 1e12:
+        raise UserError("the budget is beyond any promise", where="privacy.epsilon", fix="an ε of at most 100 or so")
     if low == high:
         raise UserError("the budget is too small for this plan", where="privacy.epsilon", fix="a larger ε")
     while high / low > 1 + 1e-10:

@@ -12,6 +12,8 @@ from mechanisms.public.errors import UserError
 
 #: No attribute has more value codes than this.
 MAX_CODES = 100_000
+#: A cyclic calendar unit occurs at most so often between the bounds (a hundred years of hours).
+MAX_RUNS = 1_000_000
 DAY = 86_400
 ABSOLUTE = ("year", "month", "week", "day", "hour")
 CYCLIC = {"month_of_year": 12, "day_of_week": 7, "hour_of_day": 24}
@@ -218,6 +220,8 @@ def _calendar_grid(low: int, high: int, name: str, *, unit: str, where: str) -> 
     else:
         length = {"week": 7 * day, "day": day, "hour": 3600}[base]
         shift = 3 * day if base == "week" else 0  # 1970-01-01 was a Thursday
+        if (high - low) // length > MAX_RUNS:
+            raise UserError(f"the range holds too many of calendar: {name}", where=where, fix="a shorter range")
         index = np.arange((low + shift) // length, (high + shift) // length + 2)
         edges = index * length - shift
     starts, ends = np.maximum(edges[:-1], low), np.minimum(edges[1:], high + 1)

@@ -29,10 +29,12 @@ class EncodingReport:
     """What encoding could not take as it was. NOT private: for the internal log alone.
 
     Attributes:
+        rows: of the table, as read.
         outside: column → values outside its domain.
         unplaced: column → values that are none of its kind, or absent where the column has no code for that.
     """
 
+    rows: int
     outside: Mapping[str, int]
     unplaced: Mapping[str, int]
 
@@ -95,7 +97,7 @@ def encode_columns(
                 progress(rows, 0, f"{rows:,} rows")
     sizes = [c.size for c in schema.columns]
     columns = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
-    return CodedTable(schema.domain, columns), EncodingReport(outside, unplaced)
+    return CodedTable(schema.domain, columns), EncodingReport(rows, outside, unplaced)
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:

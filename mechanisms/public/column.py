@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, cast
 
 from mechanisms.public.bins import Bins, Grid, float_grid, integer_grid
+from mechanisms.public.distances import Distances
 from mechanisms.public.domain import Attribute
+from mechanisms.public.hierarchy import Hierarchy
+from mechanisms.public.labels import value_labels
 
 Kind = Literal["categorical", "integer", "float", "date", "datetime", "flag"]
 Outside = Literal["clip", "other", "missing", "refuse"]
@@ -35,6 +38,8 @@ class Column:
         missing: whether there is a *missing* code.
         missing_texts: further texts that mean missing (NULL and empty text always do, unless they are listed values).
         outside: what happens to a value outside the domain.
+        tree: the hierarchy over the value codes, if one is declared.
+        distances: the distances between the value codes, if they are declared (then there is no `tree`).
     """
 
     name: str
@@ -54,6 +59,8 @@ class Column:
     missing: bool = True
     missing_texts: tuple[str, ...] = ()
     outside: Outside = "clip"
+    tree: Hierarchy | None = field(default=None, repr=False)
+    distances: Distances | None = field(default=None, repr=False)
 
     @property
     def numeric(self) -> bool:
@@ -87,8 +94,22 @@ class Column:
     @property
     def attribute(self) -> Attribute:
         """The column as an attribute of the domain."""
-        on_a_line = self.kind in ORDERED_KINDS or self.ordinal
-        return Attribute(self.name, self.size, self.value_codes if on_a_line else 0)
+        return Attribute(self.name, self.size, self.value_codes if self.on_a_line else 0)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What the value codes are called: the leaves of the hierarchy."""
+        return value_labels(self)
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The hierarchy over the value codes: as declared, else one root over the leaves."""
+        return self.tree or Hierarchy.default(self.labels, ordered=self.on_a_line)
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether the value codes are ordinal."""
+        return self.kind in ORDERED_KINDS or self.ordinal
 
     @cached_property
     def grid(self) -> Grid:

@@ -6,6 +6,7 @@ import datetime
 import itertools
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,8 +14,10 @@ import numpy as np
 from mechanisms.public.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.fields import as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.relations import parse_relations
 
-COMMON = ("kind", "other", "missing", "outside")
+COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances")
 RANGE = ("min", "max", "bins")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -35,12 +38,13 @@ class Missing(NamedTuple):
     texts: tuple[str, ...]
 
 
-def parse_column(name: str, fields: Mapping[Any, Any], *, where: str) -> Column:
+def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Path) -> Column:
     """A checked column.
 
     Args:
         fields: its declaration: `kind` and the fields of that kind.
         where: the file and the column, for messages.
+        folder: where the files that the declaration names lie.
 
     Raises:
         UserError: an unknown, absent, or contradictory field; names it.
@@ -61,7 +65,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str) -> Column:
     column = Column(name, cast(Kind, kind), other=other, missing=missing.code, missing_texts=missing.texts, **parts)
     column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
     _check_column(column, where)
-    return column
+    return Column(**{**vars_of(column), **parse_relations(column, given, where=where, folder=folder)})
 
 
 def vars_of(column: Column) -> dict[str, Any]:
@@ -71,13 +75,16 @@ def vars_of(column: Column) -> dict[str, Any]:
 
 def _categorical(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     values, size = given.get("values"), given.get("size")
-    parts: dict[str, Any] = {"ordinal": _true_or_false(given.get("ordinal", False), "ordinal", where)}
+    parts: dict[str, Any] = {"ordinal": true_or_false(given.get("ordinal", False), "ordinal", where)}
     if (values is None) == (size is None):
         fix = "values: [a, b, ...]; or size: n for the whole numbers 0 … n − 1"
         raise UserError("categorical needs either values or size", where=where, fix=fix)
     if values is None:
         return parts | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
     texts = text_list(values, "values", where)
+    if len(texts) > MAX_CODES:
+        fix = f"at most {MAX_CODES:,}; other: takes the rest"
+        raise UserError(f"values: {len(texts):,} of them", where=where, fix=fix)
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
     return parts | {"values": texts, "whole": whole}
 
@@ -172,8 +179,10 @@ def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
     if name == "calendar":
         return Bins(calendar=one_of(value, CALENDAR, "bins: calendar", where))
     edges = value if isinstance(value, list | tuple) else []
-    if len(edges) < 2:
-        raise UserError(f"bins: edges: got {value!r}", where=where, fix="at least two ascending edges")
+    if not 2 <= len(edges) <= MAX_CODES + 1:
+        fix = f"at least two ascending edges, at most {MAX_CODES + 1:,}"
+        said = repr(value) if len(edges) < 2 else f"{len(edges):,} edges"
+        raise UserError(f"bins: edges: got {said}", where=where, fix=fix)
     return Bins(edges=tuple(bound(e, kind, form, "bins: edges", where) for e in edges))
 
 
@@ -266,41 +275,3 @@ def _check_format(grid: IntegerGrid, column: Column, form: str, where: str) -> N
             if read is None or not start <= read <= last:
                 fix = "a format with year, month, day (and time), or bins as coarse as the format"
                 raise UserError(f"format: {form!r} loses what the bins need", where=where, fix=fix)
-
-
-def as_text(value: object, field: str, where: str) -> str:
-    """A scalar as the text that the table holds."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float) and "\0" not in str(value):
-        return str(value)
-    raise UserError(f"{field}: got {value!r}", where=where, fix='a text; write "" for the empty text')
-
-
-def text_list(value: object, field: str, where: str) -> tuple[str, ...]:
-    """A list of distinct texts, with at least one."""
-    if not isinstance(value, list | tuple) or not value:
-        raise UserError(f"{field}: got {value!r}", where=where, fix=f"a list of texts: {field}: [a, b]")
-    return tuple(as_text(v, field, where) for v in value)
-
-
-def whole_number(value: object, field: str, where: str, *, low: int, high: int) -> int:
-    """A whole number between two bounds."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise UserError(f"{field}: got {value!r}", where=where, fix=f"a whole number from {low} to {high:,}")
-    return value
-
-
-def one_of(value: object, allowed: tuple[str, ...], field: str, where: str) -> str:
-    """One of the allowed words."""
-    if not isinstance(value, str) or value not in allowed:
-        got = "is absent" if value is None else f"got {value!r}"
-        fix = f"{did_you_mean(str(value), allowed)} one of {', '.join(allowed)}".strip()
-        raise UserError(f"{field}: {got}", where=where, fix=fix)
-    return value
-
-
-def _true_or_false(value: object, field: str, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise UserError(f"{field}: got {value!r}", where=where, fix="true or false")
-    return value

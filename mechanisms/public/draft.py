@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
 from mechanisms.public.engine import Source, literal
+from mechanisms.public.hierarchy import Hierarchy
+from mechanisms.public.relations import hierarchy_fields
 from mechanisms.public.schema import dump_yaml
 
 #: More distinct texts than this are not listed; the column is left out.
@@ -66,20 +69,28 @@ class Facts:
     decimals: int
 
 
-def draft_schema(source: Source, name: str) -> str:
+def draft_schema(source: Source, name: str, trees: Mapping[str, Hierarchy] | None = None) -> str:
     """A schema in YAML, with the guess for each column and what a person must check as comments.
 
     Guarantee: none; the text holds values of rows. It carries `confirmed_public: false`.
     Args:
         name: the schema's name.
+        trees: hierarchies of columns; their leaves are the values of the column.
+
+    Raises:
+        UserError: the table lacks a column that has a hierarchy.
     """
+    trees = trees or {}
+    for column in trees:
+        source.index(column, where="cluster")
     parts: list[str] = []
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE seen AS SELECT * FROM {source.relation}")
         source = replace(source, relation="seen")
         for index, column in enumerate(source.names):
-            fields, guess = _guess(source, engine, index)
+            tree = trees.get(column)
+            fields, guess = _guess(source, engine, index) if tree is None else _listed(source, engine, index, tree)
             if fields is None:
                 left_out.append((column, guess))
             else:
@@ -127,6 +138,26 @@ def _guess(source: Source, engine: Any, index: int) -> tuple[dict[str, Any] | No
     if len(values) == 1 and facts.empty and not facts.gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     return {"kind": "categorical", "values": values, **gap}, f"{len(values)} distinct texts; is the list complete?"
+
+
+def _listed(source: Source, engine: Any, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
+    """The declaration of a column whose values are the leaves of a hierarchy."""
+    facts = _facts(source, engine, index)
+    gaps = [t for t in facts.gaps if t not in tree.leaves]
+    known = ", ".join(map(literal, [*tree.leaves, *gaps]))
+    ((beyond,),) = engine.execute(
+        f"""SELECT count(DISTINCT t) FILTER (t NOT IN ({known}) AND trim(t) <> '')
+        FROM (SELECT {source.text(index)} AS t FROM {source.relation})"""
+    ).fetchall()
+    fields: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
+    if "" in tree.leaves:
+        fields["missing"] = gaps or False
+    fields["hierarchy"] = hierarchy_fields(tree)
+    if not beyond:
+        return fields, f"the {len(tree.leaves)} values of the file with the hierarchy; is the list complete?"
+    label = next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in tree.leaves)
+    guess = f"the {len(tree.leaves)} values of the file with the hierarchy; {beyond} more texts of the table are Other"
+    return fields | {"other": label}, guess
 
 
 def _facts(source: Source, engine: Any, index: int) -> Facts:

@@ -92,7 +92,7 @@ class Source:
         if kind.startswith("DECIMAL") and not kind.endswith(",0)"):
             return f"coalesce(rtrim(rtrim(CAST({c} AS VARCHAR), '0'), '.'), '')"
         if kind == UTC:
-            return f"coalesce(CAST(make_timestamp(epoch_us({c})) AS VARCHAR), '')"
+            return f"coalesce(CAST({_utc(index)} AS VARCHAR), '')"
         return f"coalesce(CAST({c} AS VARCHAR), '')"
 
     def number(self, index: int) -> str:
@@ -104,9 +104,9 @@ class Source:
     def moment(self, index: int, form: str | None) -> str:
         """SQL for a column as TIMESTAMP; NULL where it is none. Text is read in the format, or as ISO without one."""
         if self.types[index] in DATES:
-            return f"CAST(c{index} AS TIMESTAMP)"
+            return f"TRY_CAST(c{index} AS TIMESTAMP)"
         if self.types[index] == UTC:
-            return f"make_timestamp(epoch_us(c{index}))"
+            return _utc(index)
         if form is None:
             return f"TRY_CAST({self.text(index)} AS TIMESTAMP)"
         return f"CAST(TRY_STRPTIME(trim({self.text(index)}), {literal(form)}) AS TIMESTAMP)"
@@ -135,6 +135,13 @@ class Source:
                 yield connection
             finally:
                 connection.close()
+
+
+def _utc(index: int) -> str:
+    """SQL for a time with a zone as its UTC clock time; NULL where it is infinite or beyond the engine's years."""
+    moment = f"c{index}"
+    within = f"{moment} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59+00'"
+    return f"CASE WHEN {within} THEN make_timestamp(epoch_us({moment})) END"
 
 
 def open_table(
@@ -173,7 +180,8 @@ def open_table(
     _check_names(names, path)
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     relation = (
-        f"read_csv({literal(_no_glob(path))}, auto_detect = false, header = true, delim = {literal(delimiter)}, "
+        f"read_csv({literal(_no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
     )
     types = ("VARCHAR",) * len(names)
@@ -184,7 +192,7 @@ def _open_parquet(path: Path, workdir: Path, memory_limit_bytes: int, threads: i
     names = inspect_file.parquet_names(path)
     _check_names(names, path)
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
-    relation = f"read_parquet({literal(_no_glob(path))}) AS t({aliases})"
+    relation = f"read_parquet({literal(_no_glob(path))}, hive_partitioning = false) AS t({aliases})"
     bare = Source(path, names, ("VARCHAR",) * len(names), relation, workdir, memory_limit_bytes, threads, setting)
     with bare.connect() as connection:
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -265,6 +273,7 @@ def _explained(message: str, source: Source) -> UserError:
             what, where=where, fix=f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
         )
     for sign, what, fix in (
+        ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("utf-8", "is not UTF-8 text", "save the file as UTF-8"),
         ("unicode", "is not UTF-8 text", "save the file as UTF-8"),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),

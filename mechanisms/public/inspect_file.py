@@ -41,6 +41,8 @@ def check_file(path: Path) -> None:
         near = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
         fix = did_you_mean(path.name, near) or ("check the path" if near else f"there is no folder {path.parent}")
         raise UserError("no such file", where=where, fix=fix)
+    if not path.is_file():
+        raise UserError("this is no regular file", where=where, fix="write it to disk: the table is read several times")
     try:
         start = _first_bytes(path)
     except OSError as error:

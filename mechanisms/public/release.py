@@ -115,9 +115,17 @@ def save_answer(path: Path, answer: NoisyMarginal) -> None:
 
 
 def load_answer(path: Path) -> NoisyMarginal:
-    """One answer as `save_answer` wrote it."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return _answer("0", json.loads(str(arrays["receipt"])), arrays)
+    """One answer as `save_answer` wrote it.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return _answer("0", json.loads(str(arrays["receipt"])), arrays)
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        fix = "take it away: its marginal stays spent and is not measured again"
+        raise UserError("this saved answer is damaged", where=str(path), fix=fix) from error
 
 
 def _receipt(answer: NoisyMarginal) -> dict[str, Any]:

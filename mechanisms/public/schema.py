@@ -14,9 +14,11 @@ import numpy as np
 import yaml
 
 from mechanisms.public.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.column_parse import FALSE, TRUE, as_text, parse_column, text_list
+from mechanisms.public.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.fields import as_text, text_list
+from mechanisms.public.relations import relation_fields
 
 TOP = ("name", "source", "confirmed_public", "columns", "leave_out")
 
@@ -30,7 +32,7 @@ class Schema:
         columns: in the order in which the table is released.
         leave_out: known columns of the table that are ignored.
         source: where the public facts come from.
-        confirmed_public: False for a draft that looked at the data and that nobody confirmed.
+        confirmed_public: whether a person has said that all of this is public knowledge; absent means no.
     """
 
     name: str
@@ -79,32 +81,36 @@ def load_schema(path: Path) -> Schema:
             content = json.loads(text, object_pairs_hook=_no_repeats)
         else:
             content = yaml.load(text, Loader=_Loader)  # a SafeLoader
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         fix = "mend the YAML or JSON; texts with : or # need quotes"
         said = " ".join(str(error).replace(' in "<unicode string>",', "").split())
         raise UserError(f"not well formed: {said}", where=where, fix=fix) from error
     if not isinstance(content, Mapping):
         raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
-    return parse_schema(content, where=where)
+    try:
+        return parse_schema(content, where=where, folder=Path(path).parent)
+    except (OverflowError, RecursionError) as error:
+        raise UserError(f"a number or a nesting beyond reason: {error}", where=where, fix="mend the file") from error
 
 
-def parse_schema(mapping: Mapping[Any, Any], *, where: str) -> Schema:
+def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path()) -> Schema:
     """A checked schema from parsed YAML or JSON.
 
     Args:
         mapping: with `columns`; or column → size; or column → {"kind", "values" | "min", "max", "optional"}.
         where: the file, for messages.
+        folder: where the files that it names lie; the schema holds their content.
 
     Raises:
         UserError: names column and field.
     """
     if not isinstance(mapping.get("columns"), Mapping):
-        return _parse_domain(mapping, where)
+        return _parse_domain(mapping, where, folder)
     for field in mapping:
         if field not in TOP:
             fix = f"{did_you_mean(str(field), TOP)} known fields: {', '.join(TOP)}".strip()
             raise UserError(f"unknown field {field!r}", where=where, fix=fix)
-    confirmed = mapping.get("confirmed_public", True)
+    confirmed = mapping.get("confirmed_public", False)
     if not isinstance(confirmed, bool):
         raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
     left = mapping.get("leave_out") or []
@@ -116,10 +122,11 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str) -> Schema:
         columns=mapping["columns"],
         leave_out=leave_out,
         where=where,
+        folder=folder,
     )
 
 
-def _parse_domain(mapping: Mapping[Any, Any], where: str) -> Schema:
+def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schema:
     """Domain JSON: sizes of codes, or kinds with their values or bounds."""
     columns: dict[str, object] = {}
     for name, fact in mapping.items():
@@ -132,7 +139,9 @@ def _parse_domain(mapping: Mapping[Any, Any], where: str) -> Schema:
             fix = "columns: {name: {kind: …}}; or a domain file: {column: size}"
             raise UserError(f"field {str(name)!r} is neither a size nor a column", where=where, fix=fix)
     name = Path(where).name.split(".")[0]
-    return _schema(name=name, source="", confirmed_public=True, columns=columns, leave_out=(), where=where)
+    return _schema(
+        name=name, source="", confirmed_public=True, columns=columns, leave_out=(), where=where, folder=folder
+    )
 
 
 def _schema(
@@ -143,6 +152,7 @@ def _schema(
     columns: Mapping[Any, Any],
     leave_out: tuple[str, ...],
     where: str,
+    folder: Path,
 ) -> Schema:
     if not columns:
         raise UserError("no columns", where=where, fix="columns: {age: {kind: integer, min: 0, max: 120}}")
@@ -152,7 +162,7 @@ def _schema(
         place = f"{where}: column {label!r}"
         if not isinstance(fields, Mapping):
             raise UserError(f"got {fields!r}", where=place, fix="{kind: categorical, values: [a, b]}")
-        parsed.append(parse_column(label, fields, where=place))
+        parsed.append(parse_column(label, fields, where=place, folder=folder))
     both = sorted({c.name for c in parsed} & set(leave_out))
     if both:
         fix = "remove it from leave_out, or from columns"
@@ -180,7 +190,7 @@ def column_fields(column: Column) -> dict[str, Any]:
     fields["missing"] = list(column.missing_texts) if column.missing_texts else column.missing
     if column.kind in ORDERED_KINDS or column.codes is not None or column.outside != "clip":
         fields["outside"] = column.outside
-    return fields
+    return fields | relation_fields(column)
 
 
 def _written(column: Column, value: float) -> object:

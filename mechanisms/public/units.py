@@ -17,6 +17,8 @@ Scale = NewType("Scale", float)  # Laplace scale b, in records
 
 #: Counts and weights are whole multiples of 2**-WEIGHT_BITS records: sums are exact, noise lies on a lattice.
 WEIGHT_BITS = 20
+#: The smallest δ above 0 that the noise can hold: its draws rest on 64 random bits each.
+MIN_DELTA = 2.0**-54
 
 
 class Neighbouring(enum.StrEnum):
@@ -34,9 +36,12 @@ def epsilon(value: float, *, where: str = "privacy.epsilon") -> Epsilon:
 
 
 def delta(value: float, *, where: str = "privacy.delta") -> Delta:
-    """A checked δ: in [0, 1)."""
+    """A checked δ: 0, or in [MIN_DELTA, 1)."""
     if not 0 <= value < 1:
         raise UserError(f"got {value}, but δ must lie in [0, 1)", where=where, fix=f"for example {where}=1e-9")
+    if 0 < value < MIN_DELTA:
+        fix = f"{where}=1e-12, or 0 with privacy.accountant=basic mechanism=laplace"
+        raise UserError(f"got {value}, finer than the noise's own 64 random bits", where=where, fix=fix)
     return Delta(float(value))
 
 

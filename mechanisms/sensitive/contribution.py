@@ -97,7 +97,7 @@ def clip_records(
     """
     keep: NDArray[np.bool_] | None = None
     weights: NDArray[np.uint32] | None = None
-    table = f"read_parquet({literal(str(units))}, file_row_number = true)"
+    table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
     with source.connect() as engine:
         absent = engine.execute(f"SELECT count(*) FROM {table} WHERE unit IS NULL").fetchall()[0][0]
         if absent and unit.missing == "refuse":

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Norm, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
@@ -49,6 +50,7 @@ def measure(
     done = {
         m.event.id: load_answer(f) for i, m in enumerate(plan.measurements) if (f := _file(answers_dir, i)).exists()
     }
+    _check_receipts(done, plan, ledger, answers_dir)
     open_ = [(i, m) for i, m in enumerate(plan.measurements) if m.event.id not in {*done, *ledger.charged}]
     counts = exact_marginals(table, [m.clique for _, m in open_], batch_cells=batch_cells)
     for place, ((i, planned), exact) in enumerate(zip(open_, counts, strict=True)):
@@ -73,9 +75,33 @@ def through_the_wall(
     bits = WEIGHT_BITS + planned.query.bits
     noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
     noisy = planned.query.answer_exact(exact) + noise
-    return NoisyMarginal(
-        planned.clique, planned.query, noisy * 2.0**-bits, planned.noise, planned.scale, planned.event.id
-    )
+    values = np.asarray(noisy * 2.0**-bits, np.float64)
+    return NoisyMarginal(planned.clique, planned.query, values, planned.noise, planned.scale, planned.event.id)
+
+
+def _check_receipts(done: dict[str, NoisyMarginal], plan: Plan, ledger: Ledger, folder: Path) -> None:
+    """No answer is taken that the ledger has not charged, or that is not the one that the plan names.
+
+    Raises:
+        UserError: the folder was changed since the run began.
+    """
+    for planned in plan.measurements:
+        answer = done.get(planned.event.id)
+        if answer is None:
+            continue
+        fits = (answer.clique, answer.noise, answer.scale, answer.event) == (
+            planned.clique,
+            planned.noise,
+            planned.scale,
+            planned.event.id,
+        )
+        if planned.event.id not in ledger.charged or not fits or answer.values.shape != (planned.query.rows,):
+            fix = "a new run, with its own budget"
+            raise UserError(
+                f"the answer to {' × '.join(planned.clique)} is not one that the ledger was charged for",
+                where=str(folder),
+                fix=fix,
+            )
 
 
 def _file(folder: Path, index: int) -> Path:

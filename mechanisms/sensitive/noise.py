@@ -18,6 +18,8 @@ from mechanisms.public.units import WEIGHT_BITS
 
 #: Up to this scale, in lattice units, every whole number up to 16 times the scale is a float of its own.
 MAX_UNITS = 2.0**49
+#: The width of the uniform number that smooths the steps of floats, as a share of the scale.
+DITHER = 2.0**-12
 #: Draws made at a time, to bound memory.
 CHUNK = 1 << 20
 
@@ -75,8 +77,10 @@ def lattice_noise(
     the continuous mechanism: rounding is post-processing, and low bits of floats tell nothing (Mironov 2012).
 
     A Gaussian draw is the scaled sum of two, a Laplace draw the difference of two exponential ones, by the inverse
-    distribution function at 64 random bits each: two smooth the steps that one float's 53 bits would leave on the
-    lattice. Parts beyond a probability of 2⁻⁶⁴ never occur.
+    distribution function at 64 random bits each. A float is coarser than the lattice in places: an independent uniform
+    number, wider than those steps and far narrower than the noise, is added before rounding, which is post-processing
+    too and leaves no parity or pattern; ties go up, whatever the answer. Parts beyond a probability of 2⁻⁶⁴ never
+    occur.
 
     Args:
         bits: the lattice of the answers: a coarser one would leave the low bits of the true answers as they are.
@@ -87,16 +91,19 @@ def lattice_noise(
     if not 0 < scale * 2.0**bits <= MAX_UNITS:
         fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
         raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
-    words = source.words(event.id, 2 * size)
+    words = source.words(event.id, 3 * size)
+    units = scale * 2.0**bits
+    width = max(1.0, units * DITHER)
     noise = np.empty(size, np.int64)
     for start in range(0, size, CHUNK):
         part = slice(start, min(start + CHUNK, size))
-        first, second = words[:size][part], words[size:][part]
+        first, second, third = words[:size][part], words[size : 2 * size][part], words[2 * size :][part]
         if isinstance(event, Gaussian):
             drawn = (_normal(first) + _normal(second)) * math.sqrt(0.5)
         else:
             drawn = _exponential(first) - _exponential(second)
-        noise[part] = np.rint(drawn * (scale * 2.0**bits)).astype(np.int64)
+        dither = (third.astype(np.float64) * 2.0**-64 - 0.5) * width
+        noise[part] = np.floor(drawn * units + dither + 0.5).astype(np.int64)
     return noise
 
 

@@ -102,7 +102,7 @@ class City:
 def build_city() -> City:
     """The one demo city; whatever the seed of its calls."""
     rng = np.random.default_rng(CHARACTER)
-    quarter, km = _map()
+    quarter, km = town_map()
     block = rng.uniform(-0.32, 0.32, (len(km), BLOCKS, 2))
     crowd = np.array([3.0, 1.2, 0.8, 1.6, 1.0, 0.5])[quarter] * rng.lognormal(0, 0.5, len(km))
     by_day = crowd * np.array([4.0, 1.5, 1.5, 0.8, 0.5, 0.4])[quarter]
@@ -129,7 +129,7 @@ def build_city() -> City:
     )
 
 
-def _map() -> tuple[Codes, Numbers]:
+def town_map() -> tuple[Codes, Numbers]:
     """The quarter of each neighbourhood and its middle in km: a sunflower, cut into quarters as a town grows."""
     count = len(NEIGHBOURHOODS)
     turn, far = np.arange(count) * np.pi * (3 - np.sqrt(5)), 9.3 * np.sqrt((np.arange(count) + 0.5) / count)

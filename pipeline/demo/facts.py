@@ -5,8 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from pipeline.demo.city import BOX, LONGEST, PRIORITIES, YEAR
-from pipeline.demo.names import CHANNELS, GROUPS, NEIGHBOURHOODS, TYPES, WEEKDAYS
+from scipy.spatial.distance import pdist, squareform
+
+from mechanisms.public.cluster import cluster
+from mechanisms.public.hierarchy import Hierarchy
+from mechanisms.public.relations import hierarchy_fields
+from mechanisms.public.tree_build import build_hierarchy
+from pipeline.demo.city import BOX, LONGEST, PRIORITIES, YEAR, town_map
+from pipeline.demo.names import CHANNELS, GROUPS, INCIDENTS, NEIGHBOURHOODS, TYPES, WEEKDAYS
+
+#: Areas of the town and, inside them, districts: clusters of neighbourhoods by the places of their middles.
+AREAS, DISTRICTS = 8, 40
 
 TEXT = """\
 # A generated city of emergency calls. Written by pipeline.demo.demo_schema from the generator's own constants.
@@ -42,19 +51,52 @@ def demo_schema() -> str:
         year=YEAR,
         box=BOX,
         weekdays=_listed(WEEKDAYS),
-        neighbourhoods=_listed(NEIGHBOURHOODS),
+        neighbourhoods=_listed(NEIGHBOURHOODS, _areas()),
         groups=_listed(GROUPS),
-        types=_listed(TYPES),
+        types=_listed(TYPES, _groups()),
         priorities=PRIORITIES,
         longest=LONGEST,
         channels=", ".join(CHANNELS),
     )
 
 
-def _listed(values: Sequence[str]) -> str:
+def _areas() -> Hierarchy:
+    """The neighbourhoods by where they lie."""
+    _, km = town_map()
+    names = ("area", "district", "neighbourhood")
+    return cluster(NEIGHBOURHOODS, squareform(pdist(km)), (AREAS, DISTRICTS), level_names=names)
+
+
+def _groups() -> Hierarchy:
+    """The types of incident below their groups."""
+    ways = [(group, kind) for group, kinds in INCIDENTS.items() for kind in kinds]
+    names = ("incident_group", "incident_type")
+    return build_hierarchy(ways, TYPES, ordered=False, where="demo", level_names=names)
+
+
+def _listed(values: Sequence[str], tree: Hierarchy | None = None) -> str:
     """A column of listed texts, none missing, in lines of readable length."""
+    lines = ["kind: categorical", "missing: false", *_wrapped("values: ", values, "  ")]
+    if tree is not None:
+        fields = hierarchy_fields(tree)
+        lines += ["hierarchy:", f"  levels: [{', '.join(fields['levels'])}]", "  tree:", *_branches(fields["tree"], 2)]
+    return textwrap.indent("\n".join(lines), " " * 4)
+
+
+def _branches(node: dict[str, object], depth: int) -> list[str]:
+    """The lines of nested nodes; leaves are listed."""
+    lines, indent = [], "  " * depth
+    for name, child in node.items():
+        if isinstance(child, dict):
+            lines += [f"{indent}{name}:", *_branches(child, depth + 1)]
+        else:
+            assert isinstance(child, list)
+            lines += _wrapped(f"{indent}{name}: ", child, f"{indent}  ")
+    return lines
+
+
+def _wrapped(start: str, values: Sequence[str], indent: str) -> list[str]:
     texts = ", ".join(f'"{v}"' if "," in v else v for v in values)
-    lines = textwrap.wrap(f"values: [{texts}]", width=114, break_long_words=False, break_on_hyphens=False)
-    return textwrap.indent("\n".join(["kind: categorical", "missing: false", lines[0]]), " " * 4) + "".join(
-        f"\n      {line}" for line in lines[1:]
+    return textwrap.wrap(
+        f"{start}[{texts}]", width=116, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

@@ -5,11 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.mgd import MAX_FLOW_NODES, default_targets, mgd
+from evaluation.mgd import mgd
+from evaluation.presets import MAX_FLOW_NODES, PresetSpec, preset_targets
 from evaluation.score import ScoreSpec, score_tables
+from evaluation.targets import Targets
 from evaluation.tvd import tvd, tvd_cliques
+from mechanisms.public.column import Column
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable, code_dtype
 
 TOWN = Domain((Attribute("age", 6, 5), Attribute("sex", 2), Attribute("job", 4), Attribute("year", 9, 9)))
@@ -21,8 +25,24 @@ def people(rows: int, seed: int, domain: Domain = TOWN) -> CodedTable:
     return CodedTable(domain, columns)
 
 
+def schema_of(domain: Domain) -> Schema:
+    """Whole-number codes; where an attribute has one more code than lie on its line, that is *missing*."""
+
+    def column(a: Attribute) -> Column:
+        missing = a.ordered == a.size - 1
+        return Column(a.name, "categorical", codes=a.ordered or a.size, ordinal=a.ordered > 0, missing=missing)
+
+    return Schema("town", tuple(map(column, domain.attributes)))
+
+
+def targets_of(domain: Domain, **settings) -> Targets:
+    return preset_targets(schema_of(domain), PresetSpec(**settings))
+
+
 def score(real: CodedTable, synthetic: CodedTable) -> dict:
-    return score_tables(real, synthetic, ScoreSpec()).to_json()
+    schema = schema_of(real.domain)
+    assert schema.domain == real.domain
+    return score_tables(real, synthetic, schema, ScoreSpec(preset_targets(schema, PresetSpec()))).to_json()
 
 
 def test_identical_tables_score_0():
@@ -78,27 +98,26 @@ def test_weights_count_as_records():
 
 def test_a_sample_of_marginals_is_seeded_and_said():
     wide = Domain(tuple(Attribute(f"c{i}", 2) for i in range(12)))
-    one, two = (default_targets(wide, max_marginals=20, seed=s) for s in (0, 0))
+    one, two = (targets_of(wide, max_marginals=20, seed=s) for s in (0, 0))
     assert one == two
-    assert len(one.cliques) == 12 + 20 + 20
+    assert len(one.marginals) == 12 + 20 + 20
     assert "20 of 220" in one.note[2]
-    assert default_targets(wide, max_marginals=20, seed=1) != one
+    assert targets_of(wide, max_marginals=20, seed=1) != one
 
 
 def test_marginals_whose_flow_is_too_large_are_left_out_and_said():
     fine = Domain((Attribute("x", 100, 100), Attribute("y", 100, 100), Attribute("z", 3)))
     assert MAX_FLOW_NODES < 100 * 100
-    targets = default_targets(fine, max_marginals=300, seed=0)
-    assert ("x", "y") not in targets.cliques
+    targets = targets_of(fine)
+    assert ("x", "y") not in [t.attributes for t in targets.marginals]
     assert any("left out" in n for n in targets.note)
 
 
 def test_large_marginals_are_counted_sparsely_and_give_the_same_score():
     big = Domain((Attribute("a", 3000), Attribute("b", 3000), Attribute("c", 2)))
     real, synthetic = people(400, 1, big), people(400, 2, big)
-    targets = default_targets(big, max_marginals=300, seed=0)
-    result = mgd(real, synthetic, targets, delta=0.0)
-    by_clique = {c: r.value for c, _, r in result.marginals}
+    result = mgd(real, synthetic, schema_of(big), targets_of(big, delta=0.0))
+    by_clique = {m.target.attributes: m.aemc.value for m in result.marginals}
     left, right = ({(int(a), int(b)) for a, b in zip(*t.columns[:2], strict=True)} for t in (real, synthetic))
     assert not left & right
     assert by_clique[("a", "b")] == pytest.approx(2.0)
@@ -114,10 +133,12 @@ def test_tables_without_rows_give_reasons_and_valid_json(real, synthetic):
     json.dumps(card, allow_nan=False)
 
 
-@pytest.mark.parametrize("field", [{"max_marginals": 0}, {"delta": -1.0}, {"delta": float("nan")}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "field", [{"max_marginals": 0}, {"delta": -1.0}, {"delta": float("nan")}, {"seed": -1}, {"k": (0, 1)}, {"k": ()}]
+)
 def test_an_impossible_setting_is_named(field):
     with pytest.raises(UserError, match=rf"evaluation\.{next(iter(field))}"):
-        ScoreSpec(**field)
+        PresetSpec(**field)
 
 
 def test_the_card_says_that_it_is_not_private():

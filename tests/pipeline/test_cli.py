@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.public.schema import load_schema
 from tests.pipeline.conftest import TOWN, command, people
 
 
@@ -160,6 +161,35 @@ def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
     assert command("run", *TOWN, "data.path=tab.csv", "data.delimiter=tab", "hydra.run.dir=out2") == 0
 
 
+def test_a_draft_may_hold_a_hierarchy_built_by_clustering(town, capsys):
+    Path("jobs.csv").write_text("sex,place\nf,1\nm,2\nother,9\n")
+    asked = "cluster={sex: {coordinates: jobs.csv, levels: [2], names: [side, sex]}}"
+    assert command("schema", "town.csv", asked, "output=drafted.yaml") == 0
+    tree = load_schema(Path("drafted.yaml"))["sex"].hierarchy
+    assert tree.leaves == ("f", "m", "other") and tree.level("side").nodes == ("f (2)", "other (1)")
+    capsys.readouterr()
+    for wrong, says in [
+        ("cluster={sex: {coordinates: jobs.csv, level: [2]}}", "did you mean 'levels'?"),
+        ("cluster={sexx: {coordinates: jobs.csv, levels: [2]}}", "did you mean 'sex'?"),
+        ("cluster={sex: {coordinates: none.csv, levels: [2]}}", "cannot read none.csv"),
+        ("cluster={sex: 2}", "needs coordinates or distances"),
+        ("cluster=2", "cluster={place: {coordinates: places.csv, levels: [5, 25]}}"),
+    ]:
+        assert command("schema", "town.csv", wrong) == 1
+        assert says in capsys.readouterr().err
+
+
+def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys):
+    Path("sexes.csv").write_text("sex,all\nf,everyone\nm,everyone\n")
+    text = Path("town.yaml").read_text().replace("values: [f, m]", "values: [f, m], hierarchy: sexes.csv")
+    Path("town.yaml").write_text(text)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    Path("sexes.csv").unlink()
+    tree = load_schema(Path("out/release/schema.yaml"))["sex"].hierarchy
+    assert [level.nodes for level in tree.levels] == [("everyone",), ("f", "m")]
+    assert command("synth", "from=out/release", "output=again") == 0
+
+
 def test_values_that_do_not_fit_the_schema_are_told_to_the_operator_alone(town, capsys):
     people(50).assign(sex="x").to_csv("town.csv", index=False)
     assert command("run", *TOWN, "hydra.run.dir=out") == 0
@@ -193,3 +223,41 @@ def test_more_mistakes_have_a_way_out(town, capsys, arguments, message):
 def test_the_version_is_told(capsys):
     assert command("--version") == 0
     assert capsys.readouterr().out[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ("marginals", "the worst first"),
+        ("attributes", "moving along"),
+        ("slices", "value"),
+        ("bins", "moved_out"),
+        ("all", "movements"),
+    ],
+)
+def test_score_dives_into_mgd(town, capsys, detail, said):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    tables = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "evaluation.delta=0"]
+    assert command("score", *tables, f"detail={detail}", "worst=2", "top=5", "output=scores.json") == 0
+    assert said in capsys.readouterr().out
+    found = json.loads((town / "scores.json").read_text())
+    assert len(found.get("deep_dive", [])) == (0 if detail == "marginals" else 2)
+
+
+def test_an_own_list_of_marginals_is_scored(town, capsys):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    (town / "targets.yaml").write_text("- {attributes: [age, job], weights: {age: 1}, delta: 0}\n- [sex]\n")
+    tables = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json"]
+    assert command("score", *tables, "evaluation.targets=targets.yaml") == 0
+    first, second = json.loads((town / "scores.json").read_text())["mgd"]["marginals"]
+    assert (first["attributes"], first["weights"], first["delta"]) == (["age", "job"], {"age": 1.0, "job": "inf"}, 0)
+    assert second["attributes"] == ["sex"]
+    for override, message in (
+        ("evaluation.preset=thrids", "did you mean 'thirds'"),
+        ("evaluation.targets=absent.yaml", "cannot read 'absent.yaml'"),
+        ("evaluation.targets=[{attributes:[age],weights:{age:0.4}}]", "sum to 0.4"),
+        ("evaluation.solver=simplex", "evaluation.solver"),
+        ("detail=slice", "did you mean 'slices'"),
+    ):
+        assert command("score", *tables, override) == 1
+        assert message in capsys.readouterr().err

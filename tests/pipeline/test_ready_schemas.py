@@ -148,3 +148,11 @@ def test_the_demo_schema_is_the_generator_s_own() -> None:
     assert Path(SCHEMAS / "demo.yaml").read_text(encoding="utf-8") == demo_schema()
     demo = schema("demo")
     assert (demo["neighbourhood"].size, demo["incident_type"].size, demo["received"].size) == (278, 174, 12)
+    types, places = demo["incident_type"].hierarchy, demo["neighbourhood"].hierarchy
+    assert types.level("incident_group").nodes == demo["incident_group"].values
+    assert types.leaves == demo["incident_type"].values and types.depth == 2
+    assert [(level.name, len(level)) for level in places.levels] == [
+        ("area", 8),
+        ("district", 40),
+        ("neighbourhood", 278),
+    ]

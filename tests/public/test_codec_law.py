@@ -104,7 +104,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) -> None:
     columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3))
     facts = parse_schema({"name": "t", "columns": columns}, where="t.yaml")
@@ -123,7 +123,7 @@ def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) ->
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_schema_reads_back_from_its_yaml(data: st.DataObject) -> None:
     columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3))
     facts: Schema = parse_schema({"name": "t", "columns": columns}, where="t.yaml")

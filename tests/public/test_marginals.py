@@ -28,7 +28,7 @@ def by_hand(coded: CodedTable, clique: tuple[str, ...]) -> np.ndarray:
     return counts.ravel()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 300), st.integers(0, 99), st.booleans())
 def test_counts_are_the_sums_over_rows(rows, seed, weighted):
     coded = table(rows, seed, weighted=weighted)

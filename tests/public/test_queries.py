@@ -66,7 +66,7 @@ def test_beyond_the_exact_size_the_distance_is_bounded_from_above(monkeypatch):
     assert query.largest_column_distance("l2") >= exact
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-4, 4), min_size=6, max_size=6), st.lists(st.integers(0, 2**30), min_size=3, max_size=3))
 def test_answers_are_whole_lattice_numbers_and_transpose_is_the_adjoint(entries, counts):
     query = SparseQuery.of(np.array(entries).reshape(2, 3))

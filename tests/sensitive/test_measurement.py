@@ -214,3 +214,11 @@ def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(
     with pytest.raises(RuntimeError, match="above the planned"):
         measure(Town(), lying, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert ledger.charged == []
+
+
+@pytest.mark.parametrize("law", [Gaussian, Laplace])
+def test_noise_has_no_parity_even_at_the_largest_scale(law):
+    """Rounding ties to even once told the lowest bit of the answer."""
+    draws = lattice_noise(law("x", 1.0, 2.0**49), 400_000, SeededNoise(4), bits=0)
+    for modulus in (2, 4, 16):
+        assert stats.chisquare(np.bincount(draws % modulus, minlength=modulus)).pvalue > 1e-3

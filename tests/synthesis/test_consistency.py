@@ -44,7 +44,7 @@ def disagreement(targets) -> float:
 
 
 @pytest.mark.parametrize("cliques", SHAPES.values(), ids=SHAPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), sigma=st.sampled_from([0.01, 1.0, 30.0]))
 def test_targets_agree_sum_to_the_total_and_are_not_negative(cliques, seed, sigma):
     rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def test_overlaps_are_the_intersections_in_the_order_of_inclusion():
     assert overlaps_of(ABC, [("a", "one"), ("b", "one")]) == {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), total=st.floats(0, 100))
 def test_norm_sub_is_the_closest_point_never_further_from_a_truth_of_that_total(seed, total):
     rng = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ def test_norm_sub_is_the_closest_point_never_further_from_a_truth_of_that_total(
     assert norm_sub(found, total) == pytest.approx(found, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_a_fitted_marginal_has_exactly_its_sides_and_no_negative_cell(seed):
     rng = np.random.default_rng(seed)

@@ -1,0 +1,41 @@
+"""Small CSV files beside a schema: hierarchies, distances, coordinates; public facts, never rows of people."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+
+
+def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of a CSV file (commas, UTF-8); empty lines are skipped.
+
+    Args:
+        field: the field that names the file, for messages.
+        where: the schema and the column, for messages.
+
+    Raises:
+        UserError: no such file, not text, no row, or a row that is longer or shorter than the header; names its line.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            lines = [(reader.line_num, cells) for cells in reader if cells]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{field}: {path} is not UTF-8 text", where=where, fix="save it as UTF-8") from error
+    except OSError as error:
+        fix = "check the path; a relative one in a schema starts at the schema's own folder"
+        raise UserError(f"{field}: cannot read {path}: {error.strerror}", where=where, fix=fix) from error
+    except csv.Error as error:
+        raise UserError(f"{field}: {path} is no CSV: {error}", where=where, fix="close every quote") from error
+    if len(lines) < 2:
+        raise UserError(f"{field}: {path} holds no row below its header", where=where, fix="a header, then the rows")
+    header = lines[0][1]
+    for number, cells in lines[1:]:
+        if len(cells) != len(header):
+            said = f"{path}, line {number}, with {cells[0]!r}: {len(cells)} cells below {len(header)} in the header"
+            raise UserError(
+                f"{field}: {said}", where=where, fix="every row as long as the header; quotes around texts with commas"
+            )
+    return header, [cells for _, cells in lines[1:]]

@@ -1,0 +1,131 @@
+"""The pie chart score of sprint 1: the published edge values, a slow reading of its definition, and its laws."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import jensenshannon
+
+from evaluation import pie_chart as module
+from evaluation.pie_chart import pie_chart, pie_chart_counts
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.table import CodedTable, code_dtype
+
+
+def row(*values: float, width: int = 174) -> np.ndarray:
+    return np.array([[*values, *[0.0] * (width - len(values))]])
+
+
+def one(truth: np.ndarray, submitted: np.ndarray) -> float:
+    return float(pie_chart_counts(truth, submitted).segments[0])
+
+
+def slow_row(a: list[float], b: list[float]) -> float:
+    """The definition, step by step, for one segment."""
+    if a == b:
+        return 1.0
+    bias = 0.25 if abs(sum(a) - sum(b)) > 500 else 0.0
+    kept = [[c if sum(r) > 0 and c / sum(r) >= 0.05 else 0.0 for c in r] for r in (a, b)]
+    smooth = [np.array(r) + 1e-9 for r in kept]
+    distance = jensenshannon(smooth[0], smooth[1], base=2)
+    misleading = 0.2 * sum(x == 0 and y > 0 for x, y in zip(*kept, strict=True))
+    return float(np.clip(1 - distance - misleading - bias, 0, 1))
+
+
+def test_the_published_edge_values():
+    nothing = row()
+    assert one(nothing, nothing) == 1
+    assert one(nothing, row(3)) == 0
+    assert one(row(3), nothing) == pytest.approx(0.012855, abs=1e-6)
+    assert one(nothing, row(*[1] * 20)) == 0  # 5 % each: just slices
+    assert one(nothing, row(*[1] * 21)) == 1  # 4.76 % each: all under the threshold
+    assert 1 - one(row(10, 30), row(20, 60)) == pytest.approx(1.6e-5, abs=5e-7)
+
+
+def test_the_bias_penalty_begins_above_500_records():
+    off_by = [one(row(1e6), row(1e6 + d)) for d in (500, 501, -500, -501)]
+    assert off_by == pytest.approx([1, 0.75, 1, 0.75], abs=1e-4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_every_segment_agrees_with_the_definition_read_slowly(data):
+    width = data.draw(st.integers(1, 6))
+    counts = st.lists(st.one_of(st.integers(0, 30), st.integers(0, 900)), min_size=width, max_size=width)
+    a, b = data.draw(counts), data.draw(counts)
+    got = one(np.array([a]), np.array([b]))
+    assert got == pytest.approx(slow_row([float(x) for x in a], [float(x) for x in b]), abs=1e-7)
+    assert 0 <= got <= 1
+
+
+def test_the_score_is_the_sum_over_segments_and_the_inverse_its_complement(monkeypatch):
+    rng = np.random.default_rng(0)
+    a, b = rng.poisson(3, (50, 8)), rng.poisson(3, (50, 8))
+    whole = pie_chart_counts(a, b)
+    slow = [slow_row([*map(float, x)], [*map(float, y)]) for x, y in zip(a, b, strict=True)]
+    assert whole.score == pytest.approx(math.fsum(slow))
+    assert whole.inverse == pytest.approx(1 - whole.score / 50)
+    monkeypatch.setattr(module, "CHUNK_CELLS", 24)  # three segments at a time
+    assert np.array_equal(pie_chart_counts(a, b).segments, whole.segments)
+    assert pie_chart_counts(a, a).inverse == 0
+
+
+TOWN = Domain((Attribute("month", 3, 3), Attribute("place", 4), Attribute("type", 5), Attribute("note", 2)))
+
+
+def calls(rows: int, seed: int) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    return CodedTable(TOWN, tuple(rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in TOWN.attributes))
+
+
+def test_two_tables_are_scored_per_place_and_month():
+    real, made = calls(200, 1), calls(230, 2)
+    got = pie_chart(real, made, spatial="place", temporal="month", category="type")
+    expected = 0.0
+    for place in range(4):
+        for month in range(3):
+            rows = []
+            for table in (real, made):
+                here = (table.column("place") == place) & (table.column("month") == month)
+                rows.append([float((table.column("type")[here] == t).sum()) for t in range(5)])
+            expected += slow_row(rows[0], rows[1])
+    assert got.score == pytest.approx(expected)
+    assert got.segments.size == 12
+    both = pie_chart(real, made, spatial=["place", "note"], temporal="month", category="type")
+    assert both.segments.size == 24
+
+
+def test_weights_count():
+    real = calls(100, 1)
+    heavy = CodedTable(TOWN, real.columns, np.full(100, 1 << 20, np.uint32))
+    assert pie_chart(real, heavy, spatial="place", temporal="month", category="type").inverse == 0
+
+
+def test_an_empty_truth_has_no_score_but_a_reason():
+    empty, real = calls(0, 1), calls(10, 1)
+    got = pie_chart(empty, real, spatial="place", temporal="month", category="type")
+    assert got.score is None
+    assert got.inverse is None
+    assert "empty" in got.to_json()["reason"]
+    assert pie_chart(real, empty, spatial="place", temporal="month", category="type").inverse is not None
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
+def test_impossible_counts_are_refused(bad):
+    with pytest.raises(UserError, match="counts"):
+        pie_chart_counts(row(1), row(bad))
+
+
+def test_mistakes_are_named(monkeypatch):
+    with pytest.raises(UserError, match="no column 'plase'"):
+        pie_chart(calls(5, 1), calls(5, 2), spatial="plase", temporal="month", category="type")
+    with pytest.raises(UserError, match="different attributes"):
+        pie_chart(calls(5, 1), calls(5, 2), spatial="place", temporal="place", category="type")
+    monkeypatch.setattr(module, "MAX_CELLS", 59)
+    with pytest.raises(UserError, match="60 cells"):
+        pie_chart(calls(5, 1), calls(5, 2), spatial="place", temporal="month", category="type")
+    with pytest.raises(ValueError, match="segments × categories"):
+        pie_chart_counts(np.zeros((2, 3)), np.zeros((3, 2)))

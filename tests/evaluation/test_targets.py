@@ -1,0 +1,169 @@
+"""Target marginals: the paper's defaults, presets and levels; what does not fit is named."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import yaml
+
+from evaluation.levels import at_levels, axes_at, cell_labels, clique_at
+from evaluation.mgd import mgd
+from evaluation.presets import PresetSpec, preset_targets
+from evaluation.targets import Targets, read_targets, target
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema, parse_schema
+from mechanisms.public.table import CodedTable, code_dtype
+
+TOWN = """
+columns:
+  month: {kind: integer, min: 1, max: 12, missing: false}
+  city:
+    kind: categorical
+    values: [boston, worcester, hartford, bridgeport]
+    other: elsewhere
+    hierarchy: {MA: [boston, worcester], CT: [hartford, bridgeport]}
+  sex: {kind: categorical, values: [f, m], missing: false}
+  income: {kind: integer, min: 0, max: 9, missing: true}
+"""
+
+
+@pytest.fixture(scope="module")
+def town() -> Schema:
+    return parse_schema(yaml.safe_load(TOWN), where="town.yaml")
+
+
+def table(schema: Schema, rows: int, seed: int) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    columns = tuple(rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in schema.domain.attributes)
+    return CodedTable(schema.domain, columns)
+
+
+def test_by_default_categorical_attributes_weigh_infinity_and_ordinal_ones_share_1(town):
+    assert target(town, ["month", "city", "income"]).weights == (Fraction(1, 2), None, Fraction(1, 2))
+    assert target(town, ["city", "sex"]).weights == (None, None)
+
+
+def test_where_some_weights_are_given_the_others_are_infinite(town):
+    assert target(town, ["month", "city"], weights={"city": 1}).weights == (None, Fraction(1))
+    thirds = target(town, ["month", "city"], weights={"month": "1/3", "city": "2/3"}).weights
+    assert thirds == (Fraction(1, 3), Fraction(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"attributes": ["month", "city"], "weights": {"month": 0.5}}, "sum to 0.5"),
+        ({"attributes": ["month"], "weights": {"month": 1.5}}, r"weight of 'month'"),
+        ({"attributes": ["month"], "weights": {"month": True}}, r"weight of 'month'"),
+        ({"attributes": ["month"], "weights": {"moth": 1}}, "did you mean 'month'"),
+        ({"attributes": ["mnth"]}, "did you mean 'month'"),
+        ({"attributes": ["month", "month"]}, "twice"),
+        ({"attributes": [{"city": "county"}]}, "no level 'county'"),
+        ({"attributes": []}, "a list of columns"),
+        ({"attributes": "month"}, "a list of columns"),
+        ({"attribute": ["month"]}, "did you mean 'attributes'"),
+        ({"attributes": ["month"], "delta": -1}, "delta -1"),
+        ({"attributes": ["month"], "weight": 0}, "weight 0"),
+        ({"attributes": ["month"], "weight": "much"}, "weight 'much'"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_entry(town, entry, message):
+    with pytest.raises(UserError, match=message):
+        read_targets(town, [{"attributes": ["sex"]}, entry], delta=2.0)
+
+
+def test_a_list_of_names_is_a_target_marginal(town):
+    assert read_targets(town, [["month", "sex"]], delta=3.0).marginals == (target(town, ["month", "sex"], delta=3.0),)
+
+
+def test_a_level_of_the_hierarchy_merges_its_leaves_and_keeps_other_and_missing_apart(town):
+    states = target(town, [{"city": 1}, "sex"])
+    rows = CodedTable(town.domain, tuple(np.array(c, np.uint8) for c in ([0] * 6, range(6), [0] * 6, [0] * 6)))
+    coarse = at_levels(rows, town, [states])
+    name = clique_at(town, states)[0]
+    assert coarse.column(name).tolist() == [0, 0, 1, 1, 2, 3]
+    assert cell_labels(town, "city", 1) == ("MA", "CT", "elsewhere", "missing")
+    assert states.label(town) == "city at 1 × sex"
+
+
+def test_semantic_distances_follow_the_level(town):
+    """Cities in one state are 1/2 apart, in two states 1, and states 1 (paper 000, Figure 1b)."""
+    leaves = axes_at(town, target(town, ["city"], weights={"city": 1}))[0].table
+    assert (leaves[0, 1], leaves[0, 2]) == (0.5, 1.0)
+    assert np.isinf(leaves[0, 4])
+    assert np.isinf(leaves[0, 5])
+    states = axes_at(town, target(town, [{"city": 1}], weights={"city": 1}))[0].table
+    assert states[0, 1] == 1.0
+
+
+def test_thirds_weigh_a_ninth_a_ninth_and_a_third(town):
+    chosen = preset_targets(town, PresetSpec("thirds", ("month", "city", "sex")))
+    weights = [t.weight for t in chosen.marginals]
+    assert weights == pytest.approx([1 / 9] * 6 + [1 / 3])
+    assert sum(weights) == pytest.approx(1)
+
+
+def test_located_marginals_hold_a_temporal_or_spatial_attribute(town):
+    chosen = preset_targets(town, PresetSpec("located", ("month", "city")))
+    assert all({"month", "city"} & set(t.attributes) for t in chosen.marginals)
+    assert len(chosen.marginals) == 2 + 5 + 4
+
+
+def test_pie_moves_no_mass_and_is_one_marginal(town):
+    (one,) = preset_targets(town, PresetSpec("pie", ("month", "city", "sex"))).marginals
+    assert one.weights == (None, None, None)
+    assert one.delta == 2
+
+
+def test_pums_weighs_the_income_marginal_as_much_as_all_others(town):
+    chosen = preset_targets(town, PresetSpec("pums", ("city", "sex", "income")))
+    heavy, *rest = chosen.marginals
+    assert heavy.attributes == ("city", "sex", "income")
+    assert heavy.weight == sum(t.weight for t in rest) == 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (("third", ()), "did you mean 'thirds'"),
+        (("thirds", ("month", "city")), "three columns"),
+        (("located", ()), "temporal and spatial"),
+        (("pie", ()), "columns of the marginal"),
+        (("pums", ("city", "income", "sex")), "'sex' is not ordinal"),
+        (("pie", ("mnth",)), "did you mean 'month'"),
+    ],
+)
+def test_a_preset_that_cannot_be_says_why(town, spec, message):
+    with pytest.raises(UserError, match=message):
+        preset_targets(town, PresetSpec(*spec))
+
+
+def test_mgd_is_the_weighted_mean_of_its_marginals(town):
+    real, synthetic = table(town, 400, 1), table(town, 300, 2)
+    targets = Targets((target(town, ["month"], weight=3.0), target(town, ["sex"], weight=1.0)))
+    result = mgd(real, synthetic, town, targets)
+    month, sex = (m.aemc.value for m in result.marginals)
+    assert result.score == pytest.approx((3 * month + sex) / 4)
+    frame = result.frame()
+    assert frame["share"].sum() == pytest.approx(1)
+    assert frame["share"].is_monotonic_decreasing
+
+
+def test_solvers_give_one_score(town):
+    real, synthetic = table(town, 400, 1), table(town, 300, 2)
+    targets = Targets(
+        (
+            target(town, ["month", "sex"]),
+            target(town, ["city", "sex"], weights={"city": 1}),
+            target(town, ["month", "city"], weights={"month": "1/4", "city": "3/4"}),
+        )
+    )
+    scores = [mgd(real, synthetic, town, targets, solver=s).score for s in ("auto", "flow", "lp")]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-9)
+    assert scores[2] == pytest.approx(scores[0], abs=1e-9)
+
+
+def test_a_table_of_another_schema_is_refused(town):
+    other = parse_schema({"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}}, where="x")
+    with pytest.raises(UserError, match="the real table does not have the schema's columns"):
+        mgd(table(other, 5, 1), table(town, 5, 1), town, Targets((target(town, ["sex"]),)))

@@ -1,0 +1,170 @@
+"""What was once a way to a wrong privacy claim, and is none: each test failed before it was mended."""
+
+import fcntl
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.cli import main
+from tests.pipeline.conftest import TOWN, command, people
+
+UNIT = [*TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent"]
+
+
+def said(folder: str) -> dict:
+    return json.loads(Path(folder, "release", "privacy.json").read_text())
+
+
+def test_a_folder_named_like_a_column_changes_no_unit_and_no_value(town):
+    """Engines read key=value folders as columns: the ids of all units would become one."""
+    for name in ("unit=x", "sex=f", "c0=p1"):
+        (town / name).mkdir()
+        people(600).to_parquet(town / name / "t.parquet")
+        assert command("run", *UNIT, f"data.path='{name}/t.parquet'", f"hydra.run.dir='{name}/out'") == 0
+        made = pd.read_csv(town / name / "out" / "release" / "synthetic.csv")
+        assert 250 < len(made) < 550  # 200 persons, at most two records each
+        assert set(made["sex"]) == {"f", "m"}
+
+
+def test_a_release_that_came_from_elsewhere_is_never_taken_for_the_runs_own(town, capsys):
+    assert command("run", *UNIT, "seed=1", "hydra.run.dir=seeded") == 0
+    assert command("synth", "from=seeded/release", "output=mixed") == 0
+    assert command("run", *UNIT, "hydra.run.dir=mixed") == 1
+    assert "a release of something else" in capsys.readouterr().err
+
+
+def test_a_resumed_run_refuses_a_release_that_was_changed(town, capsys):
+    assert command("run", *UNIT, "hydra.run.dir=out") == 0
+    statement = town / "out" / "release" / "privacy.json"
+    statement.write_text(statement.read_text().replace('"epsilon": 1', '"epsilon": 0.1'))
+    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
+    assert "not as this run wrote it: privacy.json" in capsys.readouterr().err
+    shutil.rmtree(town / "out" / "release")
+    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
+
+
+def test_answers_without_a_charge_are_never_released(town, capsys):
+    for loss in ("absent", "empty"):
+        assert command("run", *UNIT, f"hydra.run.dir={loss}") == 0
+        shutil.rmtree(town / loss / "release")
+        ledger = town / loss / "internal" / "ledger.jsonl"
+        ledger.unlink() if loss == "absent" else os.truncate(ledger, 0)
+        assert command("run", *UNIT, f"hydra.run.dir={loss}", "resume=true") == 1
+        assert "not one that the ledger was charged for" in capsys.readouterr().err
+        assert not (town / loss / "release").exists()
+
+
+def test_a_charge_without_an_answer_is_said_and_nothing_is_released_without_any(town, capsys):
+    assert command("run", *UNIT, "hydra.run.dir=out") == 0
+    shutil.rmtree(town / "out" / "release")
+    first, *rest = sorted((town / "out" / "internal" / "answers").iterdir())
+    first.unlink()
+    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
+    assert "1 of 6 measurements are spent without an answer" in " ".join(capsys.readouterr().err.split())
+    assert said("out")["events"][0]["answered"] is False
+    shutil.rmtree(town / "out" / "release")
+    for path in rest:
+        path.unlink()
+    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
+    assert "6 of 6 measurements are spent" in capsys.readouterr().err
+    assert not (town / "out" / "release").exists()
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "ledger.jsonl", "answers/00001.npz"])
+def test_a_damaged_file_of_a_run_is_named_and_nothing_is_measured_again(town, capsys, file):
+    assert command("run", *UNIT, "hydra.run.dir=out") == 0
+    (town / "out" / "internal" / file).write_text("{\n")
+    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
+    error = capsys.readouterr().err
+    assert "damaged" in error
+    assert Path(file).name in error
+
+
+def test_a_second_process_touches_nothing_of_a_run_at_work(town, capsys):
+    (town / "out" / "internal" / "tmp").mkdir(parents=True)
+    part = town / "out" / "internal" / "tmp" / "part"
+    part.write_text("half of a release")
+    with (town / "out" / "internal" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert command("run", *UNIT, "hydra.run.dir=out") == 1
+    assert "another process is at work" in capsys.readouterr().err
+    assert part.exists()
+
+
+def test_no_command_writes_what_saw_rows_into_a_release(town, capsys):
+    assert command("run", *UNIT, "hydra.run.dir=out") == 0
+    made = "out/release/synthetic.csv"
+    tables = ["real=town.csv", f"synthetic={made}", "schema=town.yaml"]
+    for arguments in (
+        ["score", *tables, "output=out/release/scores.json"],
+        ["schema", "town.csv", "output=out/release/measurements/draft.yaml"],
+        ["run", *UNIT, "hydra.run.dir=out/release"],
+        ["synth", "from=out/release", "output=out/release/again"],
+    ):
+        assert command(*arguments) == 1
+        assert "lies in the release folder" in capsys.readouterr().err
+    assert command("score", *tables, "output=scores.json") == 0
+    assert (town / "scores.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_sweep_with_seeds_states_no_total(town, capsys):
+    assert command("run", "-m", *UNIT, "seed=1", "privacy.epsilon=0.5,1") == 0
+    assert "2 of 2 are NOT private" in capsys.readouterr().out
+    assert not list(town.glob("multirun/*/*/multirun.yaml"))
+    assert list(town.glob("multirun/*/*/*/internal/hydra/multirun.yaml"))
+
+
+def test_a_sweep_over_tables_makes_a_folder_for_each(town):
+    people(300).to_csv(town / "village.csv", index=False)
+    assert command("run", "-m", *UNIT, f"data.path={town}/town.csv,{town}/village.csv") == 0
+    assert len(list(town.glob("multirun/*/*/*/release/privacy.json"))) == 2
+
+
+def test_record_as_the_unit_is_refused_where_it_is_a_column(town, capsys):
+    people(50).rename(columns={"person": "record"}).to_csv("town.csv", index=False)
+    assert command("run", *TOWN) == 1
+    assert "'record' is a column of the table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("override", ["+privcy.epsilon=0.1", "+epsilon=0.1"])
+def test_a_setting_that_is_added_by_force_is_not_ignored(town, capsys, override):
+    assert command("plan", *TOWN, override) == 1
+    assert "no such setting" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["privacy.delta=1e-320"], "privacy.delta"),
+        (["'selection.weights=[{marginal: [age], weight: 1e308}, {marginal: [sex], weight: 1e308}]'"], "weights"),
+    ],
+)
+def test_budgets_beyond_floats_are_refused(town, capsys, arguments, message):
+    assert command("plan", *TOWN, *(a.strip("'") for a in arguments)) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "fault of the pipeline" not in error
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_huge_budget_is_not_spent_beyond_what_floats_can_account(town, capsys, mechanism):
+    """e^700 is the last float: a pure ε beyond it once cost no more, and its noise vanished."""
+    assert command("plan", *TOWN, "privacy.epsilon=1e18", f"mechanism={mechanism}", "plan.format=json") == 0
+    for planned in json.loads(capsys.readouterr().out)["measurements"]:
+        assert planned["scale"] >= planned["sensitivity"] / 1000
+
+
+def test_a_noisy_total_beyond_memory_is_refused_before_synthesis(town, capsys):
+    assert command("run", *UNIT, "limits.memory_gb=1", "synthesis.rows=100", "hydra.run.dir=out") == 0
+    assert command("synth", "from=out/release", "synthesis.rows=3000000000", "limits.memory_gb=1") == 1
+    assert "3,000,000,000 synthetic rows are predicted to need" in capsys.readouterr().err
+
+
+def test_a_pipe_is_no_table(town, capsys):
+    os.mkfifo(town / "pipe.csv")
+    assert main(["run", *TOWN, "data.path=pipe.csv"]) == 1
+    assert "no regular file" in capsys.readouterr().err

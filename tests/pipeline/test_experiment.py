@@ -1,0 +1,226 @@
+"""`experiment=mgd_table1` in its small version: its files, its laws, its resumption, and a user's mistakes."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.schema import load_schema
+from pipeline.config import load_config, schema_path
+from pipeline.experiments import mgd_table1
+from pipeline.experiments.claim import check
+from pipeline.experiments.paper_table1 import MARGINALS, PAPER, weighted
+from pipeline.experiments.report import paper_claim
+from pipeline.experiments.tables import laplace_plan
+from pipeline.experiments.temporal_map import TemporalMap, map_schema
+from tests.pipeline.conftest import TOWN, command
+
+SMOKE = ["experiment=mgd_table1", "smoke=true"]
+COLUMNS = "experiment.columns=[age,sex,job]"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("smoke") / "out"
+    assert command("run", *SMOKE, "data.rows=1000", "experiment.queries=40", f"hydra.run.dir={root}") == 0
+    return root
+
+
+def table(root: Path) -> list[dict[str, str]]:
+    with (root / "internal" / "table1.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_leaves_the_table_the_figure_and_the_facts_and_all_of_it_is_closed(done):
+    inside = done / "internal"
+    assert inside.stat().st_mode & 0o777 == 0o700
+    assert not (done / "release").exists()
+    assert (inside / "figure3.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (inside / "figure3.svg").read_text()
+    facts = json.loads((inside / "experiment.json").read_text())
+    assert "NOT private" in facts["not_private"]
+    assert facts["data"]["kind"].startswith("generated")
+    assert facts["data"]["shape"] == [12, 278, 174]
+    assert facts["seeds"] == {"range queries": 0, "samples": 0, "noise": None, "synthesis": None}
+    said = (inside / "table1.md").read_text()
+    for words in (
+        "NOT private",
+        "Sensitivity 20 is the paper's figure",
+        "very-poor",
+        "not published",
+        "The claim",
+        "Δ = 2",
+    ):
+        assert words in said, words
+
+
+def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):
+    rows = table(done)
+    assert [r["dataset"] for r in rows] == ["dpsyn-10", "lap-4", "lap-10", "sample-0.25", "sample-0.5"]
+    for row in rows:
+        aemc = {m: float(row[f"aemc_{m}"]) for m in MARGINALS}
+        assert float(row["mgd"]) == pytest.approx(weighted(aemc))
+        assert 0 <= float(row["inverse_pie"]) <= 1
+        assert float(row["range_query"]) >= 0
+    laplace = {r["dataset"]: float(r["records"]) for r in rows if r["method"] == "lap"}
+    for name, scale in (("lap-4", 5.0), ("lap-10", 2.0)):  # Σ max(round(Laplace), 0) over all cells
+        tail = math.exp(-0.5 / scale)
+        expected = 12 * 278 * 174 * 0.5 * tail / (1 - math.exp(-1 / scale))
+        assert laplace[name] - 1000 == pytest.approx(expected, rel=0.01)
+    assert [float(r["records"]) for r in rows if r["method"] == "sample"] == [1000, 1000]
+
+
+def test_the_private_rows_went_through_the_wall(done):
+    rows = done / "internal" / "rows"
+    charged = (rows / "lap-4" / "ledger.jsonl").read_text().splitlines()
+    event = json.loads(charged[1])["event"]
+    assert event["kind"] == "Laplace"
+    assert event["l1_sensitivity"] == 20
+    assert event["scale"] == pytest.approx(5)
+    promise = json.loads((rows / "dpsyn-10" / "release" / "privacy.json").read_text())
+    assert promise["private"]
+    assert promise["max_records"] == 2
+    assert promise["clip"].startswith("truncate") or "random" in promise["clip"]
+    assert promise["spent"]["epsilon"] <= 10
+
+
+def test_finished_rows_are_kept_and_what_was_measured_is_not_measured_again(done, capsys):
+    before = table(done)
+    inside = done / "internal"
+    (inside / "rows" / "lap-4.json").unlink()
+    (inside / "rows" / "dpsyn-10.json").unlink()
+    assert command("run", *SMOKE, "data.rows=1000", "experiment.queries=40", f"hydra.run.dir={done}") == 1
+    assert "resume=true" in capsys.readouterr().err
+    again = ["data.rows=1000", "experiment.queries=40", f"hydra.run.dir={done}", "resume=true"]
+    assert command("run", *SMOKE, *again) == 0
+    assert table(done) == before
+    assert len((inside / "rows" / "lap-4" / "ledger.jsonl").read_text().splitlines()) == 2
+    assert command("run", *SMOKE, *again, "experiment.delta=3") == 1
+    assert "changed since" in capsys.readouterr().err
+
+
+def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
+    arguments = [*SMOKE, *TOWN, COLUMNS, "experiment.dpsyn=[]", "experiment.laplace=[1]", "hydra.run.dir=out"]
+    assert command("run", *arguments) == 0
+    rows = town / "out" / "internal" / "rows"
+    (rows / "lap-1.json").unlink()
+    next((rows / "lap-1" / "answers").iterdir()).unlink()
+    assert command("run", *arguments, "resume=true") == 1
+    assert "its answer is lost" in capsys.readouterr().err
+
+
+def test_it_runs_on_any_table_with_three_named_columns(town, capsys):
+    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out") == 0
+    said = capsys.readouterr().out
+    assert "Spearman" in said
+    facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
+    assert facts["data"]["file"] == "town.csv"
+    assert facts["data"]["kind"] == "a file of yours"
+    assert facts["data"]["shape"] == [10, 2, 5]
+    promises = {r["dataset"]: r["promise"] for r in facts["rows"]}
+    assert promises["lap-10"] == "ε = 0.5, δ = 0 for one record; ε = 10 for any 20 records together"
+
+
+def test_one_record_as_the_unit_gets_the_same_noise_for_a_twentieth_of_epsilon():
+    domain = Domain((Attribute("m", 12, 12), Attribute("n", 3), Attribute("i", 2)))
+    world = TemporalMap.__new__(TemporalMap)
+    object.__setattr__(world, "schema", type("S", (), {"domain": domain}))
+    plans = []
+    for unit in ("record", "caller_id"):
+        plan = laplace_plan(load_config(["experiment=mgd_table1", f"privacy.unit={unit}"]), world, 0.5)
+        plans.append((plan.measurements[0].scale, plan.epsilon, plan.max_records))
+    assert plans[0] == (pytest.approx(40), 0.025, 1)
+    assert plans[1] == (pytest.approx(40), 0.5, 20)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("demo", (12, 278, 174)), ("fire_calls", (12, 42, 32))])
+def test_the_known_maps_have_the_shapes_of_the_paper(name, shape):
+    config = load_config(["experiment=mgd_table1", f"data={name}"])
+    schema = map_schema(config, load_schema(schema_path(config.data.schema)))
+    assert schema.domain.shape(schema.domain.names) == shape
+    assert [a.ordered for a in schema.domain.attributes] == [12, 0, 0]
+
+
+def test_the_papers_own_table_supports_its_claim():
+    assert len(PAPER) == 20
+    assert PAPER["lap-1"].mgd == pytest.approx((3.7608 + 3.7604 + 3.7606 + 3.7579 + 3.7562 + 3.706) / 9 + 3.1763 / 3)
+    claim = paper_claim()
+    assert claim.holds
+    assert claim.rho["mgd"] == pytest.approx(0.977, abs=5e-4)
+    assert claim.rho["inverse_pie"] == pytest.approx(0.750, abs=5e-4)
+
+
+def test_a_claim_on_too_few_rows_or_equal_scores_is_not_checked():
+    row = {"range_query": 0.1, "mgd": 0.1, "aemc": {"3-way": 0.1}, "inverse_pie": 0.1}
+    assert check([row, row]).holds is None
+    assert check([row] * 5).rho["mgd"] is None
+    assert check([row | {"mgd": None}] * 5).rows == 0
+
+
+MISTAKES = [
+    (["experiment=mgd_tabel1"], "did you mean 'mgd_table1'"),
+    (["smoke=true"], "experiment=mgd_table1"),
+    ([*SMOKE, "experiment.querys=3"], "did you mean 'experiment.queries'"),
+    ([*SMOKE, "experiment.laplace=[0]"], "experiment.laplace"),
+    ([*SMOKE, "experiment.samples=[1.5]"], "experiment.samples"),
+    ([*SMOKE, "experiment.dpsyn=[1,1.0]"], "each once"),
+    ([*SMOKE, "experiment.dpsyn=lots"], "a list of ε"),
+    ([*SMOKE, "experiment.dpsyn=[]", "experiment.laplace=[]", "experiment.samples=[]"], "no rows"),
+    ([*SMOKE, "experiment.sensitivity=0"], "experiment.sensitivity"),
+    ([*SMOKE, "experiment.clip=cut"], "clip"),
+    ([*SMOKE, "experiment.queries=0"], "count"),
+    ([*SMOKE, "experiment.share=2"], "share"),
+    ([*SMOKE, "experiment.delta=-1"], "experiment.delta"),
+    ([*SMOKE, "privacy.epsilon=3"], "an experiment has its own"),
+    ([*SMOKE, "experiment.columns=[received,neighborhood,priority]"], "did you mean 'neighbourhood'"),
+    ([*SMOKE, "experiment.columns=[channel,neighbourhood,priority]"], "not ordered"),
+    ([*SMOKE, "data=adult", "data.path=x.csv"], "which columns are time, place and category"),
+    ([*SMOKE, "data=fire_calls"], "data.path"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES)
+def test_a_mistake_is_one_clear_message(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command("run", "data.rows=100", *arguments) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert "way out" in error
+    assert "Traceback" not in error
+
+
+def test_help_tells_of_experiments(capsys):
+    assert command("run", "--help") == 0
+    said = capsys.readouterr().out
+    assert "experiment=mgd_table1" in said
+    assert "experiment.query_seed" in said
+
+
+def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, capsys):
+    def rows_with(name: str, *arguments: str) -> dict[str, dict]:
+        assert command("run", *SMOKE, *TOWN, COLUMNS, f"hydra.run.dir={name}", *arguments) == 0
+        facts = json.loads((town / name / "internal" / "experiment.json").read_text())
+        return {r["dataset"]: {k: v for k, v in r.items() if k != "seconds"} for r in facts["rows"]}
+
+    first, again = rows_with("a", "seed=7"), rows_with("b", "seed=7")
+    assert first == again
+    assert first["lap-10"]["promise"].startswith("NOT private: the noise seed is fixed")
+    other = rows_with("c", "seed=8", "experiment.sample_seed=1")
+    assert all(other[name] != first[name] for name in first)
+
+
+def test_a_sweep_of_experiments_runs(town, capsys):
+    few = ["experiment.dpsyn=[]", "experiment.laplace=[]", "hydra.sweep.dir=sweep"]
+    assert command("run", "-m", *SMOKE, *TOWN, COLUMNS, *few, "experiment.sample_seed=0,1") == 0
+    assert len(list((town / "sweep").glob("*/internal/table1.md"))) == 2
+
+
+def test_the_small_version_keeps_the_lists_of_the_user():
+    small = mgd_table1.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
+    assert small.experiment.samples == [0.2]
+    assert small.experiment.laplace == [4, 10]
+    assert small.data.rows == 4000
+    assert small.synthesis.options == {}

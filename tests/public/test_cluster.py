@@ -1,0 +1,129 @@
+"""Hierarchies by clustering: nested, named, the same each time, and written into the draft of a schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist, squareform
+
+from mechanisms.public.cluster import METHODS, cluster, cluster_from_settings
+from mechanisms.public.draft import draft_schema
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import load_schema
+from tests.public.table_worlds import csv, encoded, source
+
+PLACES = "place,longitude,latitude\nA,0,60\nB,1,60\nC,0.9,60.4\nD,9,60\nE,9,61\n"
+
+
+def settings(folder: Path, **fields: Any) -> dict[str, Any]:
+    (folder / "places.csv").write_text(PLACES)
+    return {"coordinates": "places.csv", "levels": [2], **fields}
+
+
+def test_near_places_are_together_and_called_after_their_medoid(tmp_path: Path) -> None:
+    tree = cluster_from_settings(settings(tmp_path, levels=[2, 3]), where="cluster", folder=tmp_path)
+    assert tree.leaves == ("A", "B", "C", "D", "E") and not tree.ordered
+    assert tree.level(1).nodes == ("B (3)", "D (2)") and tree.nodes_of(1).tolist() == [0, 0, 0, 1, 1]
+    assert tree.level(2).nodes == ("B (3)", "D (1)", "E (1)")
+
+
+def test_a_degree_of_longitude_is_shorter_than_one_of_latitude(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("place,lat,lon\nA,60,0\nB,60,1.5\nC,61,0\n")
+    tree = cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster", folder=tmp_path)
+    assert tree.nodes_of(1).tolist() == [0, 0, 1]
+    (tmp_path / "p.csv").write_text("place,y,x\nA,60,0\nB,60,1.5\nC,61,0\n")
+    tree = cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster", folder=tmp_path)
+    assert tree.nodes_of(1).tolist() == [0, 1, 0]
+
+
+def test_a_matrix_of_distances_serves_as_well(tmp_path: Path) -> None:
+    (tmp_path / "far.csv").write_text(",A,B,C\nA,0,7,1\nB,7,0,8\nC,1,8,0\n")
+    given = {"distances": "far.csv", "levels": [2], "names": ["area", "place"], "method": "complete"}
+    tree = cluster_from_settings(given, where="cluster", folder=tmp_path)
+    assert tree.nodes_of("area").tolist() == [0, 1, 0] and tree.level("place").nodes == ("A", "B", "C")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=25),
+    st.data(),
+    st.sampled_from(METHODS),
+)
+def test_cuts_are_nested_of_the_size_asked_for_and_the_same_each_time(
+    places: list[tuple[int, int]], data: st.DataObject, method: str
+) -> None:
+    """Ties and places that coincide included."""
+    size = len(places)
+    counts = sorted(data.draw(st.sets(st.integers(1, size), min_size=1, max_size=3)))
+    apart = squareform(pdist(np.array(places, dtype=float))) if size > 1 else np.zeros((1, 1))
+    names = [f"p{i}" for i in range(size)]
+    tree = cluster(names, apart, counts, method=method)  # a Hierarchy: nested, or it would have raised
+    assert [len(level) for level in tree.levels] == [*counts, size]
+    assert tree == cluster(names, apart, counts, method=method)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"level": [2]}, "did you mean 'levels'?"),
+        ({"distances": "far.csv"}, "needs coordinates or distances, one of them"),
+        ({"coordinates": "none.csv"}, "cannot read"),
+        ({"levels": None}, "levels: got None"),
+        ({"levels": [3, 2]}, "levels: got [3, 2]"),
+        ({"levels": [2, 2]}, "levels: got [2, 2]"),
+        ({"levels": [6]}, "ascending numbers of clusters, each from 1 to 5"),
+        ({"levels": ["two"]}, "levels: got 'two'"),
+        ({"names": ["area"]}, "1 level names for 2 levels"),
+        ({"method": "averag"}, "did you mean 'average'?"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_named(fields: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        cluster_from_settings(settings(tmp_path, **fields), where="cluster: column 'x'", folder=tmp_path)
+    assert says in str(caught.value) and str(caught.value).startswith("cluster: column 'x': ")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("place,x\nA,1\nB,far\n", "'x' of 'B': got 'far'"),
+        ("place,x\nA,1\nB,inf\n", "'x' of 'B': got 'inf'"),
+        ("place,x\nA,1\nA,2\n", "'A' is there twice"),
+        ("place\nA\nB\n", "has one column"),
+    ],
+)
+def test_a_mistake_in_the_coordinates_is_named(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(UserError, match=says):
+        cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster", folder=tmp_path)
+
+
+def test_distances_to_cluster_by_must_be_finite_and_symmetric() -> None:
+    for far in ([[0, 1], [2, 0]], [[0, np.inf], [np.inf, 0]], [[0, 1, 1]]):
+        with pytest.raises(UserError, match="finite distances, both ways the same"):
+            cluster(["a", "b"], np.array(far, dtype=float), [1])
+    with pytest.raises(UserError, match="0 values"):
+        cluster([], np.zeros((0, 0)), [1])
+
+
+def test_the_draft_of_a_schema_holds_the_hierarchy(tmp_path: Path) -> None:
+    tree = cluster_from_settings(settings(tmp_path), where="cluster", folder=tmp_path)
+    table = csv(tmp_path, "id,spot,alike\n" + "".join(f"{i},{'ABCDZ'[i % 5]},{'ABC?'[i % 4]}\n" for i in range(40)))
+    text = draft_schema(source(table), "t", {"spot": tree, "alike": tree})
+    (tmp_path / "draft.yaml").write_text(text)
+    facts = load_schema(tmp_path / "draft.yaml")
+    assert facts["spot"].hierarchy == tree and facts["spot"].other == "Other" and not facts["spot"].missing
+    assert facts["alike"].missing_texts == ("?",) and facts["alike"].other is None
+    assert "1 more texts of the table are Other" in text and not facts.confirmed_public
+    coded, _ = encoded(table, facts)
+    assert coded.rows == 40 and np.bincount(coded.column("spot")).tolist() == [8, 8, 8, 8, 0, 8]
+
+
+def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+    tree = cluster_from_settings(settings(tmp_path), where="cluster", folder=tmp_path)
+    with pytest.raises(UserError, match="no column 'spott'"):
+        draft_schema(source(csv(tmp_path, "id,spot\n1,A\n")), "t", {"spott": tree})

@@ -1,0 +1,242 @@
+"""Hierarchies: the distances of paper 000, section 2.3.1, their laws, and both ways to write a hierarchy."""
+
+from __future__ import annotations
+
+import csv
+import io
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.public.column import Column
+from mechanisms.public.errors import UserError
+from mechanisms.public.hierarchy import Hierarchy, Level
+from mechanisms.public.relations import hierarchy_fields
+from mechanisms.public.schema import Schema, load_schema, parse_schema
+from mechanisms.public.tree_build import build_hierarchy
+from tests.public.table_worlds import schema
+
+CITIES = {"Maryland": ["Baltimore", "Annapolis"], "Indiana": ["Lafayette", "Gary", "Muncie"]}
+GRADES = {
+    "Elementary school": ["1st grade", "2nd grade", "3rd grade", "4th grade", "5th grade"],
+    "Middle school": ["6th grade", "7th grade", "8th grade"],
+    "High school": ["9th grade", "10th grade", "11th grade", "12th grade"],
+    "College": ["Bachelor"],
+}
+
+
+def listed(tree: dict[str, list[str]]) -> list[str]:
+    return [leaf for leaves in tree.values() for leaf in leaves]
+
+
+def one(**fields: Any) -> Column:
+    return schema(a={"kind": "categorical", **fields})["a"]
+
+
+def between(tree: Hierarchy, level: str | int, a: str, b: str) -> float:
+    nodes = tree.level(level).nodes
+    return float(tree.distances(level)[nodes.index(a), nodes.index(b)])
+
+
+def test_cities_in_states() -> None:
+    """Figure 1b: 1/2 inside a state, 1 across states, 1 between states."""
+    tree = one(values=listed(CITIES), hierarchy=CITIES).hierarchy
+    assert between(tree, 2, "Baltimore", "Annapolis") == 1 / 2
+    assert between(tree, 2, "Baltimore", "Gary") == 1
+    assert between(tree, 1, "Maryland", "Indiana") == 1
+    assert between(tree, 2, "Gary", "Gary") == 0
+
+
+def test_levels_of_education() -> None:
+    """Figure 2b: 13 leaves and 4 nodes above them, all on a line."""
+    tree = one(values=listed(GRADES), ordinal=True, hierarchy=GRADES).hierarchy
+    assert between(tree, 2, "1st grade", "8th grade") == 7 / 12
+    assert between(tree, 1, "Elementary school", "Middle school") == 1 / 3
+
+
+def test_months_lie_on_a_line_of_eleven_steps() -> None:
+    """Figure 2a."""
+    dates = {"kind": "date", "min": "2019-01-01", "max": "2019-12-31", "bins": {"calendar": "month_of_year"}}
+    tree = schema(month=dates)["month"].hierarchy
+    place = np.arange(12)
+    assert (tree.distances(1) == np.abs(place[:, None] - place) / 11).all()
+    assert between(tree, 1, "January", "December") == 1
+
+
+def test_the_default_is_one_root_over_the_leaves() -> None:
+    """Figure 1a."""
+    tree = one(values=["Armed Person", "Bike Theft", "Fire"]).hierarchy
+    assert tree == Hierarchy.default(["Armed Person", "Bike Theft", "Fire"]) and tree.flat and tree.depth == 1
+    assert (tree.distances(1) == 1 - np.eye(3)).all()
+    assert one(values=["x"], ordinal=True).hierarchy.distances(1).tolist() == [[0]]
+    assert one(values=["x"]).tree is None
+
+
+def test_special_codes_are_not_in_the_hierarchy() -> None:
+    column = one(values=["x", "y"], other="Other", missing=["?"], hierarchy={"n": ["x", "y"]})
+    assert column.size == 4 and column.hierarchy.leaves == ("x", "y")
+    assert schema(a={"kind": "integer", "min": 0, "max": 9})["a"].hierarchy.distances(1)[0, 9] == 1
+
+
+def test_nodes_above_each_leaf() -> None:
+    tree = one(values=["b", "c", "a"], hierarchy={"m": {"n": ["a"], "o": ["c"]}, "p": {"q": ["b"]}}).hierarchy
+    assert [level.nodes for level in tree.levels] == [("p", "m"), ("q", "o", "n"), ("b", "c", "a")]
+    assert tree.nodes_of(1).tolist() == [0, 1, 1]
+    assert tree.nodes_of(2).tolist() == tree.nodes_of("3").tolist() == [0, 1, 2]
+    assert between(tree, 3, "a", "c") == 2 / 3 and between(tree, 2, "n", "o") == 1 / 2
+
+
+def test_levels_have_names_and_numbers(tmp_path: Path) -> None:
+    named = {"levels": ["state", "city"], "tree": CITIES}
+    tree = one(values=listed(CITIES), hierarchy=named).hierarchy
+    assert tree.number("state") == tree.number(1) == tree.number("1") == 1
+    assert tree.level("city").nodes == tuple(listed(CITIES))
+    for absent in ("stat", 0, 3, "9", True):
+        with pytest.raises(UserError, match=r"coarsest first: state \(1\), city \(2\)"):
+            tree.number(absent)
+
+
+def test_too_many_nodes_have_no_matrix() -> None:
+    with pytest.raises(UserError, match="distances between 20,000 nodes"):
+        Hierarchy.default([str(i) for i in range(20_000)]).distances(1)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Hierarchy:
+    """Any hierarchy, its leaves in any order unless it is ordinal."""
+    ordered = draw(st.booleans())
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    ways: list[tuple[str, ...]] = [()]
+    for size in sizes:
+        counts = draw(st.lists(st.integers(1, size), min_size=len(ways), max_size=len(ways)))
+        ways = [(*way, f"{'.'.join(way[-1:])}{i}") for way, n in zip(ways, counts, strict=True) for i in range(n)]
+        if len(ways) > 40:
+            break
+    leaves = [way[-1] for way in ways]
+    if not ordered:
+        leaves = draw(st.permutations(leaves))
+    return build_hierarchy(ways, leaves, ordered=ordered, where="law")
+
+
+@given(trees())
+def test_distances_are_a_pseudometric_and_an_ultrametric_where_unordered(tree: Hierarchy) -> None:
+    for number in range(1, tree.depth + 1):
+        d = tree.distances(number)
+        assert ((d >= 0) & (d <= 1)).all() and (d == d.T).all() and (np.diag(d) == 0).all()
+        over = d[:, :, None] + d[None, :, :]
+        assert (d[:, None, :] <= over + 1e-12).all()
+        if not tree.ordered:
+            assert (d[:, None, :] <= np.maximum(d[:, :, None], d[None, :, :])).all()
+
+
+@given(trees())
+def test_distances_agree_with_the_definition(tree: Hierarchy) -> None:
+    """(t − s) / t and |j − i| / (k − 1), node by node, from the paths to the root."""
+    for t in range(1, tree.depth + 1):
+        paths = list(range(len(tree.level(t))))
+        k, d = len(paths), tree.distances(t)
+        for i in paths:
+            for j in paths:
+                if tree.ordered:
+                    expected = Fraction(abs(j - i), k - 1) if k > 1 else Fraction(0)
+                else:
+                    a, b, s = i, j, t
+                    while a != b:
+                        a, b = tree.levels[s - 1].parents[a], tree.levels[s - 1].parents[b]
+                        s -= 1
+                    expected = Fraction(t - s, t)
+                assert d[i, j] == float(expected)
+
+
+def declared(tree: Hierarchy, hierarchy: object) -> dict[str, Any]:
+    values: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "ordinal": tree.ordered}
+    return {"name": "t", "columns": {"a": values | {"hierarchy": hierarchy}}}
+
+
+def as_csv(tree: Hierarchy) -> str:
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow([level.name for level in reversed(tree.levels)])
+    above = [[tree.levels[n].nodes[i] for i in tree.nodes_of(n + 1)] for n in range(tree.depth)]
+    lines.writerows(zip(*reversed(above), strict=True))
+    return text.getvalue()
+
+
+@given(trees())
+def test_yaml_and_csv_say_the_same_and_survive_the_way_through_a_schema(
+    tmp_path_factory: pytest.TempPathFactory, tree: Hierarchy
+) -> None:
+    nested = parse_schema(declared(tree, hierarchy_fields(tree)), where="nested.yaml")
+    assert nested["a"].hierarchy == tree
+    assert again(nested) == nested
+    if tree.depth > 1:
+        folder = tmp_path_factory.mktemp("csv")
+        (folder / "tree.csv").write_text(as_csv(tree), encoding="utf-8")
+        (folder / "s.yaml").write_text(yaml.safe_dump(declared(tree, "tree.csv")), encoding="utf-8")
+        assert load_schema(folder / "s.yaml") == nested
+
+
+def again(facts: Schema) -> Schema:
+    return parse_schema(yaml.safe_load(facts.to_yaml()), where="again.yaml")
+
+
+def test_a_schema_with_files_beside_it_stands_alone_when_written(tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("city,state\nGary,Indiana\nBaltimore,Maryland\n")
+    (tmp_path / "far.csv").write_text("x,y\n0,0.25\ninf,0\n")
+    (tmp_path / "s.yaml").write_text(
+        "columns:\n  city: {kind: categorical, values: [Baltimore, Gary], hierarchy: cities.csv}\n"
+        "  b: {kind: categorical, values: [y, x], distances: far.csv}\n"
+    )
+    found = load_schema(tmp_path / "s.yaml")
+    elsewhere = tmp_path / "elsewhere" / "schema.yaml"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(found.to_yaml())
+    assert load_schema(elsewhere).columns == found.columns
+    assert [level.name for level in found["city"].hierarchy.levels] == ["state", "city"]
+    assert found["city"].hierarchy.level("state").nodes == ("Maryland", "Indiana")
+
+
+@pytest.mark.parametrize("leaf", ["yes", "012", "2016-01-01", "a: b", "#x", "", "null", "1e5", "levels", "é"])
+def test_awkward_leaves_and_nodes_survive(leaf: str) -> None:
+    tree = {leaf: [leaf], "tree": ["tree"]}
+    column = {"kind": "categorical", "values": [leaf, "tree"], "hierarchy": {"levels": ["a", "b"], "tree": tree}}
+    found = schema(a={**column, "missing": ["gap"]})
+    assert again(found).columns == found.columns
+
+
+def test_bins_numbers_and_flags_are_leaves_too() -> None:
+    found = schema(
+        age={"kind": "integer", "min": 0, "max": 3, "hierarchy": {"young": [0, 1], "old": [2, 3]}},
+        pay={"kind": "integer", "bins": {"edges": [0, 10, 11]}, "hierarchy": ["0 to 9", 10]},
+        fare={"kind": "float", "bins": {"edges": [0, 2.5, 9]}, "hierarchy": {"all": ["0 to 2.5", "2.5 to 9"]}},
+        day={"kind": "date", "min": "2016-12-31", "max": "2017-01-01", "hierarchy": [["x"]]}
+        | {"hierarchy": {"2016": ["2016-12-31"], "2017": ["2017-01-01"]}},
+        code={"kind": "categorical", "size": 3, "hierarchy": {"even": [0, 2], "odd": [1]}},
+        sick={"kind": "flag", "hierarchy": {"any": ["false", "true"]}},
+    )
+    assert [c.hierarchy.depth for c in found.columns] == [2, 1, 2, 2, 2, 2]
+    assert again(found).columns == found.columns
+
+
+def test_levels_that_are_no_tree_are_refused() -> None:
+    leaves = Level("leaf", ("a", "b", "c"), (0, 1, 0))
+    top = Level("top", ("x", "y"), (0, 0))
+    assert Hierarchy((top, leaves), ordered=False).nodes_of("top").tolist() == [0, 1, 0]
+    for levels, ordered, says in [
+        ((), False, "no level"),
+        ((top, leaves), True, "the children of 'x' stand apart, 'c' after others"),
+        ((top, Level("top", ("a", "b"), (0, 1))), False, "two levels are called 'top'"),
+        ((top, Level("leaf", ("a", "b"), (0, 0))), False, "'y' has no child"),
+        ((top, Level("leaf", ("a", "b"), (1, 0))), False, "the children of 'y' stand out of order"),
+        ((top, Level("leaf", ("a", "a"), (0, 1))), False, "two nodes are called 'a'"),
+        ((top, Level("leaf", ("a", "b"), (0, 2))), False, "node 'b' has no parent"),
+        ((Level("leaf", ("a",), (0, 0)),), False, "1 nodes, 2 parents"),
+    ]:
+        with pytest.raises(UserError, match=says):
+            Hierarchy(levels, ordered)
