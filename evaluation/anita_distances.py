@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Domain
+from mechanisms.public.jit import compiled, compiled_with
 from mechanisms.public.table import CodedTable
 
 Kind = Literal["hamming", "mixed"]
@@ -74,7 +75,7 @@ def _positions(table: CodedTable) -> NDArray[np.float32]:
     return np.ascontiguousarray(np.stack(rows).astype(np.float32))
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
+@compiled_with(parallel=True)
 def _search_hamming(queries, reference, zero):
     """Columns × rows; `zero` has the type in which differences are counted."""
     width, n = queries.shape
@@ -100,7 +101,7 @@ def _search_hamming(queries, reference, zero):
     return first, second, index
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _differences(query, reference, start, apart):
     apart[:] = 0
     for c in range(query.size):
@@ -110,7 +111,7 @@ def _differences(query, reference, start, apart):
             apart[j] += row[j] != value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _least(values):
     least = values[0]
     for j in range(values.size):
@@ -118,7 +119,7 @@ def _least(values):
     return least
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
+@compiled_with(parallel=True)
 def _search_mixed(queries, reference):
     n = queries.shape[1]
     m = reference.shape[1]
@@ -140,7 +141,7 @@ def _search_mixed(queries, reference):
     return first, second, index
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _gaps(query, reference, start, apart):
     apart[:] = 0.0
     one = np.float32(1.0)

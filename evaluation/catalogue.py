@@ -16,6 +16,8 @@ from evaluation.density import Density, density
 from evaluation.gini import GiniScore, gini_score
 from evaluation.kmarginal import KMarginal
 from evaluation.ncript import Ncript, ncript
+from evaluation.pie_chart import PieChart, pie_chart
+from evaluation.range_2018 import RangeScore, range_score
 from evaluation.registry import Inputs, Metric
 from evaluation.sprint2 import sprint2_coded
 from evaluation.sprint3 import PLACE, TIME, Sprint3, sprint3_coded
@@ -77,6 +79,13 @@ def _sprint3(inputs: Inputs) -> tuple[float | None, Sprint3]:
     return result.score, result
 
 
+def _pie_chart(inputs: Inputs) -> tuple[float | None, PieChart]:
+    names = {role: inputs.column(role) for role in ("segment", "time", "kind")}
+    places = {"spatial": names["segment"], "temporal": names["time"]}
+    result = pie_chart(inputs.real, inputs.synthetic, category=names["kind"], **places)
+    return (None if result.score is None else result.score / result.segments.size), result
+
+
 def _accuracy(n: int, inputs: Inputs) -> tuple[float | None, NWay]:
     result = n_way(inputs.real, inputs.synthetic, n, m=inputs.options.buckets, seed=inputs.options.seed)
     return result.accuracy, result
@@ -108,6 +117,11 @@ def _privacy(inputs: Inputs) -> tuple[float | None, Privacy]:
 
 def _density(inputs: Inputs) -> tuple[float | None, Density]:
     result = density(inputs.real, inputs.synthetic, seed=inputs.options.seed)
+    return result.score, result
+
+
+def _ranges(inputs: Inputs) -> tuple[float | None, RangeScore]:
+    result = range_score(inputs.real, inputs.synthetic, seed=inputs.options.seed)
     return result.score, result
 
 
@@ -154,6 +168,18 @@ _LIST = (
         source="paper 001, 2.2 to 2.4",
         needs=MAP,
         run=_ncript,
+    ),
+    Metric(
+        name="pie_chart",
+        title="Sprint 1: pie chart score per place and time",
+        goal="high",
+        low=0,
+        high=1,
+        perfect=1,
+        reference="its floor; the sum over places and times, as published, is in the details",
+        source="NIST challenge 2020-21, sprint 1; paper 000, Appendix B",
+        needs=MAP,
+        run=_pie_chart,
     ),
     Metric(
         name="sprint2",
@@ -232,6 +258,18 @@ _LIST = (
         source="paper 002, 5.1",
         needs=(),
         run=_density,
+    ),
+    Metric(
+        name="range_2018",
+        title="2018: range queries",
+        goal="high",
+        low=0,
+        high=1_000_000,
+        perfect=1_000_000,
+        reference="its floor",
+        source="paper 002, 5.1",
+        needs=(),
+        run=_ranges,
     ),
     Metric(
         name="gini",

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
 from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -184,7 +184,7 @@ def _distances(
     return distances
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _l1(key, side, weights, starts, cells):
     """L1 distance of the shares of each group; `cells` is empty room for the counts, and is left empty."""
     result = np.zeros(len(starts) - 1)

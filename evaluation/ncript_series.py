@@ -9,6 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.jit import compiled, compiled_with
+
 Cube = NDArray[np.float64]
 
 #: Series compared with one series at a time: a tile stays in the processor's nearest cache.
@@ -50,7 +52,7 @@ def _unit(series: Cube) -> Cube:
     return np.ascontiguousarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
+@compiled_with(parallel=True)
 def _mean_change(real: Cube, synthetic: Cube, threshold: float) -> NDArray[np.float64]:
     """For each column i of `real`: the mean of |r − r̂| over the columns j with |r| above the threshold, i among them.
 
@@ -79,7 +81,7 @@ def _mean_change(real: Cube, synthetic: Cube, threshold: float) -> NDArray[np.fl
     return mean
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled_with(fastmath={"contract"})
 def _products(units: Cube, i: int, start: int, out: NDArray[np.float64]) -> None:
     """Products of column i with the columns of one tile."""
     out[:] = 0.0
@@ -90,7 +92,7 @@ def _products(units: Cube, i: int, start: int, out: NDArray[np.float64]) -> None
             out[j] += factor * row[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(r, s, threshold, totals, counts, start):
     """The changes of one tile, added to its columns; their sum."""
     whole = 0.0

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from evaluation.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
 from evaluation.sprint2 import SprintScore, mean_score
 from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
 from mechanisms.public.table import CodedTable
 
 PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
@@ -251,7 +251,7 @@ def higher_order_conjunction(
     return 1 - math.fsum(apart) / draws
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _near(table, centre, widths):
     """How many rows are within the widths of the centre in every column."""
     count = 0

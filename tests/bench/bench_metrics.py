@@ -17,6 +17,7 @@ from evaluation.cube import cubes_from_arrays
 from evaluation.density import density
 from evaluation.ncript import ncript
 from evaluation.ncript_series import horizontal_correlation
+from evaluation.range_2018 import range_score
 from evaluation.sprint2 import sprint2_coded
 from evaluation.sprint3 import EDGES, PLACE, TIME, TO, UNIT, sprint3_table
 from evaluation.tstr import tstr
@@ -33,6 +34,7 @@ CASES = (
     "sprint2_of_acs",
     "sprint3_of_trips",
     "density_of_acs",
+    "ranges_of_acs",
     "correlations_of_acs",
     "tstr_of_acs",
 )
@@ -109,6 +111,10 @@ def sprint2_of_acs() -> dict[str, Any] | None:
 
 def density_of_acs() -> dict[str, Any] | None:
     return _on_acs("2018: density estimation", lambda a, b, _: density(a, b).score, "")
+
+
+def ranges_of_acs() -> dict[str, Any] | None:
+    return _on_acs("2018: 300 range queries", lambda a, b, _: range_score(a, b).score, "")
 
 
 def correlations_of_acs() -> dict[str, Any] | None:

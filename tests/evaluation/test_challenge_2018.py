@@ -9,6 +9,7 @@ import pytest
 
 from evaluation.density import density, draw_schemas
 from evaluation.gini import gini_index, gini_score
+from evaluation.range_2018 import answer, draw_query, range_score
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable
@@ -97,6 +98,36 @@ def test_density_is_the_mean_distance_of_300_triples():
     assert len(apart) == 300
     assert result.score == pytest.approx(1e6 * (1 - np.mean(apart) / 2))
     json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_range_score_is_the_published_formula():
+    real, synthetic = table(500, 1), table(400, 2)
+    result = range_score(real, synthetic, seed=1)
+    rng = np.random.default_rng(1)
+    query = draw_query(real.domain, rng)
+    asked = [frame_of(t)[list(query)].apply(lambda c: query[c.name][c]).all(axis=1).mean() for t in (real, synthetic)]
+    assert [answer(t, query) for t in (real, synthetic)] == pytest.approx(asked)
+    d = [np.log(max(p, 1e-6) / q) for q, p in zip(result.frame["real"], result.frame["synthetic"], strict=True)]
+    expected = 1e6 * max(0, 1 - np.sqrt(np.mean(np.square(d))) / np.log(1e3))
+    assert result.score == pytest.approx(expected)
+    assert (result.frame["real"] > 0).all() and len(result.frame) == 300
+    assert result.frame["columns"].map(len).mean() == pytest.approx(5 * 0.33 / (1 - 0.67**5), abs=0.2)
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_range_score_at_its_ends():
+    real = table(90, 1)
+    assert range_score(real, real).score == pytest.approx(1e6)
+    assert range_score(real, table(0, 1)).score is None
+    wide = Domain((Attribute("a", 60_000), Attribute("b", 60_000, 60_000)))
+    rng = np.random.default_rng(0)
+    sparse = CodedTable(wide, tuple(rng.integers(0, 60_000, 3).astype(np.uint16) for _ in "ab"))
+    rare = range_score(sparse, sparse, queries=40)
+    assert rare.score == pytest.approx(1e6)
+
+
+def frame_of(coded: CodedTable) -> pd.DataFrame:
+    return pd.DataFrame(dict(zip(coded.domain.names, coded.columns, strict=True)))
 
 
 def test_density_at_its_ends():

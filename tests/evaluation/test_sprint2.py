@@ -13,21 +13,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable
 
 CODES = (
-    *(
-        "SEX",
-        "MARST",
-        "RACE",
-        "HISPAN",
-        "CITIZEN",
-        "SPEAKENG",
-        "HCOVANY",
-        "HCOVPRIV",
-        "HINSEMP",
-        "HINSCAID",
-        "HINSCARE",
-    ),
-    *("EDUC", "EMPSTAT", "EMPSTATD", "LABFORCE", "WRKLSTWK", "ABSENT", "LOOKING", "AVAILBLE", "WRKRECAL", "WORKEDYR"),
-    *("GQ", "HINSCARE"),
+    *("SEX", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV", "HINSEMP", "HINSCAID"),
+    *("HINSCARE", "EDUC", "EMPSTAT", "EMPSTATD", "LABFORCE", "WRKLSTWK", "ABSENT", "LOOKING", "AVAILBLE"),
+    *("WRKRECAL", "WORKEDYR", "GQ"),
 )
 FEATURES = sorted([*CODES, *EDGES])
 
