@@ -1,0 +1,128 @@
+"""The third metric of the 2018 challenge (paper 002, section 5.1): Gini index and rank of the gender pay gap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError
+
+#: Wages from this code on mean "not available" in the 1940 census.
+NOT_AVAILABLE = 999_998
+
+
+@dataclass(frozen=True, eq=False)
+class GiniScore:
+    """The score and what it was made of.
+
+    Attributes:
+        score: from 0 to 1,000,000 (perfect); None where the truth has no group.
+        gini, rank: the two halves, each from 0 to 500,000.
+        groups: one row per group of the truth: Gini index and pay gap of either table, and ranks of the gap (0 is the
+            widest); NaN where the synthetic table lacks the group.
+        reason: why there is no score.
+    """
+
+    score: float | None
+    gini: float | None
+    rank: float | None
+    groups: pd.DataFrame
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        lost = int(self.groups["gini_synthetic"].isna().sum()) if len(self.groups) else 0
+        return {
+            "score": self.score,
+            **({"reason": self.reason} if self.reason else {}),
+            "gini_index": self.gini,
+            "pay_gap_rank": self.rank,
+            "groups": len(self.groups),
+            "groups_lost": lost,
+        }
+
+
+def gini_score(
+    real: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    *,
+    group: str = "CITY",
+    sex: str = "SEX",
+    income: str = "INCWAGE",
+    first: object = None,
+    not_available: float | None = NOT_AVAILABLE,
+) -> GiniScore:
+    """Gini index of the income and rank of the pay gap in every group, as the challenge's scorer computes them.
+
+    Each half is 500,000 · √mean over the groups of the truth of (1 − |difference|)²; the difference of the Gini index,
+    or of the rank by pay gap (widest first) divided by the number of groups − 1.
+    Goal: incomes are spread, and the groups ordered, as in the truth. Range: [0, 1,000,000]; the latter is perfect.
+    Edge cases, as there: a group that the synthetic table lacks scores 0 in both halves; one that it invents takes a
+    rank; without any income the Gini index is 1; a sex without records has mean 0; equal gaps are ranked in the order
+    in which their groups appear. A single group has rank difference 0.
+
+    Args:
+        first: the value of `sex` whose mean income comes first in the gap; None for the least value of the truth.
+        not_available: incomes of at least so much are left out; None for none. Absent incomes always are.
+    """
+    for name, frame in (("real", real), ("synthetic", synthetic)):
+        for column in (group, sex, income):
+            if column not in frame.columns:
+                fix = "name the columns for group, sex and income"
+                raise UserError(f"no column {column!r}", where=f"the {name} table", fix=fix)
+    if first is None and len(real):
+        first = sorted(real[sex].dropna().unique(), key=_order)[0]
+    sides = [_by_group(f, group, sex, income, first, not_available) for f in (real, synthetic)]
+    joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
+    if joined.empty:
+        return GiniScore(None, None, None, joined, "the true table has no group")
+    n = len(joined)
+    close = (1 - (joined["gini_real"] - joined["gini_synthetic"]).abs()).fillna(0.0)
+    ranks = (1 - (joined["rank_real"] - joined["rank_synthetic"]).abs() / max(n - 1, 1)).clip(lower=0).fillna(0.0)
+    halves = [500_000 * math.sqrt(math.fsum(x * x) / n) for x in (close, ranks)]
+    return GiniScore(sum(halves), halves[0], halves[1], joined.rename_axis(group).reset_index())
+
+
+def _by_group(
+    frame: pd.DataFrame, group: str, sex: str, income: str, first: object, not_available: float | None
+) -> pd.DataFrame:
+    """Gini index, gap and rank of each group, in the order in which they appear."""
+    rows = []
+    for label, part in frame.groupby(group, sort=False, dropna=False):
+        wages = part[income].to_numpy(float)
+        known = ~np.isnan(wages)
+        if not_available is not None:
+            known &= wages < not_available
+        one = (part[sex] == first).to_numpy(bool)
+        gap = _mean(wages[known & one]) - _mean(wages[known & ~one])
+        rows.append((label, gini_index(wages[known]), gap))
+    table = pd.DataFrame(rows, columns=["label", "gini", "gap"]).set_index("label")
+    widest = np.argsort(-table["gap"].to_numpy(float), kind="stable")
+    rank = np.empty(len(table))
+    rank[widest] = np.arange(len(table))
+    return table.assign(rank=rank)
+
+
+def gini_index(incomes: NDArray[np.number]) -> float:
+    """1 − 2 Σᵢ (sum of the i smallest) / (n · total), as in the challenge's scorer; 1 without any income.
+
+    It is 1/n below the usual Gini index: n equal incomes have −1/n.
+    """
+    wages = np.sort(np.asarray(incomes, float))
+    total = wages.sum()
+    if not wages.size or total <= 0:
+        return 1.0
+    return 1 - 2 * float((np.cumsum(wages) / wages.size / total).sum())
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if values.size else 0.0
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))

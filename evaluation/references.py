@@ -1,0 +1,141 @@
+"""What a score should be read against: two real samples, independent columns, and subsamples of the real rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.table import CodedTable
+
+#: A score of a synthetic (second) against a real (first) table; None where it is undefined.
+Score = Callable[[CodedTable, CodedTable], float | None]
+Goal = Literal["low", "high"]
+
+LADDER = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A score measured some times.
+
+    Attributes:
+        value: the mean; None where a repetition had no score.
+        values: each repetition's score.
+        note: how it was measured.
+    """
+
+    value: float | None
+    values: tuple[float | None, ...]
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"value": self.value, "values": list(self.values), "note": self.note}
+
+
+def floor(
+    score: Score,
+    real: CodedTable,
+    rows: int,
+    *,
+    repeats: int = 3,
+    seed: int = 0,
+    unit: NDArray[np.integer] | None = None,
+) -> Reference:
+    """What a sample of `rows` real records scores against one of the real table's size, drawn with replacement.
+
+    Both are drawn from the real records, so that the second is to the first what a perfect synthetic table is to the
+    real one: a new sample of the same people.
+
+    Args:
+        unit: the subject of each row: whole subjects are drawn, as many as the tables have rows on average.
+    """
+    rng = np.random.default_rng(seed)
+    values = [score(*(_drawn(real, n, rng, unit) for n in (real.rows, rows))) for _ in range(repeats)]
+    what = "subjects" if unit is not None else "records"
+    return _reference(values, f"two samples of real {what} with replacement, {real.rows} and {rows} rows")
+
+
+def independent(score: Score, real: CodedTable, rows: int, *, repeats: int = 1, seed: int = 0) -> Reference:
+    """What `rows` records with the real columns, drawn independently of each other, score against the real table."""
+    rng = np.random.default_rng(seed)
+    values = []
+    for _ in range(repeats):
+        columns = tuple(c[rng.integers(0, max(real.rows, 1), rows if real.rows else 0)] for c in real.columns)
+        values.append(score(real, CodedTable(real.domain, columns)))
+    return _reference(values, f"independent columns, {rows} rows")
+
+
+def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, unit: NDArray[np.integer] | None) -> CodedTable:
+    if table.rows == 0 or rows == 0:
+        return _rows(table, np.empty(0, np.int64))
+    if unit is None:
+        return _rows(table, rng.integers(0, table.rows, rows))
+    order = np.argsort(unit, kind="stable")
+    _, starts, counts = np.unique(np.asarray(unit)[order], return_index=True, return_counts=True)
+    chosen = rng.integers(0, len(starts), max(round(rows * len(starts) / table.rows), 1))
+    return _rows(table, np.concatenate([order[starts[i] : starts[i] + counts[i]] for i in chosen]))
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Scores of subsamples of the real rows against all of them.
+
+    Attributes:
+        frame: one row per share: share, rows, score (NaN where it is undefined).
+        goal: whether low or high scores are good.
+    """
+
+    frame: pd.DataFrame
+    goal: Goal
+
+    def as_good_as(self, score: float | None) -> str:
+        """One sentence: which subsample scores like this."""
+        known = self.frame.dropna(subset="score")
+        if score is None or known.empty:
+            return "no comparison: no score"
+        ours = -score if self.goal == "low" else score
+        steps = known["score"].to_numpy(float) * (-1 if self.goal == "low" else 1)
+        reached = np.flatnonzero(steps <= ours)
+        shares = known["share"].to_numpy(float)
+        if not reached.size:
+            return f"worse than a {shares[0]:.0%} sample of the real rows"
+        return f"as good as a {shares[reached.max()]:.0%} sample of the real rows"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """JSON values, one entry per share."""
+        return [
+            {"share": float(s), "rows": int(n), "score": None if math.isnan(v) else float(v)}
+            for s, n, v in zip(self.frame["share"], self.frame["rows"], self.frame["score"], strict=True)
+        ]
+
+
+def ladder(score: Score, real: CodedTable, *, goal: Goal, shares: Sequence[float] = LADDER, seed: int = 0) -> Ladder:
+    """Scores of random subsamples of the real rows, without replacement, each a part of the next."""
+    if any(not 0 < s <= 1 for s in shares):
+        raise UserError(f"got {tuple(shares)}", where="shares", fix="numbers above 0, at most 1")
+    order = np.random.default_rng(seed).permutation(real.rows)
+    rows = []
+    for share in sorted(shares):
+        n = math.ceil(share * real.rows)
+        value = score(real, _rows(real, np.sort(order[:n])))
+        rows.append((share, n, math.nan if value is None else value))
+    return Ladder(pd.DataFrame(rows, columns=["share", "rows", "score"]), goal)
+
+
+def _reference(values: Sequence[float | None], note: str) -> Reference:
+    known = [v for v in values if v is not None]
+    value = math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    return Reference(value, tuple(values), note)
+
+
+def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
+    weights = None if table.weights is None else table.weights[chosen]
+    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns), weights)

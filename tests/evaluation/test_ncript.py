@@ -1,0 +1,194 @@
+"""N-CRiPT (paper 001): the printed examples, brute force on small maps, and the edge cases."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from evaluation.cube import count_cubes, cubes_from_arrays
+from evaluation.ncript import NcriptSpec, ncript, total_loss
+from evaluation.ncript_rows import bias_penalty, heavy_hitter_violations, heavy_hitters, jaccard_distance, jsd
+from evaluation.ncript_series import horizontal_correlation, vertical_correlation
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.table import CodedTable
+
+# Section 2.2.3: 1000 records; E1 … E5 and an absent type.
+TRUE = np.array([400, 150, 150, 150, 150, 0])
+ONLY_E1 = np.array([1000, 0, 0, 0, 0, 0])
+NO_E1 = np.array([0, 250, 250, 250, 250, 0])
+# Table 1: shares of two incidents in five months, in one neighbourhood.
+H = np.array([[[30, 70]], [[30, 70]], [[30, 70]], [[40, 60]], [[30, 70]]])
+H_HAT = np.array([[[15, 85]], [[15, 85]], [[15, 85]], [[25, 75]], [[15, 85]]])
+H_TILDE = np.array([[[40, 60]], [[20, 80]], [[40, 60]], [[40, 60]], [[40, 60]]])
+# Table 2: JSD, BP, JD, HH, HC, VC, Total.
+TABLE_2 = [
+    (0.372, 0.100, 0.667, 0.080, 0.121, 0.277, 0.383),
+    (0.268, 0.000, 0.667, 0.080, 0.121, 0.277, 0.252),
+    (0.190, 0.000, 0.500, 0.080, 0.121, 0.277, 0.203),
+    (0.335, 0.000, 0.400, 0.080, 0.171, 0.290, 0.242),
+    (0.243, 0.000, 0.250, 0.100, 0.171, 0.290, 0.195),
+    (0.018, 0.000, 0.000, 0.160, 0.171, 0.290, 0.099),
+]
+
+
+def city(seed: int, shape: tuple[int, int, int] = (6, 4, 5), scale: float = 3) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(scale * rng.pareto(1.0, shape[1:]), shape)
+    counts[:, 0, 0] = 7
+    counts[:, 1, 1] = 0
+    return counts
+
+
+@pytest.mark.parametrize("row", TABLE_2)
+def test_totals_of_table_2(row):
+    assert total_loss(*row[:6]) == pytest.approx(row[6], abs=1e-3)
+
+
+def test_the_heavy_hitters_of_the_example():
+    """2.2.3 with k = 250, Δ = 0.2, h = 0.2: 0, and 0.2 where the paper prints 1 (one violation by its definition)."""
+    assert heavy_hitters(TRUE, ONLY_E1, k=250, h=0.2) == 0
+    assert heavy_hitter_violations(TRUE, NO_E1, k=250) == 1
+    assert heavy_hitters(TRUE, NO_E1, k=250, h=0.2) == pytest.approx(0.2)
+
+
+def test_the_distances_of_the_example_and_of_table_1():
+    assert jsd(TRUE, ONLY_E1) == pytest.approx(0.6291, abs=1e-4)
+    assert jsd(TRUE, NO_E1) == pytest.approx(0.4863, abs=1e-4)
+    assert float(jsd(TRUE, NO_E1)) ** 2 * math.log(2) == pytest.approx(0.16, abs=0.005)
+    assert jsd(H, H_HAT).sum() == pytest.approx(0.75, abs=0.005)
+    assert jsd(H, H_TILDE).sum() == pytest.approx(0.37, abs=0.05)
+
+
+def test_vertical_correlation_of_table_1():
+    assert vertical_correlation(H, H_HAT) == pytest.approx([0], abs=1e-12)
+    assert vertical_correlation(H, H_TILDE) == pytest.approx([1.875], abs=1e-12)
+
+
+@pytest.mark.parametrize(("synthetic", "loss"), [(52, 0.0), (52.5, 0.0), (53, 1.5), (55, 1.5), (56, 3.0)])
+def test_vertical_correlation_where_a_series_is_constant(synthetic, loss):
+    """Shares 0.5 against 0.52 …, FT = 0.05: 0 up to FT/2, M/2 up to FT, M beyond (2.2.5); both incidents alike."""
+    real = np.full((3, 1, 2), 50.0)
+    other = np.stack([np.full((3, 1), synthetic), np.full((3, 1), 100 - synthetic)], axis=-1)
+    assert vertical_correlation(real, other) == pytest.approx([loss])
+
+
+def pearson(x, y):
+    sx, sy = np.std(x), np.std(y)
+    if max(x) == min(x) or max(y) == min(y):
+        return None
+    return float(np.mean((x - np.mean(x)) * (y - np.mean(y))) / (sx * sy))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_horizontal_correlation_is_that_of_equation_3_pair_by_pair(seed):
+    q, p = city(seed).astype(float), city(seed + 50).astype(float)
+    times, segments, types = q.shape
+    p[:, 2, 2] = 4
+    expected = np.zeros(segments)
+    for a in range(segments):
+        for x in range(types):
+            changes = []
+            for b in range(segments):
+                for y in range(types):
+                    r = pearson(q[:, a, x], q[:, b, y])
+                    if r is not None and abs(r) > 0.9 + 1e-12:
+                        changes.append(abs(r - (pearson(p[:, a, x], p[:, b, y]) or 0.0)))
+            if changes:
+                expected[a] += times / 2 * sum(changes) / len(changes) / types
+    assert horizontal_correlation(q, p) == pytest.approx(expected, abs=1e-10)
+
+
+def test_horizontal_correlation_more_series_than_a_tile():
+    q, p = city(1, (5, 40, 30)).astype(float), city(2, (5, 40, 30)).astype(float)
+    flat = q.reshape(5, -1)
+    varies = flat.max(axis=0) > flat.min(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r, s = np.corrcoef(flat.T), np.nan_to_num(np.corrcoef(p.reshape(5, -1).T))
+    strong = (np.abs(np.nan_to_num(r)) > 0.9 + 1e-12) & varies & varies[:, None]
+    change = np.where(strong, np.abs(np.nan_to_num(r) - s), 0).sum(axis=1) / np.maximum(strong.sum(axis=1), 1)
+    assert horizontal_correlation(q, p) == pytest.approx(5 / 2 * change.reshape(40, 30).mean(axis=1), abs=1e-9)
+
+
+def test_a_constant_synthetic_series_loses_its_own_correlation():
+    q = np.arange(4.0).reshape(4, 1, 1)
+    assert horizontal_correlation(q, np.ones((4, 1, 1))) == pytest.approx([2.0])
+    assert horizontal_correlation(q, 5 * q) == pytest.approx([0.0])
+    assert horizontal_correlation(np.ones((4, 1, 1)), q) == pytest.approx([0.0])
+
+
+@pytest.mark.parametrize(
+    ("real", "synthetic", "distance"),
+    [((0, 0), (0, 0), 0), ((3, 0), (0, 0), 1), ((0, 0), (0, 1), 1), ((1, 0), (9, 1), 0.5), ((1, 2), (3, 4), 0)],
+)
+def test_jaccard_distance(real, synthetic, distance):
+    assert jaccard_distance(np.array(real), np.array(synthetic)) == distance
+
+
+def test_rows_without_significant_types():
+    nothing, one, thin = np.zeros(30), np.eye(30)[0] * 9, np.ones(30)
+    assert jsd(nothing, nothing) == 0
+    assert jsd(nothing, thin) == 0
+    assert jsd(one, nothing) == jsd(nothing, one) == 1
+
+
+def test_the_bias_cutoff_is_strict():
+    assert bias_penalty(np.array([[600], [600]]), np.array([[100], [99]])).tolist() == [0.0, 0.1]
+
+
+def test_identical_tables_lose_nothing_and_everything_stays_between_0_and_1():
+    q = city(3)
+    assert ncript(cubes_from_arrays(q, q)).loss == pytest.approx(0, abs=1e-9)
+    result = ncript(cubes_from_arrays(q, city(4) * 30))
+    assert 0 < result.total.min() <= result.total.max() <= 1
+    assert result.loss == pytest.approx(result.table()["Total"].sum())
+    assert result.snapshot()["Total"].sum() == pytest.approx(result.loss)
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_deep_dive_is_a_part_of_the_table():
+    result = ncript(cubes_from_arrays(city(1), city(2)))
+    one = result.deep_dive(2)
+    assert list(one.columns) == ["segment", "time", "JSD", "BP", "JD", "HH", "HC", "VC", "Total"]
+    assert len(one) == 6
+    assert one["HC"].nunique() == one["VC"].nunique() == 1
+    assert one["JSD"].tolist() == result.parts["jsd"][:, 2].tolist()
+    with pytest.raises(UserError, match="no segment"):
+        result.deep_dive("nowhere")
+
+
+def test_heavy_hitters_per_year_and_over_the_whole_map():
+    q, p = city(1), city(2)
+    result = ncript(cubes_from_arrays(q, p))
+    assert result.heavy_year.shape == (4,)
+    assert result.heavy_map[3] == heavy_hitters(q[3].sum(axis=0), p[3].sum(axis=0))
+
+
+def test_merged_regions_add_up():
+    cubes = cubes_from_arrays(city(1), city(2)).merged(["north", "south", "north", "south"])
+    assert cubes.segments == ("north", "south")
+    assert (cubes.real[:, 0] == city(1)[:, 0] + city(1)[:, 2]).all()
+    with pytest.raises(UserError, match="3 regions for 2 segments"):
+        cubes.merged([1, 2, 3])
+
+
+def test_cubes_of_coded_tables_keep_a_cell_for_missing_only_where_it_occurs():
+    domain = Domain((Attribute("type", 3), Attribute("month", 4, 3), Attribute("place", 2)))
+    columns = tuple(np.array(c, np.uint8) for c in ([0, 1, 1], [0, 0, 2], [0, 1, 1]))
+    table = CodedTable(domain, columns)
+    cubes = count_cubes(table, table, ("month", "place", "type"), values=(3, 2, 2))
+    assert cubes.real.shape == (3, 2, 2)
+    gap = CodedTable(domain, (columns[0], np.array([0, 3, 3], np.uint8), columns[2]))
+    assert count_cubes(table, gap, ("month", "place", "type"), values=(3, 2, 2)).real.shape == (4, 2, 2)
+    assert cubes.real[0, 1, 1] == cubes.real[2, 1, 1] == 1
+
+
+def test_maps_without_rows_and_other_weights():
+    nothing = ncript(cubes_from_arrays(np.zeros((0, 3, 2)), np.zeros((0, 3, 2))))
+    assert nothing.score is None
+    assert "reason" in nothing.to_json()
+    only_jsd = ncript(cubes_from_arrays(city(1), city(2)), NcriptSpec(weights=(1, 0, 0, 0, 0), bias_penalty=0))
+    assert only_jsd.total.tolist() == only_jsd.parts["jsd"].tolist()
+    with pytest.raises(UserError, match="five numbers"):
+        NcriptSpec(weights=(1, 1, 1, 1, -1))

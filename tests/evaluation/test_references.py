@@ -1,0 +1,131 @@
+"""Correlation difference, TSTR and the references: small cases with known answers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evaluation.anita import n_way
+from evaluation.correlation import correlation_difference, cramers_v
+from evaluation.references import floor, independent, ladder
+from evaluation.tstr import tstr
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.table import CodedTable
+
+DOMAIN = Domain((Attribute("x", 9, 8), Attribute("y", 8, 8), Attribute("job", 3), Attribute("sex", 2)))
+
+
+def linked(rows: int, seed: int, strength: float = 0.8) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 8, rows)
+    y = np.where(rng.random(rows) < strength, x, rng.integers(0, 8, rows))
+    sex = np.where(rng.random(rows) < strength, x > 3, rng.integers(0, 2, rows))
+    job = np.where(rng.random(rows) < strength, y // 3, rng.integers(0, 3, rows))
+    x = np.where(rng.random(rows) < 0.1, 8, x)
+    return CodedTable(DOMAIN, tuple(np.asarray(c, np.uint8) for c in (x, y, job, sex)))
+
+
+def shift(real: CodedTable, synthetic: CodedTable) -> float | None:
+    accuracy = n_way(real, synthetic, 2, m=None).accuracy
+    return None if accuracy is None else 1 - accuracy
+
+
+def test_pearson_ignores_missing_and_cramers_v_is_the_textbook_one():
+    table = linked(500, 1)
+    frame = correlation_difference(table, table).frame.set_index(["a", "b"])
+    known = table.columns[0] < 8
+    expected = np.corrcoef(table.columns[0][known].astype(float), table.columns[1][known].astype(float))[0, 1]
+    assert frame.loc[("x", "y"), "real"] == pytest.approx(expected)
+    assert frame.loc[("job", "sex"), "kind"] == "cramers_v"
+    assert cramers_v(np.array([[10, 0], [0, 10]])) == pytest.approx(1)
+    assert cramers_v(np.array([[5, 5], [5, 5]])) == 0
+    assert cramers_v(np.array([[5, 5], [0, 0]])) == 0
+
+
+def test_correlation_difference_sees_lost_dependence_and_keeps_constant_columns():
+    real = linked(3000, 1)
+    assert correlation_difference(real, real).score == 0
+    assert correlation_difference(real, linked(3000, 2)).score < 0.03 < 0.2
+    assert correlation_difference(real, linked(3000, 2, strength=0)).score > 0.2
+    flat = CodedTable(DOMAIN, tuple(np.zeros_like(c) for c in real.columns))
+    result = correlation_difference(real, flat)
+    assert result.constant == ((), DOMAIN.names)
+    assert len(result.frame) == 6 and result.score > 0.2
+    assert result.matrix().loc["x", "y"] == result.matrix().loc["y", "x"]
+    json.dumps(result.to_json(), allow_nan=False)
+    empty = CodedTable(DOMAIN, tuple(c[:0] for c in real.columns))
+    assert "reason" in correlation_difference(real, empty).to_json()
+
+
+def test_tstr_learns_what_the_synthetic_table_keeps():
+    real, good, bad = linked(1500, 1), linked(1500, 2), linked(1500, 3, strength=0)
+    near, far = (tstr(real, s, targets=["sex"]) for s in (good, bad))
+    assert abs(near.score) < 0.06
+    assert far.score > 0.2
+    row = near.frame.iloc[0]
+    assert row["balanced_real"] > 0.75 > row["guessing"] == 0.5
+    assert row["auc_synthetic"] > 0.75
+    json.dumps(near.to_json(), allow_nan=False)
+
+
+def test_tstr_with_a_holdout_and_at_its_edges():
+    real = linked(600, 1)
+    result = tstr(real, linked(600, 2), linked(300, 3), targets=["job", "sex"])
+    assert result.rows == {"real": 600, "synthetic": 600, "test": 300}
+    assert result.frame["classes"].tolist() == [3, 2]
+    single = CodedTable(DOMAIN, (*real.columns[:3], np.zeros_like(real.columns[3])))
+    assert tstr(real, single, targets=["sex"]).frame["balanced_synthetic"].iloc[0] == 0.5
+    failed = tstr(single, real, targets=["sex", "job"])
+    assert failed.score is None and "single class" in failed.to_json()["reason"]
+    empty = CodedTable(DOMAIN, tuple(c[:0] for c in real.columns))
+    assert tstr(real, empty).to_json()["score"] is None
+    with pytest.raises(UserError, match="no column 'sx'"):
+        tstr(real, real, targets=["sx"])
+
+
+def test_the_floor_lies_between_perfect_and_independent():
+    real = linked(2000, 1)
+    low, high = floor(shift, real, 1000), independent(shift, real, 1000)
+    assert 0 < low.value < high.value
+    assert len(low.values) == 3 and "2000 and 1000" in low.note
+    expected = n_way(real, CodedTable(DOMAIN, tuple(c[:1000] for c in real.columns)), 2, m=None).frame["floor"].mean()
+    assert low.value == pytest.approx(expected, rel=0.2)
+    json.dumps(low.to_json(), allow_nan=False)
+
+
+def test_whole_subjects_are_drawn():
+    table = CodedTable(Domain((Attribute("a", 2000),)), (np.arange(2000, dtype=np.uint16),))
+    sizes = []
+
+    def spy(real: CodedTable, synthetic: CodedTable) -> float:
+        sizes.append((real.rows, synthetic.rows))
+        firsts = synthetic.columns[0][::4]
+        assert (firsts % 4 == 0).all()
+        return 0.0
+
+    floor(spy, table, 400, repeats=2, unit=np.arange(2000) // 4)
+    assert sizes == [(2000, 400)] * 2
+
+
+def test_the_ladder_names_a_subsample():
+    real = linked(2000, 1)
+    steps = ladder(shift, real, goal="low", shares=(0.01, 0.1, 0.5, 1.0))
+    assert steps.frame["rows"].tolist() == [20, 200, 1000, 2000]
+    assert steps.frame["score"].is_monotonic_decreasing
+    assert steps.as_good_as(0.0) == "as good as a 100% sample of the real rows"
+    assert steps.as_good_as(steps.frame["score"][1]) == "as good as a 10% sample of the real rows"
+    assert steps.as_good_as(1.0) == "worse than a 1% sample of the real rows"
+    assert steps.as_good_as(None) == "no comparison: no score"
+    json.dumps(steps.to_json(), allow_nan=False)
+    with pytest.raises(UserError, match="shares"):
+        ladder(shift, real, goal="low", shares=(0, 1))
+
+
+def test_undefined_scores_make_undefined_references():
+    real = linked(50, 1)
+    none = floor(lambda a, b: None, real, 10)
+    assert none.value is None
+    assert ladder(lambda a, b: None, real, goal="high").to_json()[0]["score"] is None
+    assert isinstance(ladder(lambda a, b: None, real, goal="high").frame, pd.DataFrame)
