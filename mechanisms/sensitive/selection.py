@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
@@ -155,8 +156,9 @@ def choose(
     if path.exists():
         kept = json.loads(path.read_text(encoding="utf-8"))
         clique = tuple(kept["choice"])
-        if kept["event"] != event.id or clique not in among:
-            raise RuntimeError(f"{path.name} does not follow from the answers before it")
+        if kept["event"] != event.id or clique not in among or event.id not in ledger.events:
+            what = "this choice was not charged, or does not follow from the answers before it"
+            raise UserError(what, where=str(path), fix="a new run, with its own budget")
         return clique
     if event.id in ledger.events:
         return None
