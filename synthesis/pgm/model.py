@@ -23,13 +23,15 @@ from synthesis.pgm.answers import model_marginal
 from synthesis.pgm.estimation import Progress, Stopping, mirror_descent
 from synthesis.pgm.inference import Engine, Values, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
-from synthesis.pgm.loss import plan_loss, sufficient
+from synthesis.pgm.loss import plan_loss
+from synthesis.pgm.quasi_newton import lbfgs
 from synthesis.pgm.sampling import model_rows
+from synthesis.pgm.terms import sufficient
 from synthesis.total import estimate_total
 
 FORMAT = "graphical-model/1"
 
-OPTIMIZERS = {"mirror": mirror_descent}
+OPTIMIZERS = {"mirror": mirror_descent, "lbfgs": lbfgs}
 
 #: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
 Impossible = tuple[Clique, NDArray[np.bool_]]
@@ -44,7 +46,7 @@ class PgmSpec:
         floor: stop at this multiple of the noise floor, ½ per answer, which the truth itself is expected to have (0:
             go on until the loss no longer falls; that fits noise too).
         tolerance: stop when ten steps together lower the loss by less than this share.
-        optimizer: how the potentials are found: mirror (accelerated mirror descent).
+        optimizer: how the potentials are found: mirror (accelerated mirror descent) or lbfgs.
         max_cells: the largest number of cells of the junction tree.
     """
 

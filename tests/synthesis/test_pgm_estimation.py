@@ -9,8 +9,8 @@ from scipy.optimize import nnls
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.pgm.loss import sufficient
 from synthesis.pgm.model import OPTIMIZERS, PgmSpec, fit_model, load_model
+from synthesis.pgm.terms import sufficient
 from synthesis.total import estimate_total
 from tests.synthesis.pgm_worlds import CLIQUES, SHAPES, cliques_of, side, told, world
 
@@ -120,12 +120,12 @@ def test_repeated_answers_cost_no_more_and_count_with_their_weights():
     answers = told(domain, about * 50).answers
     (one,) = sufficient(domain, answers)
     assert [t.mean.size for t in one.terms if hasattr(t, "mean")] == [2]
-    assert sum(t.matrix.shape[0] for t in one.terms if hasattr(t, "matrix")) == 2
+    assert sum(len(t.values) for t in one.terms if hasattr(t, "values")) == 2
     check_optimum(told(domain, about * 50), "mirror")
     many = np.random.default_rng(0)
     stacks = [("a", SparseQuery.of(many.normal(size=(3, 2))), many.normal(300, 9, 3), 3.0) for _ in range(40)]
     (one,) = sufficient(domain, told(domain, stacks).answers)
-    assert sum(t.matrix.shape[0] for t in one.terms) <= 2
+    assert sum(len(t.values) for t in one.terms) <= 2
     check_optimum(told(domain, stacks), "mirror")
 
 
