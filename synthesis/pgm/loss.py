@@ -90,7 +90,7 @@ class Loss:
         pairs = zip(self.engine.views(probabilities), self.engine.views(gradient), self.plans, strict=True)
         for table, out, plan in pairs:
             value += self._node(table, out, plan)
-        return value, gradient
+        return float(value), gradient
 
     def _node(self, table: Values, out: Values, plan: Sequence[_Part]) -> float:
         tables, slopes, value = [table], [out], 0.0
@@ -126,7 +126,7 @@ def plan_loss(engine: Engine, statistics: Sequence[Statistics], total: float, an
             layouts.append(tuple(n for n in layouts[source] if n in one.clique))
             plan.append(_part(tree.domain, one, source, gone, order))
         plans.append(tuple(plan))
-    return Loss(engine, total, tuple(plans), sum(s.constant for s in statistics), answers)
+    return Loss(engine, total, tuple(plans), float(sum(s.constant for s in statistics)), answers)
 
 
 def _part(domain: Domain, one: Statistics, source: int, gone: tuple[int, ...], order: tuple[int, ...]) -> _Part:

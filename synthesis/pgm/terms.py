@@ -174,9 +174,9 @@ def _sparse(several: Sequence[tuple[SparseQuery, Values, float]]) -> tuple[Spars
         dense = np.concatenate([q.scaled.toarray() * (2.0**-q.bits * w**0.5) for q, _, w in several])
         basis, upper = linalg.qr(dense, mode="economic")
         kept = np.asarray(basis.T @ values)
-        places, cells = np.nonzero(upper.T)[::-1]
+        cells, filled = np.nonzero(upper.T)
         starts = np.concatenate(([0], np.cumsum(np.bincount(cells, minlength=columns)))).astype(np.int64)
-        term = SparseTerm(starts, places.astype(np.int32), upper[places, cells], np.ones(len(kept)), kept)
+        term = SparseTerm(starts, filled.astype(np.int32), upper[filled, cells], np.ones(len(kept)), kept)
         return term, 0.5 * max(float(values @ values - kept @ kept), 0.0)
     common = [_common(q) for q, _, _ in several]
     alike = all(c is not None for c in common)
