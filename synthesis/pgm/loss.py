@@ -15,7 +15,7 @@ from synthesis.pgm.terms import Statistics, Term, WholeTerm
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class Part:
     """One clique's place in the sums of a node: table `source` (0: the node's own), summed over the axes `gone`.
 
     The clique's table keeps the order of the node's axes; `order` takes it to that of the domain where terms ask.
@@ -74,7 +74,7 @@ class Loss:
 
     engine: Engine
     total: float
-    plans: tuple[tuple[_Part, ...], ...]
+    plans: tuple[tuple[Part, ...], ...]
     constant: float
     answers: int
 
@@ -92,7 +92,7 @@ class Loss:
             value += self._node(table, out, plan)
         return float(value), gradient
 
-    def _node(self, table: Values, out: Values, plan: Sequence[_Part]) -> float:
+    def _node(self, table: Values, out: Values, plan: Sequence[Part]) -> float:
         tables, slopes, value = [table], [out], 0.0
         for part in plan:
             summed = _summed_over(tables[part.source], part.gone)
@@ -129,17 +129,17 @@ def plan_loss(engine: Engine, statistics: Sequence[Statistics], total: float, an
     return Loss(engine, total, tuple(plans), float(sum(s.constant for s in statistics)), answers)
 
 
-def _part(domain: Domain, one: Statistics, source: int, gone: tuple[int, ...], order: tuple[int, ...]) -> _Part:
+def _part(domain: Domain, one: Statistics, source: int, gone: tuple[int, ...], order: tuple[int, ...]) -> Part:
     """Whole marginals are brought into the node's order once; queries ask for the domain's at every step."""
     back = tuple(int(i) for i in np.argsort(order))
     shape = domain.shape(one.clique)
     laid = tuple(shape[i] for i in back)
     if order == back == tuple(range(len(order))):
-        return _Part(one.terms, source, gone, laid, None)
+        return Part(one.terms, source, gone, laid, None)
     terms = []
     for term in one.terms:
         if not isinstance(term, WholeTerm):
-            return _Part(one.terms, source, gone, laid, order)
+            return Part(one.terms, source, gone, laid, order)
         mean = np.ascontiguousarray(term.mean.reshape(shape).transpose(back)).ravel()
         terms.append(WholeTerm(mean, term.weight))
-    return _Part(tuple(terms), source, gone, laid, None)
+    return Part(tuple(terms), source, gone, laid, None)

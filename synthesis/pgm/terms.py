@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,15 @@ class Term(Protocol):
         """The value at total · probabilities; the gradient with respect to these records is added to `slope`."""
         ...
 
+    @property
+    def size(self) -> int:
+        """How many answers it has left."""
+        ...
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
+        """Terms to answers with `share`·σ of noise added, and with the same noise over the share's square taken off."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class WholeTerm:
@@ -39,6 +48,14 @@ class WholeTerm:
 
     def evaluate(self, probabilities: Values, total: float, slope: Values) -> float:
         return float(squared_gap(probabilities, total, self.mean, self.weight, slope))
+
+    @property
+    def size(self) -> int:
+        return len(self.mean)
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
+        noise = rng.normal(0, self.weight**-0.5, self.size)
+        return replace(self, mean=self.mean + share * noise), replace(self, mean=self.mean - noise / share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +83,14 @@ class SparseTerm:
         add_to_cells(self.starts, self.rows, self.entries, gap * self.scale, slope)
         return 0.5 * float(gap @ gap)
 
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
+        noise = rng.normal(0, 1, self.size)
+        return replace(self, values=self.values + share * noise), replace(self, values=self.values - noise / share)
+
 
 @dataclass(frozen=True, eq=False)
 class QueryTerm:
@@ -79,6 +104,14 @@ class QueryTerm:
         gap = total * self.query.answer(probabilities) - self.mean
         slope += self.query.transpose(self.weight * gap)
         return 0.5 * self.weight * float(gap @ gap)
+
+    @property
+    def size(self) -> int:
+        return len(self.mean)
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
+        noise = rng.normal(0, self.weight**-0.5, self.size)
+        return replace(self, mean=self.mean + share * noise), replace(self, mean=self.mean - noise / share)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from synthesis.total import estimate_total
 from tests.synthesis.pgm_worlds import CLIQUES, SHAPES, cliques_of, side, told, world
 
 SIZES = (2, 3, 2, 2, 3, 2)
-EXACT = {"floor": 0.0, "tolerance": 1e-9, "iterations": 20_000}
+EXACT = {"stop": "least", "tolerance": 1e-9, "iterations": 20_000}
 
 
 def noisy(words, *, sigma: float = 5.0, total: float = 1000.0, seed: int = 0, queries: bool = False) -> Measurements:
@@ -99,15 +99,15 @@ def test_exact_answers_are_met():
     exact = Measurements(
         known.domain, tuple(NoisyMarginal(a.clique, a.query, a.values, "gaussian", 1e-3, "") for a in known.answers)
     )
-    model = fit_model(exact, PgmSpec(floor=1.0, iterations=5000))
+    model = fit_model(exact, PgmSpec(stop="floor", iterations=5000))
     for answer in exact.answers:
         np.testing.assert_allclose(model.marginal(answer.clique), answer.values, atol=0.05)
 
 
 def test_the_estimation_stops_at_the_noise_floor_and_says_so():
     known = noisy(SHAPES["cycle"])
-    model = fit_model(known)
-    assert model.report.reason == "the loss is at the noise floor"
+    model = fit_model(known, PgmSpec(stop="floor"))
+    assert model.report.reason == "the loss is at its target"
     assert model.report.loss <= model.report.floor == 0.5 * sum(a.values.size for a in known.answers)
     closer = fit_model(known, PgmSpec(**EXACT))
     assert closer.report.loss < model.report.loss
@@ -176,7 +176,7 @@ def test_a_model_larger_than_allowed_is_refused_before_the_work():
 
 
 @pytest.mark.parametrize(
-    "field", [{"iterations": -1}, {"floor": -1.0}, {"tolerance": -1.0}, {"max_cells": 0}, {"optimizer": "miror"}]
+    "field", [{"iterations": -1}, {"stop": "never"}, {"tolerance": -1.0}, {"max_cells": 0}, {"optimizer": "miror"}]
 )
 def test_an_impossible_setting_is_named(field):
     with pytest.raises(UserError, match=rf"synthesis\.{next(iter(field))}"):
@@ -205,11 +205,12 @@ def test_impossible_combinations_get_nothing_whatever_the_answers_say():
 
 def test_a_warm_start_saves_steps():
     known = noisy(SHAPES["tree of triples"], sigma=2.0)
-    cold = fit_model(known)
-    warm = fit_model(known, start=cold)
+    floor = PgmSpec(stop="floor")
+    cold = fit_model(known, floor)
+    warm = fit_model(known, floor, start=cold)
     assert warm.report.iterations == 0
     more = Measurements(known.domain, known.answers + noisy(["de"], seed=0, sigma=2.0).answers)
-    assert fit_model(more, start=cold).report.iterations < fit_model(more).report.iterations
+    assert fit_model(more, floor, start=cold).report.iterations < fit_model(more, floor).report.iterations
 
 
 def test_a_saved_model_is_the_same(tmp_path):
