@@ -235,8 +235,16 @@ def _found(loss: Loss, start: Values, spec: PgmSpec, progress: Progress | None) 
         return optimizer(loss, start, rules, progress)
     target = loss.floor
     if spec.stop == "holdout":
-        target = held_out_target(loss, start, rules, optimizer, progress)
+        target = held_out_target(loss, start, rules, optimizer, _part_of(progress, 0))
+        progress = _part_of(progress, 1)
     return optimizer(loss, start, replace(rules, target=target), progress)
+
+
+def _part_of(progress: Progress | None, half: int) -> Progress | None:
+    """Progress of the first or the second half of the work."""
+    if progress is None:
+        return None
+    return lambda done, total, text: progress(done + half * total, 2 * total, text)
 
 
 def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | None:

@@ -113,6 +113,13 @@ def test_the_estimation_stops_at_the_noise_floor_and_says_so():
     assert closer.report.loss < model.report.loss
 
 
+def test_held_out_answers_stop_the_fit_between_the_floor_and_the_least_loss():
+    known = noisy(SHAPES["complete"] * 3 + SHAPES["nested"], sigma=40.0)
+    losses = [fit_model(known, PgmSpec(**{**EXACT, "stop": s})).report.loss for s in ("least", "holdout", "floor")]
+    assert losses[0] <= losses[1] * (1 + 1e-6)
+    assert losses[1] <= sum(a.values.size for a in known.answers) / 2
+
+
 def test_repeated_answers_cost_no_more_and_count_with_their_weights():
     domain = world(SIZES)
     query = SparseQuery.of(np.array([[1.0, 1.0], [0.0, 1.0]]))
@@ -242,5 +249,7 @@ def test_the_total_is_estimated_from_any_queries_that_tell_it():
 def test_progress_is_told():
     seen = []
     fit_model(noisy(SHAPES["chain"]), progress=lambda done, total, text: seen.append((done, total, text)))
-    assert [d for d, _, _ in seen] == list(range(1, len(seen) + 1))
+    steps = [d for d, _, _ in seen]
+    assert steps == sorted(set(steps))
+    assert {t for _, t, _ in seen} == {2000}
     assert "noise floor" in seen[-1][2]
