@@ -60,9 +60,8 @@ def as_text(facts: dict[str, Any]) -> str:
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells")
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
-        lines.append(
-            f"left out (more than selection.max_cells cells, or no room in the model): {len(left_out)} marginals: {names}"
-        )
+        why = "more than selection.max_cells cells, or no room in the model"
+        lines.append(f"left out ({why}): {len(left_out)} marginals: {names}")
     return "\n".join(lines)
 
 
