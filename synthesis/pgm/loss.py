@@ -13,7 +13,7 @@ from scipy import linalg, sparse
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import MATRIX_BITS, Identity, QueryMatrix, SparseQuery
+from mechanisms.public.queries import Identity, QueryMatrix, SparseQuery
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.inference import Engine, Values, onto
 from synthesis.pgm.kernels import add_middle, squared_gap, sum_middle
@@ -137,7 +137,7 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
     other_terms: list[Term] = [QueryTerm(q, m, w) for q, m, w in single if not isinstance(q, Identity | SparseQuery)]
     if not thin:
         return Statistics(clique, (*whole, *other_terms), constant)
-    matrix = sparse.vstack([_floats(q.scaled) * w**0.5 for q, _, w in thin], format="csr")
+    matrix = sparse.vstack([_floats(q) * w**0.5 for q, _, w in thin], format="csr")
     term, rest = _reduced(sparse.csr_array(matrix), np.concatenate([m * w**0.5 for _, m, w in thin]))
     return Statistics(clique, (*whole, *other_terms, term), constant + rest)
 
@@ -152,8 +152,9 @@ def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
     return False
 
 
-def _floats(scaled: sparse.csr_array) -> sparse.csr_array:
-    return sparse.csr_array((scaled.data * 2.0**-MATRIX_BITS, scaled.indices, scaled.indptr), shape=scaled.shape)
+def _floats(query: SparseQuery) -> sparse.csr_array:
+    scaled = query.scaled
+    return sparse.csr_array((scaled.data * 2.0**-query.bits, scaled.indices, scaled.indptr), shape=scaled.shape)
 
 
 def _reduced(matrix: sparse.csr_array, values: Values) -> tuple[SparseTerm, float]:

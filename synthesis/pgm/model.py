@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.queries import QueryMatrix
@@ -26,13 +25,11 @@ from synthesis.pgm.junction_tree import JunctionTree, junction_tree
 from synthesis.pgm.loss import plan_loss, sufficient
 from synthesis.pgm.sampling import model_rows
 from synthesis.total import estimate_total
+from synthesis.zeros import Impossible
 
 FORMAT = "graphical-model/1"
 
 OPTIMIZERS = {"mirror": mirror_descent}
-
-#: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
-Impossible = tuple[Clique, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
