@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.table import CodedTable
 from synthesis.consistency import Target
+from synthesis.zeros import Zeros
 
 #: Rows per block: copied out row by row, changed, copied back, so that memory does not grow with the table.
 BLOCK = 1 << 15
+#: The gap of an impossible cell: no change of a count moves it, and with its weight no row gains by entering.
+GUARD = 1e25
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +40,22 @@ class _Places:
 
 
 def descend(
-    table: CodedTable, targets: list[Target], *, sweeps: int, rng: np.random.Generator
+    table: CodedTable, targets: list[Target], *, sweeps: int, rng: np.random.Generator, zeros: Zeros = ()
 ) -> tuple[CodedTable, list[int]]:
     """Lower Σ (n − n_t)² / σ² over all cells of all marginals, by single codes; the codes changed in each sweep.
 
     In a sweep every code of every row is offered the code that a random row nearby has there, and takes it if the sum
-    falls; the error never rises. Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
+    falls; the error never rises, and no row takes an impossible combination
+    (`zeros`). Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
     """
     if not (table.rows and targets and sweeps):
         return table, []
     counts = count_cliques(table, [t.clique for t in targets])
     gaps = [n - t.values.ravel() * (table.rows / t.values.sum()) for n, t in zip(counts, targets, strict=True)]
-    gap, places = np.concatenate(gaps), _places(table.domain, targets)
+    gaps += [np.where(cells.ravel(), GUARD, 0.0) for _, cells in zeros]
+    smallest = min(t.stddev for t in targets)
+    laid = [(t.clique, (smallest / t.stddev) ** 2) for t in targets] + [(c, 1 / GUARD**0.6) for c, _ in zeros]
+    gap, places = np.concatenate(gaps), _places(table.domain, laid)
     state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
     columns = [np.array(c) for c in table.columns]
     block = np.empty((min(BLOCK, table.rows), len(columns)), np.int32)
@@ -77,23 +86,24 @@ def descend(
     return CodedTable(table.domain, tuple(columns)), changed
 
 
-def _places(domain: Domain, targets: list[Target]) -> _Places:
-    smallest = min(t.stddev for t in targets)
+def _places(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> _Places:
+    """The layout of marginals one behind the other, each with its weight."""
     first, offset, stride, weight, other_first, other, other_stride = [0], [], [], [], [0], [], []
-    starts = np.cumsum([0, *(t.values.size for t in targets)])
+    starts = np.cumsum([0, *(domain.cells(c) for c, _ in laid)])
     for attribute in domain.names:
-        for start, target in zip(starts, targets, strict=False):
-            if attribute not in target.clique:
+        for start, (clique, own) in zip(starts, laid, strict=False):
+            if attribute not in clique:
                 continue
-            steps = [s // target.values.itemsize for s in np.empty(target.values.shape).strides]
-            for name, step in zip(target.clique, steps, strict=True):
+            shape = domain.shape(clique)
+            for i, name in enumerate(clique):
+                step = math.prod(shape[i + 1 :])
                 if name == attribute:
                     stride.append(step)
                 else:
                     other.append(domain.index(name))
                     other_stride.append(step)
             offset.append(start)
-            weight.append((smallest / target.stddev) ** 2)
+            weight.append(own)
             other_first.append(len(other))
         first.append(len(offset))
     whole = [np.array(v, np.int64) for v in (first, offset, stride, other_first, other, other_stride)]

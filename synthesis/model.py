@@ -12,12 +12,15 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
 from synthesis.consistency import consistent
-from synthesis.gum import GumSpec, gum_rows
+from synthesis.gum import Made, gum_rows
+from synthesis.gum_spec import GumSpec, McfSpec
 from synthesis.independent import independent_rows
+from synthesis.maxent import MaxentSpec, fit_maxent
 from synthesis.mbi_extra import MbiSpec, mbi_rows
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model import PgmSpec, fit_model
 from synthesis.total import default_rows
+from synthesis.zeros import Zeros, check_zeros, mended
 
 Progress = Callable[[int, int, str], None]
 
@@ -27,12 +30,16 @@ class IndependentSpec:
     """Rows from one-way marginals alone."""
 
 
-SynthesizerSpec = GumSpec | PgmSpec | IndependentSpec | MbiSpec
+SynthesizerSpec = GumSpec | McfSpec | PgmSpec | MaxentSpec | IndependentSpec | MbiSpec
 
 #: The synthesizers by name; a contract test runs over all of them.
-SYNTHESIZERS: dict[str, type[GumSpec] | type[PgmSpec] | type[IndependentSpec] | type[MbiSpec]] = {
+SYNTHESIZERS: dict[
+    str, type[GumSpec] | type[McfSpec] | type[PgmSpec] | type[MaxentSpec] | type[IndependentSpec] | type[MbiSpec]
+] = {
     "gum": GumSpec,
     "pgm": PgmSpec,
+    "maxent": MaxentSpec,
+    "mcf": McfSpec,
     "independent": IndependentSpec,
     "mbi": MbiSpec,
 }
@@ -44,28 +51,51 @@ def synthesize(
     *,
     rows: int | None,
     rng: np.random.Generator,
+    zeros: Zeros = (),
     progress: Progress | None = None,
 ) -> CodedTable:
-    """Synthetic rows from noisy measurements.
+    """Synthetic rows from noisy measurements; see `synthesize_recorded`."""
+    return synthesize_recorded(measurements, spec, rows=rows, rng=rng, zeros=zeros, progress=progress).table
+
+
+def synthesize_recorded(
+    measurements: Measurements,
+    spec: SynthesizerSpec,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> Made:
+    """Synthetic rows from noisy measurements, and the record of their convergence where one is kept.
 
     Guarantee: post-processing; costs no privacy.
     Args:
         rows: how many; None: the estimated total, rounded.
+        zeros: combinations that no row may have.
     Raises:
-        UserError: a negative number of rows.
+        UserError: a negative number of rows; zeros that do not fit the domain or leave no row possible.
     """
     if rows is not None and rows < 0:
         raise UserError(f"got {rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
     count = default_rows(measurements) if rows is None else rows
+    impossible = check_zeros(measurements.domain, zeros)
     match spec:
         case PgmSpec():
-            return fit_model(measurements, spec, progress=progress).rows(count, rng)
+            model = fit_model(measurements, spec, impossible=impossible, progress=progress)
+            return Made(mended(model.rows(count, rng), impossible, rng))
         case MbiSpec():
-            return mbi_rows(measurements, spec, rows=count, rng=rng, progress=progress)
-        case GumSpec():
-            return gum_rows(consistent(measurements), spec, rows=count, rng=rng, progress=progress)
+            made = mbi_rows(measurements, spec, rows=count, rng=rng, progress=progress)
+            return Made(mended(made, impossible, rng))
+        case MaxentSpec():
+            answered = fit_maxent(measurements, spec, zeros=impossible)
+            return Made(answered.rows(count, rng, progress))
+        case GumSpec() | McfSpec():
+            targets = consistent(measurements, nonnegative=spec.nonnegative, zeros=impossible)
+            return gum_rows(targets, spec, rows=count, rng=rng, progress=progress)
         case IndependentSpec():
-            return independent_rows(consistent(measurements), rows=count, rng=rng)
+            targets = consistent(measurements, zeros=impossible)
+            return Made(mended(independent_rows(targets, rows=count, rng=rng), impossible, rng))
 
 
 def predict_memory_bytes(
@@ -78,7 +108,7 @@ def predict_memory_bytes(
     Raises:
         UserError: a graphical model with more cells than its spec allows, naming marginals to drop.
     """
-    per_row = 3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 40
+    per_row = 3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 60
     measured = sum(domain.cells(c) for c in cliques)
     if isinstance(spec, PgmSpec):
         tree = junction_tree(domain, cliques, max_cells=spec.max_cells)

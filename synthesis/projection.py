@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from synthesis.nonnegative import Nonnegative, norm_sub
+
 Values = NDArray[np.float64]
 Axes = tuple[int, ...]
 
@@ -14,23 +16,8 @@ Axes = tuple[int, ...]
 ALTERNATIONS = 60
 #: They stop when no cell of a side is further off than this share of the total.
 NEAR = 1e-5
-
-
-def norm_sub(values: Values, total: float) -> Values:
-    """The closest array (in L2) that is non-negative and sums to `total`: cells lose a constant, and stop at 0.
-
-    Cost: a few passes over the cells; those that a smaller constant already stops are left out of the next pass.
-    """
-    if total <= 0:
-        return np.zeros_like(values)
-    active = values.ravel()
-    while True:
-        constant = (active.sum() - total) / active.size
-        kept = active[active > constant]
-        if kept.size == active.size or not kept.size:
-            break
-        active = kept
-    return np.asarray(np.maximum(values - constant, 0.0))
+#: Rounds of proportional fitting, at most.
+FITTINGS = 60
 
 
 def product(sides: Sequence[Values], total: float) -> Values:
@@ -58,28 +45,73 @@ def soften(values: Values, base: Values, stddev: float) -> Values:
     return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - sizes[best] * stddev, 0.0))
 
 
-def fit(values: Values, total: float, sides: Mapping[Axes, Values]) -> Values:
+def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
+    """`base` multiplied until it has the given marginals: with `base` a product, the one of largest entropy."""
+    wide = {axes: side for axes, side in sides.items() if len(axes) > 1}
+    for _ in range(FITTINGS if len(wide) > 1 else len(wide)):
+        worst = 0.0
+        for axes, side in wide.items():
+            others = _others(base.ndim, axes)
+            now = base.sum(axis=others)
+            worst = max(worst, float(np.abs(now - side).max(initial=0.0)))
+            base = base * np.expand_dims(np.divide(side, now, out=np.zeros_like(side), where=now > 0), others)
+        if worst <= NEAR * float(base.sum()):
+            break
+    return base
+
+
+def fit(
+    values: Values,
+    total: float,
+    sides: Mapping[Axes, Values],
+    *,
+    stddev: float = 0.0,
+    nonnegative: Nonnegative = norm_sub,
+    impossible: NDArray[np.bool_] | None = None,
+) -> Values:
     """A non-negative array near `values` that sums to `total` and has the given marginals (`sides`, by their axes).
 
-    Alternates norm-sub with the equal shift that restores each side, until both hold nearly. Where no two sides share
-    an axis, what is left is mended exactly; else non-negativity and the total are exact and the sides hold as nearly
-    as they can.
+    Alternates the way to non-negative cells with the equal shift that restores each side, until both hold nearly.
+    Where no two sides share an axis and all cells are possible, what is left is mended exactly; else non-negativity
+    and the total are exact and the sides hold as nearly as they can.
+
+    Args:
+        stddev: standard deviation of a cell's noise (base-cut asks for it).
+        impossible: cells that stay 0.
     """
-    result = norm_sub(values, total)
+    possible = None if impossible is None else ~impossible
+    result = _possible(values, total, stddev, nonnegative, possible)
     for _ in range(ALTERNATIONS):
         worst = 0.0
         for axes, side in sides.items():
-            gap = side - result.sum(axis=_others(result.ndim, axes))
+            others = _others(result.ndim, axes)
+            gap = side - result.sum(axis=others)
             worst = max(worst, float(np.abs(gap).max(initial=0.0)))
-            result = result + np.expand_dims(gap * (gap.size / result.size), _others(result.ndim, axes))
+            if possible is None:
+                result = result + np.expand_dims(gap * (gap.size / result.size), others)
+            else:
+                cells = np.maximum(possible.sum(axis=others), 1)
+                result = result + np.where(possible, np.expand_dims(gap / cells, others), 0.0)
         if worst <= NEAR * total:
             break
-        result = norm_sub(result, total)
+        result = _possible(result, total, stddev, norm_sub, possible)
     result = np.maximum(result, 0.0)
     shared = [axis for axes in sides for axis in axes]
-    if total <= 0 or len(shared) != len(set(shared)):
-        return norm_sub(result, total)
+    if total <= 0 or len(shared) != len(set(shared)) or possible is not None:
+        return _possible(result, total, stddev, norm_sub, possible)
     return _mended(result, total, sides)
+
+
+def _possible(
+    values: Values, total: float, stddev: float, nonnegative: Nonnegative, possible: NDArray[np.bool_] | None
+) -> Values:
+    """The way to non-negative cells, on the possible ones."""
+    if possible is None:
+        return nonnegative(values, total, stddev)
+    found = np.zeros_like(values)
+    if possible.any():
+        found[possible] = nonnegative(values[possible], total, stddev)
+    return found
 
 
 def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Values:

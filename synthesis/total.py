@@ -13,24 +13,6 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 FEW_CELLS = 5_000
 
 
-def whole_marginals(measurements: Measurements) -> tuple[NoisyMarginal, ...]:
-    """The answers, checked: every one a whole marginal of finite values.
-
-    Raises:
-        UserError: naming the answer that is not.
-    """
-    for answer in measurements.answers:
-        if not isinstance(answer.query, Identity):
-            fix = "measure whole marginals for this synthesizer"
-            raise UserError(
-                f"the answers to {' × '.join(answer.clique)} are no whole marginal", where="synthesis", fix=fix
-            )
-        if not np.isfinite(answer.values).all():
-            what = f"the answers to {' × '.join(answer.clique)} are not all finite"
-            raise UserError(what, where="measurements", fix="take the release folder of a run, unchanged")
-    return measurements.answers
-
-
 def estimate_total(measurements: Measurements) -> float:
     """The number of records: the public total, or the inverse-variance mean of the best estimate of each marginal.
 

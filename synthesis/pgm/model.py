@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.queries import QueryMatrix
@@ -29,14 +28,12 @@ from synthesis.pgm.quasi_newton import lbfgs
 from synthesis.pgm.sampling import model_rows
 from synthesis.pgm.terms import sufficient
 from synthesis.total import estimate_total
+from synthesis.zeros import Impossible
 
 FORMAT = "graphical-model/1"
 
 STOPS = ("holdout", "floor", "least")
 OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
-
-#: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
-Impossible = tuple[Clique, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.queries import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency import Target, agreed, consistent, overlaps_of
-from synthesis.projection import fit, norm_sub, product, soften
+from synthesis.nonnegative import norm_sub
+from synthesis.projection import fit, product, soften
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4), Attribute("one", 1)))
 SHAPES = {
@@ -143,13 +144,6 @@ def test_a_marginal_of_a_hundred_thousand_cells_is_projected_exactly():
     found = fit(values, 1000.0, {(0,): sides[0], (1,): sides[1]})
     assert found.min() >= 0
     assert found.sum(axis=1) == pytest.approx(sides[0], abs=1e-8)
-
-
-def test_an_answer_that_is_no_whole_marginal_is_refused_by_name():
-    query = SparseQuery.of(np.array([[1.0, 1.0, 0.0]]))
-    partial = NoisyMarginal(("a",), query, np.array([3.0]), "gaussian", 1.0, "0")
-    with pytest.raises(UserError, match="answers to a are no whole marginal"):
-        consistent(Measurements(ABC, (partial,)))
 
 
 def test_an_answer_that_is_not_finite_is_refused_by_name():

@@ -8,7 +8,8 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.table import CodedTable
 from synthesis.consistency import Target, Targets
 from synthesis.descent import descend
-from synthesis.gum import GumSpec, gum_rows
+from synthesis.gum import gum_rows
+from synthesis.gum_spec import GumSpec
 
 WORLD = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5), Attribute("free", 2)))
 
@@ -79,12 +80,15 @@ def test_no_rows_and_one_row_are_allowed(rows):
 @pytest.mark.parametrize(
     "cliques", [[("a", "b"), ("b", "c")], [("a", "b"), ("b", "c"), ("a", "c")]], ids=["tree", "cycle"]
 )
-def test_gum_meets_exact_targets_on_trees_and_cycles(cliques):
+@pytest.mark.parametrize(("start", "lone"), [("oneway", "update"), ("tree", "append")])
+def test_gum_meets_exact_targets_on_trees_and_cycles(cliques, start, lone):
     rng = np.random.default_rng(5)
     joint = rng.dirichlet(np.full(60, 0.4)).reshape(4, 3, 5) * 20_000
     axes = {"a": 0, "b": 1, "c": 2}
     targets = [Target(c, joint.sum(axis=tuple(set(range(3)) - {axes[n] for n in c})), 1.0) for c in cliques]
-    made = gum_rows(Targets(WORLD, 20_000.0, tuple(targets)), GumSpec(), rows=20_000, rng=np.random.default_rng(0))
+    made = gum_rows(
+        Targets(WORLD, 20_000.0, tuple(targets)), GumSpec(), rows=20_000, rng=np.random.default_rng(0)
+    ).table
     for target, n in zip(targets, count_cliques(made, cliques), strict=True):
         assert 0.5 * np.abs(n - target.values.ravel()).sum() / 20_000 < 0.005
 
@@ -92,7 +96,8 @@ def test_gum_meets_exact_targets_on_trees_and_cycles(cliques):
 def test_the_descent_can_be_turned_off_and_is_seeded():
     targets = Targets(WORLD, 2000.0, tuple(targets_of(rows_of(0, 2000, twist=True))))
     made = [
-        gum_rows(targets, GumSpec(iterations=1, descents=k), rows=2000, rng=np.random.default_rng(7)) for k in (0, 4, 4)
+        gum_rows(targets, spec, rows=2000, rng=np.random.default_rng(7)).table
+        for spec in [GumSpec(iterations=1, descents=k, start="oneway", lone="update") for k in (0, 4, 4)]
     ]
     assert all(np.array_equal(x, y) for x, y in zip(made[1].columns, made[2].columns, strict=True))
     errors = [squared_error(m, list(targets.marginals)) for m in made[:2]]

@@ -11,10 +11,12 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.table import CodedTable, code_dtype
-from synthesis.consistency import Target, Targets, consistent, norm_sub
-from synthesis.gum import GumSpec, _Work, gum_rows
+from synthesis.consistency import Target, Targets, consistent
+from synthesis.gum import _Work, gum_rows
+from synthesis.gum_spec import GumSpec
 from synthesis.independent import independent_rows
 from synthesis.model import SYNTHESIZERS, predict_memory_bytes, synthesize
+from synthesis.nonnegative import norm_sub
 from synthesis.rounding import systematic
 from synthesis.total import default_rows, estimate_total
 
@@ -101,7 +103,7 @@ def test_gum_keeps_the_correlations_of_exact_answers_and_independent_rows_do_not
 
 def test_gum_creates_cells_that_no_row_has_yet():
     targets = Targets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
-    made = gum_rows(targets, GumSpec(replace=0.0), rows=1000, rng=np.random.default_rng(3))
+    made = gum_rows(targets, GumSpec(replace=0.0), rows=1000, rng=np.random.default_rng(3)).table
     assert distance(made, made, ("age", "job")) == 0
     diagonal = np.mean(made.column("age") == made.column("job"))
     assert diagonal > 0.95
@@ -115,7 +117,7 @@ def test_one_update_of_figure_4_moves_two_of_five_records():
     target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
     for replace in (0.0, 1.0):
         work = _Work.start(CodedTable(domain, columns), np.random.default_rng(1))
-        assert work.update(target, alpha=2.0, replace=replace) == 2
+        assert work.update(target, alpha=2.0, replace=replace)[0] == 2
         assert list(np.bincount(work.columns[1], minlength=2)) == [2, 3]
         assert list(work.columns[0]) == [1] * 5
         if replace == 0.0:  # duplicates of the elderly woman

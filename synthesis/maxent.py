@@ -1,0 +1,222 @@
+"""PriView's answers (paper 002, section 3.2): any marginal from the released ones, without making rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.queries import QueryMatrix
+from mechanisms.public.release import Measurements
+from mechanisms.public.table import CodedTable
+from synthesis.consistency import Target, Targets, consistent
+from synthesis.gum import gum_rows
+from synthesis.gum_spec import GumSpec
+from synthesis.nonnegative import check_nonnegative, norm_sub
+from synthesis.parts import outermost
+from synthesis.zeros import Zeros, impossible_cells
+
+Values = NDArray[np.float64]
+Axes = tuple[int, ...]
+Progress = Callable[[int, int, str], None]
+
+#: Rounds of proportional fitting and of alternating projections, and when they may stop (share of the total).
+ROUNDS = 500
+NEAR = 1e-7
+
+
+@dataclass(frozen=True)
+class MaxentSpec:
+    """Settings of PriView's answers.
+
+    Attributes:
+        solution: which marginal that has all known sides: maxent (largest entropy), leastnorm (least squares) or
+            linear (a linear programme: any that is off by as little as possible).
+        nonnegative: how negative cells are taken out of the released marginals; see `NONNEGATIVE`.
+        max_cells: the largest marginal that is answered.
+    """
+
+    solution: str = "maxent"
+    nonnegative: str = "norm_sub"
+    max_cells: int = 20_000_000
+
+    def __post_init__(self) -> None:
+        if self.solution not in SOLUTIONS:
+            fix = f"{did_you_mean(self.solution, SOLUTIONS)} one of: {', '.join(SOLUTIONS)}".strip()
+            raise UserError(f"got {self.solution!r}", where="synthesis.solution", fix=fix)
+        if self.max_cells < 1:
+            fix = "a whole number of at least 1"
+            raise UserError(f"got {self.max_cells}", where="synthesis.max_cells", fix=fix)
+        check_nonnegative(self.nonnegative)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewModel:
+    """Released views that answer any marginal.
+
+    Attributes:
+        targets: the views, consistent and non-negative.
+        spec: how a marginal that lies in no view is found.
+    """
+
+    targets: Targets
+    spec: MaxentSpec
+
+    @property
+    def domain(self) -> Domain:
+        return self.targets.domain
+
+    @property
+    def total(self) -> float:
+        return self.targets.total
+
+    def marginal(self, clique: Sequence[str]) -> Values:
+        """Records per cell of any marginal, flattened in C order of the clique in domain order; it sums to the total.
+
+        From the most precise view that contains it; else the solution of what all views say about its parts.
+        Attributes in no view are uniform and independent.
+
+        Raises:
+            UserError: an unknown attribute; a marginal of more than `spec.max_cells` cells.
+        """
+        names = self.domain.canonical(clique)
+        cells = self.domain.cells(names)
+        if cells > self.spec.max_cells:
+            what = f"the marginal of {' × '.join(names)} has {cells:,} cells, more than {self.spec.max_cells:,}"
+            raise UserError(what, where="marginal", fix="fewer or coarser columns, or raise synthesis.max_cells")
+        holding = [t for t in self.targets.marginals if set(names) <= set(t.clique)]
+        if holding:
+            return min(holding, key=lambda t: t.variance).sums(names).ravel()
+        if self.total <= 0:
+            return np.zeros(cells)
+        impossible = impossible_cells(self.domain, self.targets.zeros, names)
+        shape = self.domain.shape(names)
+        possible = np.ones(shape, np.bool_) if impossible is None else ~impossible
+        return SOLUTIONS[self.spec.solution](possible, self.total, self._sides(names)).ravel()
+
+    def _sides(self, names: Clique) -> dict[Axes, Values]:
+        """What the views say about the largest parts of a clique that they hold, by axes."""
+        held: dict[Clique, Target] = {}
+        for target in sorted(self.targets.marginals, key=lambda t: -t.variance):
+            part = tuple(n for n in names if n in target.clique)
+            if part:
+                held[part] = Target(part, target.sums(part), target.stddev)
+        return {tuple(names.index(n) for n in t.clique): t.values for t in outermost(list(held.values()))}
+
+    def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
+        """Answers to linear queries over a marginal, in records."""
+        return query.answer(self.marginal(clique))
+
+    def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
+        """Synthetic rows that have the views' marginals: GUM from a tree of two-way ones."""
+        return gum_rows(self.targets, GumSpec(start="tree"), rows=count, rng=rng, progress=progress).table
+
+
+def fit_maxent(measurements: Measurements, spec: MaxentSpec | None = None, *, zeros: Zeros = ()) -> ViewModel:
+    """Views that answer any marginal, from noisy answers.
+
+    Guarantee: post-processing; costs no privacy.
+    Raises:
+        UserError: as `consistent`.
+    """
+    spec = spec or MaxentSpec()
+    return ViewModel(consistent(measurements, nonnegative=spec.nonnegative, zeros=zeros), spec)
+
+
+def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+    """Proportional fitting from the uniform marginal: the one of largest entropy among those with these sides.
+
+    Sides that contradict each other a little (noise, non-negativity) are met in turn; the mean of the last round is
+    returned.
+    """
+    values = possible * (total / max(int(possible.sum()), 1))
+    for _ in range(ROUNDS):
+        worst, mean = 0.0, np.zeros_like(values)
+        for axes, side in sides.items():
+            others = _others(values.ndim, axes)
+            now = values.sum(axis=others)
+            worst = max(worst, float(np.abs(now - side).max()))
+            values = values * np.expand_dims(np.divide(side, now, out=np.zeros_like(now), where=now > 0), others)
+            mean += values
+        if len(sides) < 2 or worst <= NEAR * total:
+            break
+    mean = mean / len(sides) if sides else values
+    return np.asarray(mean * (total / max(float(mean.sum()), 1e-300)), np.float64)
+
+
+def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+    """The non-negative marginal of least L2 norm with these sides: Dykstra's alternating projections from 0."""
+    values, debt = np.zeros(possible.shape), np.zeros(possible.shape)
+    for _ in range(ROUNDS):
+        worst = 0.0
+        for axes, side in sides.items():  # affine: no correction to remember
+            others = _others(values.ndim, axes)
+            gap = side - values.sum(axis=others)
+            worst = max(worst, float(np.abs(gap).max()))
+            share = np.expand_dims(gap / np.maximum(possible.sum(axis=others), 1), others)
+            values = values + np.where(possible, share, 0.0)
+        lowest = float(values.min(initial=0.0))
+        if worst <= NEAR * total and lowest >= -NEAR * total:
+            break
+        kept = np.maximum(values + debt, 0.0)
+        debt = values + debt - kept
+        values = kept
+    return _on(possible, values, total)
+
+
+def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+    """A non-negative marginal whose sides are off by as little as possible (the largest cell counts)."""
+    cells = possible.size
+    numbers = np.arange(cells).reshape(possible.shape)
+    rows, right, first = [], [], 0
+    for axes, side in sides.items():
+        key = np.zeros(possible.shape, np.int64)
+        for axis in axes:
+            along = np.arange(possible.shape[axis]).reshape([-1 if i == axis else 1 for i in range(possible.ndim)])
+            key = key * possible.shape[axis] + along
+        rows.append(sparse.csr_array((np.ones(cells), (key.ravel(), numbers.ravel())), shape=(side.size, cells)))
+        right.append(side.ravel() / total)
+        first += side.size
+    if not rows:
+        return _on(possible, np.where(possible, 1.0, 0.0), total)
+    matrix, goal = sparse.vstack(rows), np.concatenate(right)
+    slack = sparse.csr_array(np.ones((goal.size, 1)))
+    upper = sparse.vstack([sparse.hstack([matrix, -slack]), sparse.hstack([-matrix, -slack])], format="csr")
+    bounds = [(0.0, None if p else 0.0) for p in possible.ravel()] + [(0.0, None)]
+    found = linprog(  # type: ignore[call-overload]  # the stubs know dense matrices only
+        np.append(np.zeros(cells), 1.0),
+        A_ub=upper,
+        b_ub=np.concatenate([goal, -goal]),
+        A_eq=sparse.csr_array(np.append(np.ones(cells), 0.0)[None, :]),
+        b_eq=np.ones(1),
+        bounds=bounds,
+        method="highs",
+    )
+    if found.x is None:
+        raise RuntimeError(f"the linear programme ended with: {found.message}")
+    return _on(possible, found.x[:-1].reshape(possible.shape) * total, total)
+
+
+SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Values]] = {
+    "maxent": largest_entropy,
+    "leastnorm": least_norm,
+    "linear": linear_programme,
+}
+
+
+def _on(possible: NDArray[np.bool_], values: Values, total: float) -> Values:
+    """The nearest non-negative marginal of that total on the possible cells."""
+    found = np.zeros(possible.shape)
+    if possible.any():
+        found[possible] = norm_sub(values[possible], total)
+    return found
+
+
+def _others(ndim: int, axes: Axes) -> Axes:
+    return tuple(axis for axis in range(ndim) if axis not in axes)

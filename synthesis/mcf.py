@@ -1,0 +1,72 @@
+"""The fewest changes of codes that turn one marginal into another (min-cost flow, paper 002, Appendix A.1)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.graph.python import min_cost_flow
+
+Whole = NDArray[np.int64]
+
+
+def fewest_changes(counts: Whole, wanted: Whole, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
+    """Which rows go from which cell to which: (from, to, how many), with the least number of codes changed.
+
+    A row that keeps the attributes S goes through the node of its codes there, at the cost of the others: the graph has
+    2^attributes arcs per cell that is over or under its target, not one per pair of cells.
+
+    Args:
+        counts, wanted: rows per cell now and after (flat), with equal sums; `shape` the attributes' sizes.
+    """
+    over, under = np.flatnonzero(counts > wanted), np.flatnonzero(counts < wanted)
+    none = np.zeros(0, np.int64)
+    if not over.size:
+        return none, none, none
+    places = {k: np.stack(np.unravel_index(k_cells, shape)) for k, k_cells in (("over", over), ("under", under))}
+    tails, heads, costs, hubs = [], [], [], []
+    first = over.size + under.size
+    for size in range(len(shape)):
+        for kept in itertools.combinations(range(len(shape)), size):
+            keys = [_key(places[k], kept, shape) for k in ("over", "under")]
+            found, hub = np.unique(np.concatenate(keys), return_inverse=True)
+            hub = hub + first
+            tails += [np.arange(over.size), hub[over.size :]]
+            heads += [hub[: over.size], np.arange(over.size, over.size + under.size)]
+            costs += [np.full(over.size, len(shape) - size), np.zeros(under.size, np.int64)]
+            hubs.append(found.size)
+            first += found.size
+    flows = _solved(np.concatenate(tails), np.concatenate(heads), np.concatenate(costs), counts - wanted, over, under)
+    return _paths(np.concatenate(tails), np.concatenate(heads), flows, over, under)
+
+
+def _key(places: Whole, kept: tuple[int, ...], shape: tuple[int, ...]) -> Whole:
+    key = np.zeros(places.shape[1], np.int64)
+    for axis in kept:
+        key = key * shape[axis] + places[axis]
+    return key
+
+
+def _solved(tails: Whole, heads: Whole, costs: Whole, excess: Whole, over: Whole, under: Whole) -> Whole:
+    solver = min_cost_flow.SimpleMinCostFlow()
+    much = np.full(tails.size, int(excess[over].sum()))
+    arcs = solver.add_arcs_with_capacity_and_unit_cost(tails, heads, much, costs)
+    solver.set_nodes_supplies(np.arange(over.size + under.size), excess[np.concatenate([over, under])])
+    status = solver.solve()
+    if status != solver.OPTIMAL:
+        raise RuntimeError(f"min-cost flow ended with {status}")
+    return np.asarray(solver.flows(arcs), np.int64)
+
+
+def _paths(tails: Whole, heads: Whole, flows: Whole, over: Whole, under: Whole) -> tuple[Whole, Whole, Whole]:
+    """In every hub what comes in is matched with what goes out, in any order."""
+    cells = over.size + under.size
+    into = np.flatnonzero((flows > 0) & (tails < over.size))
+    out = np.flatnonzero((flows > 0) & (tails >= cells))
+    into, out = into[np.argsort(heads[into], kind="stable")], out[np.argsort(tails[out], kind="stable")]
+    ends_in, ends_out = np.cumsum(flows[into]), np.cumsum(flows[out])
+    ends = np.union1d(ends_in, ends_out)
+    sources = over[tails[into[np.searchsorted(ends_in, ends)]]]
+    sinks = under[heads[out[np.searchsorted(ends_out, ends)]] - over.size]
+    return sources, sinks, np.diff(ends, prepend=0)

@@ -1,0 +1,285 @@
+"""GUM's schedules, layout, record and structural zeros; min-cost flow; PriView's answers."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.queries import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.table import CodedTable
+from synthesis.consistency import Target, Targets, consistent
+from synthesis.gum import _Work, gum_rows, shrink_factor
+from synthesis.gum_spec import GumSpec, McfSpec
+from synthesis.maxent import MaxentSpec, ViewModel, fit_maxent
+from synthesis.mcf import fewest_changes
+from synthesis.model import SYNTHESIZERS, synthesize, synthesize_recorded
+from synthesis.parts import components, lay_out
+from synthesis.zeros import mended, violating
+
+OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
+
+WORLD = Domain(tuple(Attribute(n, k) for n, k in zip("abcde", (4, 3, 5, 2, 3), strict=True)))
+SHAPE = (4, 3, 5, 2, 3)
+
+
+def joint_of(seed=5, rows=20_000, shape=0.2):
+    return np.random.default_rng(seed).dirichlet(np.full(360, shape)).reshape(SHAPE) * rows
+
+
+def targets_of(joint, cliques, zeros=()):
+    own = tuple(Target(tuple(c), sums(joint, c), 1.0) for c in cliques)
+    return Targets(WORLD, float(joint.sum()), own, tuple(zeros))
+
+
+def sums(joint, clique):
+    return joint.sum(axis=tuple(i for i, n in enumerate(WORLD.names) if n not in clique))
+
+
+def off(table, targets):
+    counted = zip(targets.marginals, count_cliques(table, [t.clique for t in targets.marginals]), strict=True)
+    return max(0.5 * np.abs(n / table.rows - t.values.ravel() / targets.total).sum() for t, n in counted)
+
+
+def made(targets, spec, rows=20_000, seed=0):
+    return gum_rows(targets, spec, rows=rows, rng=np.random.default_rng(seed))
+
+
+def test_figure_4_with_one_duplicate_and_one_replacement():
+    """Paper 002, Figure 4: two of the four (high, male) become (high, female): one is a copy of the elderly woman, the
+    other changes its gender only and keeps its age."""
+    domain = Domain((Attribute("income", 2), Attribute("gender", 2), Attribute("age", 3)))
+    columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
+    target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
+    for seed in range(20):
+        work = _Work.start(CodedTable(domain, columns), np.random.default_rng(seed))
+        moved, error = work.update(target, alpha=2.0, replace=0.5, losses="beta")
+        assert (moved, error) == (2, pytest.approx(0.6))
+        income, gender, age = work.columns
+        assert list(income) == [1] * 5
+        assert list(np.bincount(gender, minlength=2)) == [2, 3]  # [0.0, 0.0, 0.4, 0.6]
+        assert sorted(age[gender == 1])[1:] == [2, 2]
+        assert sorted(age[gender == 1])[0] in (0, 1)
+        assert (age[gender == 0] < 2).all()
+
+
+def test_duplicates_keep_the_correlation_that_replacement_alone_destroys():
+    """Figure 4 at scale: gender decides age; (income, gender) has to move; (gender, age) is no target."""
+    domain = Domain((Attribute("income", 2), Attribute("gender", 2), Attribute("age", 2)))
+    rng = np.random.default_rng(0)
+    gender = (rng.random(10_000) < 0.2).astype(np.uint8)
+    table = CodedTable(domain, (rng.integers(0, 2, 10_000).astype(np.uint8), gender, gender.copy()))
+    target = Target(("income", "gender"), np.array([[500.0, 3500.0], [500.0, 5500.0]]), 1.0)
+    agree = {}
+    for replace in (0.0, 0.5, 1.0):
+        work = _Work.start(table, np.random.default_rng(1))
+        for t in range(30):
+            work.update(target, alpha=GumSpec().growth(t), replace=replace)
+        assert work.update(target, alpha=0.5, replace=replace)[1] < 0.001
+        agree[replace] = np.mean(work.columns[1] == work.columns[2])
+    assert agree[0.0] == 1.0
+    assert agree[0.0] > agree[0.5] > agree[1.0]
+    assert agree[1.0] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("step", [0.5, 0.5, 0.42, 0.42]),
+        ("exponential", [0.5, 0.5 * np.exp(-0.1), 0.5 * np.exp(-0.2), 0.5 * np.exp(-0.3)]),
+        ("linear", [0.5, 0.5 / 1.1, 0.5 / 1.2, 0.5 / 1.3]),
+        ("sqrt", [0.5, 0.5 / 1.1**0.5, 0.5 / 1.2**0.5, 0.5 / 1.3**0.5]),
+    ],
+)
+def test_schedules_are_those_of_the_paper(schedule, expected):
+    assert [GumSpec(schedule=schedule).growth(t) for t in range(4)] == pytest.approx(expected)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), share=st.floats(0.01, 1))
+def test_beta_keeps_the_number_of_rows(seed, share):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 50, 12)
+    excess = np.minimum(np.maximum(rng.normal(0, 20, 12), 0), counts)
+    beta = shrink_factor(excess, counts, share * excess.sum())
+    assert 0 <= beta <= 1 + 1e-9
+    assert np.minimum(excess, beta * counts).sum() == pytest.approx(share * excess.sum())
+
+
+@pytest.mark.parametrize(
+    "cliques", [["ab", "bc", "cd", "de"], ["ab", "bc", "ac", "cd"], ["abc", "bcd", "de", "a"]], ids=str
+)
+@pytest.mark.parametrize("change", [{}, {"schedule": "sqrt"}, {"losses": "beta"}, {"start": "oneway"}], ids=str)
+def test_exact_targets_are_met_on_trees_and_cycles(cliques, change):
+    targets = targets_of(joint_of(), cliques)
+    found = made(targets, GumSpec(**change))
+    assert off(found.table, targets) < 0.006
+    assert found.record is not None
+    assert max(found.record.final.values()) == pytest.approx(off(found.table, targets))
+
+
+def test_a_tree_is_appended_whole_and_parts_are_made_apart():
+    tree = lay_out(targets_of(joint_of(), ["ab", "bc", "cd", "de"]), append=True, separate=True)
+    assert not tree.groups
+    assert sorted(n for a in tree.appended for n in a.lone) == list("abcde")
+    assert tree.appended[0].kept == ()
+    cycle = lay_out(targets_of(joint_of(), ["ab", "bc", "ac", "cd", "e"]), append=True, separate=True)
+    assert [names for names, _ in cycle.groups] == [("a", "b", "c")]
+    assert [(a.kept, a.lone) for a in cycle.appended] == [(("c",), ("d",))]
+    apart = targets_of(joint_of(), ["ab", "de"])
+    assert [n for n, _ in lay_out(apart, append=False, separate=True).groups] == [("a", "b"), ("d", "e")]
+    assert [n for n, _ in lay_out(apart, append=False, separate=False).groups] == [("a", "b", "d", "e")]
+    pinned = targets_of(joint_of(), ["ab", "de"], [(("b", "d"), np.eye(3, 2, dtype=bool))])
+    assert [n for n, _ in lay_out(pinned, append=True, separate=True).groups] == [("b", "d")]
+    assert components("abc", [("a", "c"), ("x",)]) == [{"a", "c"}, {"b"}]
+
+
+def test_two_columns_appended_to_one_anchor_and_joined_parts_are_independent():
+    joint = np.ones(SHAPE) * 50
+    table = made(targets_of(joint, ["ab", "ac", "de"]), GumSpec(), rows=18_000).table
+    for pair in ("bc", "bd", "ce", "ad"):
+        n = count_cliques(table, [tuple(pair)])[0]
+        expected = table.rows / n.size
+        assert ((n - expected) ** 2 / expected).sum() < n.size + 6 * (2 * n.size) ** 0.5
+
+
+def test_the_record_tells_every_pass_and_stops_when_stalled():
+    targets = targets_of(joint_of(), ["ab", "bc", "ac"])
+    record = made(targets, GumSpec(start="oneway")).record
+    assert record is not None
+    assert record.cliques == (("a", "b"), ("b", "c"), ("a", "c"))
+    assert record.errors.shape[1] == 3
+    assert record.errors[-1].mean() < 0.1 * record.errors[0].mean()
+    against = Targets(
+        WORLD,
+        1000.0,
+        (*targets_of(joint_of(1, 1000), ["ab", "bc"]).marginals, *targets_of(joint_of(2, 1000), ["ac"]).marginals),
+    )
+    stalled = made(against, GumSpec(iterations=500, decay=1.0, tolerance=0.0), rows=1000).record
+    assert stalled is not None
+    assert stalled.reasons == ("stall",)
+    assert len(stalled.errors) < 200
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_no_synthesizer_makes_an_impossible_combination(name):
+    rng = np.random.default_rng(0)
+    joint = joint_of(rows=3000, shape=1.0)
+    cells, wide = rng.random((4, 3)) < 0.3, rng.random((5, 2, 3)) < 0.3
+    zeros = [(("a", "b"), cells), (("c", "d", "e"), wide), (("a", "e"), np.eye(4, 3, dtype=bool))]
+    answers = []
+    for clique in [tuple(c) for c in ("a", "b", "c", "ab", "bc", "cd", "ac")]:
+        exact = sums(joint, clique).ravel()
+        noisy = exact + rng.normal(0, 10, exact.size)
+        answers.append(NoisyMarginal(clique, Identity(exact.size), noisy, "gaussian", 10.0, "0"))
+    for rows in (1, 2000):
+        table = synthesize(Measurements(WORLD, tuple(answers)), SYNTHESIZERS[name](), rows=rows, rng=rng, zeros=zeros)
+        assert table.rows == rows
+        assert violating(table, zeros).size == 0
+
+
+def test_rows_are_mended_from_nothing_and_zeros_without_any_row_are_refused():
+    domain = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2)))
+    table = CodedTable(domain, tuple(np.zeros(5, np.uint8) for _ in range(3)))
+    differ = np.eye(2, dtype=bool)
+    zeros = [(("a", "b"), differ), (("b", "c"), differ)]
+    found = mended(table, zeros, np.random.default_rng(0))
+    assert violating(found, zeros).size == 0
+    with pytest.raises(UserError, match="no row is possible"):
+        mended(table, [*zeros, (("a", "c"), differ)], np.random.default_rng(0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_min_cost_flow_changes_the_fewest_codes(seed):
+    """Against the plain transport programme over all pairs of cells."""
+    rng = np.random.default_rng(seed)
+    shape = (3, 2, 2)
+    counts, wanted = (rng.multinomial(40, rng.dirichlet(np.full(12, 0.5))).astype(np.int64) for _ in range(2))
+    sources, sinks, amounts = fewest_changes(counts, wanted, shape)
+    moved = counts.copy()
+    np.subtract.at(moved, sources, amounts)
+    np.add.at(moved, sinks, amounts)
+    assert list(moved) == list(wanted)
+    places = np.stack(np.unravel_index(np.arange(12), shape))
+    cost = (places[:, :, None] != places[:, None, :]).sum(axis=0)
+    rows = np.kron(np.eye(12), np.ones(12))
+    columns = np.kron(np.ones(12), np.eye(12))
+    best = linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([counts, wanted])).fun
+    assert (cost[sources, sinks] * amounts).sum() == pytest.approx(best)
+
+
+def test_min_cost_flow_meets_a_marginal_exactly_and_gum_beats_it_on_a_cycle():
+    targets = targets_of(joint_of(shape=0.05), ["ab", "bc", "ac", "cd", "ad", "bd"])
+    work = _Work.start(made(targets, GumSpec(iterations=1)).table, np.random.default_rng(0))
+    work.flow(targets.marginals[0])
+    assert work.flow(targets.marginals[0])[1] < 0.0005
+    flow, gum = (off(made(targets, s).table, targets) for s in (McfSpec(), GumSpec(start="oneway", descents=0)))
+    assert gum < flow
+
+
+@pytest.mark.parametrize("solution", ["maxent", "leastnorm", "linear"])
+def test_a_marginal_across_views_has_their_sides(solution):
+    joint = joint_of(rows=1000)
+    model = ViewModel(targets_of(joint, ["abc", "cd", "bd"]), MaxentSpec(solution=solution))
+    assert model.marginal("ba") == pytest.approx(sums(joint, "ab").ravel())  # contained
+    found = model.marginal("abd").reshape(4, 3, 2)
+    assert found.min() >= 0
+    for axes, clique in (((0, 1), "ab"), ((1, 2), "bd")):
+        gone = tuple(set(range(3)) - set(axes))
+        assert found.sum(axis=gone) == pytest.approx(sums(joint, clique), abs=0.01)
+    assert model.marginal("ae").reshape(4, 3).sum(axis=1) == pytest.approx(sums(joint, "a"), abs=0.01)
+    assert model.answer("ab", Identity(12)) == pytest.approx(model.marginal("ab"))
+
+
+def test_the_largest_entropy_is_conditional_independence_and_the_least_norm_is_least():
+    joint = joint_of(rows=1000)
+    targets = targets_of(joint, ["ab", "bd"])
+    found = {s: ViewModel(targets, MaxentSpec(solution=s)).marginal("abd") for s in ("maxent", "leastnorm", "linear")}
+    ab, bd, b = sums(joint, "ab"), sums(joint, "bd"), sums(joint, "b")
+    assert found["maxent"] == pytest.approx((ab[:, :, None] * bd[None] / b[None, :, None]).ravel(), abs=0.01)
+    norms = {s: float((v**2).sum()) for s, v in found.items()}
+    assert norms["leastnorm"] <= min(norms.values()) + 1e-3
+
+
+def test_answers_are_possible_limited_and_their_settings_checked():
+    joint = joint_of(rows=1000)
+    zeros = [(("a", "d"), np.eye(4, 2, dtype=bool))]
+    model = ViewModel(targets_of(joint, ["ab", "bd"], zeros), MaxentSpec())
+    assert (model.marginal("ad").reshape(4, 2)[np.eye(4, 2, dtype=bool)] == 0).all()
+    with pytest.raises(UserError, match=r"a × b × c has 60 cells"):
+        ViewModel(targets_of(joint, ["ab"]), MaxentSpec(max_cells=50)).marginal("abc")
+    with pytest.raises(UserError, match=r"synthesis\.solution"):
+        MaxentSpec(solution="maximal")
+    empty = fit_maxent(Measurements(WORLD, (), public_total=0))
+    assert not empty.marginal("ab").any()
+
+
+@pytest.mark.parametrize("field", ["schedule", "losses", "start", "lone", "groups", "nonnegative"])
+def test_an_unknown_choice_is_named(field):
+    with pytest.raises(UserError, match=rf"synthesis\.{field}"):
+        GumSpec(**{field: "sideways"})
+
+
+def test_only_gum_and_flow_keep_a_record():
+    answer = NoisyMarginal(("a", "b"), Identity(12), np.full(12, 10.0), "gaussian", 1.0, "0")
+    for name, kind in ((n, SYNTHESIZERS[n]) for n in OURS):
+        found = synthesize_recorded(Measurements(WORLD, (answer,)), kind(), rows=30, rng=np.random.default_rng(0))
+        assert (found.record is not None) == (name in ("gum", "mcf"))
+
+
+def test_consistent_targets_carry_their_zeros():
+    joint = joint_of(rows=1000)
+    answers = tuple(
+        NoisyMarginal(c, Identity(sums(joint, c).size), sums(joint, c).ravel(), "gaussian", 1.0, "0")
+        for c in itertools.combinations(WORLD.names, 2)
+    )
+    zeros = [(("a", "b"), np.eye(4, 3, dtype=bool)), (("c",), np.zeros(5, bool))]
+    targets = consistent(Measurements(WORLD, answers), zeros=zeros)
+    assert [c for c, _ in targets.zeros] == [("a", "b")]
