@@ -7,11 +7,11 @@ from typing import Literal, cast
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.accounting.rounds import aim_rounds, given_rounds, indif_rounds, mwem_rounds, tree_rounds
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Method, Mst, Mwem
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
@@ -21,7 +21,7 @@ from pipeline.steps import Fit
 from synthesis.model import SynthesizerSpec
 from synthesis.pgm.model import PgmSpec
 
-SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim")
+SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim", "indif")
 #: AIM's first split of the budget, in rounds per column.
 ROUNDS_PER_COLUMN = 2
 #: Synthesizers that take whole marginals alone.
@@ -64,6 +64,8 @@ def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_re
     kind = one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism")
     if kind != "auto":
         return plan_of(cast(Literal["gaussian", "laplace"], kind))
+    if purse and not isinstance(method, Aim) and accountant == "basic":
+        return plan_of("laplace")
     if purse:
         return plan_of("gaussian")
     if not privacy.delta > 0:
@@ -91,6 +93,9 @@ def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> t
     if selection.kind == "mst":
         tree = Mst(_edges(domain, domain.names, selection), _threshold(selection.rare, "selection.rare"))
         return tree, tree_rounds(domain, tree, selection.split), 0.0
+    if selection.kind == "indif":
+        found = Indif(_edges(domain, domain.names, selection), _cells(selection.combine_cells), selection.groups or 0)
+        return found, *indif_rounds(domain, found, selection.split)
     if selection.kind == "aim":
         return _aim(selection, workload, domain)
     candidates = tuple(dict.fromkeys(c for c in workload.cliques if len(c) > 1))
@@ -146,6 +151,13 @@ def _targets(selection: SelectionConfig, domain: Domain) -> Clique:
     return targets
 
 
+def _cells(value: int) -> int:
+    if value < 0:
+        fix = "a whole number of at least 0; 0: pairs stay pairs"
+        raise UserError(f"got {value}", where="selection.combine_cells", fix=fix)
+    return value
+
+
 def _threshold(value: float, where: str) -> float:
     if not 0 <= value < float("inf"):
         raise UserError(f"got {value}", where=where, fix="a number of standard deviations of at least 0")
@@ -169,7 +181,7 @@ def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> 
 
 def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan) -> Fit:
     """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
-    if isinstance(plan, Plan) or isinstance(plan.method, Mst):
+    if isinstance(plan, Plan) or isinstance(plan.method, Mst | Indif):
         return IndependentFit()
     if isinstance(plan.method, Adagrid) and not plan.method.targets:
         return IndependentFit()

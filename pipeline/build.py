@@ -216,7 +216,7 @@ def planned_cells(plan: Plan | AdaptivePlan) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
     if isinstance(plan, Plan):
         return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
-    wanted = [s.reservation for s in plan.slots if not s.reservation.choice]
+    wanted = [s.reservation for s in plan.slots if s.reservation.cells]
     return [(" × ".join(w.clique) if w.clique else "a marginal chosen later", w.cells) for w in wanted]
 
 

@@ -84,6 +84,8 @@ class SelectionConfig:
     rounds: int | None = None
     measured: float = 0.9
     max_model_cells: int = 10_000_000
+    combine_cells: int = 1_000
+    groups: int | None = None
 
 
 @dataclass

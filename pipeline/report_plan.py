@@ -43,7 +43,8 @@ def as_text(facts: dict[str, Any]) -> str:
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
     left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
-    choices = sum(m["mechanism"] == "exponential" for m in facts["measurements"])
+    scores = sum(bool(m.get("scores")) for m in facts["measurements"])
+    choices = scores + sum(m["mechanism"] == "exponential" for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
     lines = [
         body,
@@ -64,11 +65,14 @@ def as_text(facts: dict[str, Any]) -> str:
 def _row(m: dict[str, Any]) -> list[str]:
     """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
     share = f"{100 * m['share']:.3g} %"
+    name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later")
+    if m.get("scores"):
+        name = f"{m['scores']:,} distances from independence"
     if m["mechanism"] == "exponential":
         return ["a private choice", "", "exponential", "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
-        " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later"),
-        f"{m['cells']:,}",
+        name,
+        f"{m['cells']:,}" if m["cells"] else "",
         m["mechanism"],
         f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
         f"{m['scale']:.6g}",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.adagrid import rounds_of, subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Mst, Mwem
 from mechanisms.public.tree import forest_edges
 from mechanisms.public.workload import Workload
 
 #: Stages: the first measurements, the choices, and the measurements of what was chosen.
-GIVEN, CHOOSE, CHOSEN = "given", "choose", "chosen"
+GIVEN, CHOOSE, CHOSEN, SCORES = "given", "choose", "chosen", "scores"
 
 
 def given_rounds(domain: Domain, workload: Workload) -> list[Reservation]:
@@ -67,6 +68,23 @@ def aim_rounds(domain: Domain, method: Aim) -> tuple[list[Reservation], float]:
     one = method.measured / method.rounds
     slots = [Reservation(GIVEN, (n,), domain[n].size, one) for n in domain.names]
     return slots, 1 - one * len(domain)
+
+
+def indif_rounds(domain: Domain, method: Indif, split: Sequence[float]) -> tuple[list[Reservation], float]:
+    """One-way marginals, all distances from independence at once, and the part of the budget for what is chosen then.
+
+    Args:
+        split: parts of the budget for the three stages; the first is shared out by cells^(2/3).
+    """
+    parts = _parts(split, ("one-way", "scores", "measurement"))
+    loads = [float(domain[n].size) ** (2 / 3) for n in domain.names]
+    slots = [
+        Reservation(GIVEN, (n,), domain[n].size, parts[0] * load / math.fsum(loads))
+        for n, load in zip(domain.names, loads, strict=True)
+    ]
+    if method.candidates:
+        slots.append(Reservation(SCORES, None, 0, parts[1], len(method.candidates)))
+    return slots, parts[2]
 
 
 def _parts(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:

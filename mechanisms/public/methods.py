@@ -74,7 +74,24 @@ class Aim:
     max_model_cells: int
 
 
-Method = Adagrid | Mst | Mwem | Aim
+@dataclass(frozen=True)
+class Indif:
+    """PrivSyn's choice of pairs by their distance from independence (Zhang et al. 2021; paper 002, section 5.2).
+
+    Attributes:
+        candidates: the pairs that are scored; empty: the one-way marginals are measured twice.
+        combine_cells: overlapping pairs become marginals of at most so many cells; 0: they stay pairs.
+        groups: the largest number of attributes in a group of dependent ones (pairs across groups are left out); 0:
+            no groups.
+    """
+
+    kind: ClassVar[str] = "indif"
+    candidates: tuple[Clique, ...]
+    combine_cells: int = 1000
+    groups: int = 0
+
+
+Method = Adagrid | Mst | Mwem | Aim | Indif
 
 
 def method_json(method: Method) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import pytest
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.accounting.rounds import aim_rounds, given_rounds, indif_rounds, mwem_rounds, tree_rounds
 from mechanisms.public.adagrid import GridQuery
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Method, Mst, Mwem
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
@@ -72,6 +72,7 @@ METHODS = {
     ),
     "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
     "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
+    "indif": (i := Indif(EVERY, 100), *indif_rounds(TOWN, i, [1, 0.5, 8.5])),
     "mwem": (w := Mwem(EVERY, 3, 10**6), mwem_rounds(TOWN, w, [1, 1, 1])),
 }
 
@@ -80,7 +81,9 @@ def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
     rounds = Rounds(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
-    return measure_plan(rounds, fit=IndependentFit() if isinstance(plan.method, Mst) else PgmFit(PgmSpec())), ledger
+    return measure_plan(
+        rounds, fit=IndependentFit() if isinstance(plan.method, Mst | Indif) else PgmFit(PgmSpec())
+    ), ledger
 
 
 def forget(folder, plan, name):
@@ -100,6 +103,10 @@ def forget(folder, plan, name):
 )
 @pytest.mark.parametrize("name", METHODS)
 def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, noise, neighbouring):
+    if name == "indif" and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian"), ("basic", "laplace")}:
+        with pytest.raises(UserError, match=r"privacy\.accountant"):
+            plan_of(*METHODS[name], accountant=accountant, noise=noise)
+        return
     if name == "aim" and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian")}:
         with pytest.raises(UserError, match=r"privacy\.accountant"):
             plan_of(*METHODS[name], accountant=accountant, noise=noise)
