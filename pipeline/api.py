@@ -16,6 +16,8 @@ from evaluation.mgd import MGDResult
 from evaluation.mgd import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
+from mechanisms.public.itemsets import frequent_itemsets
+from mechanisms.public.release import load_measurements
 from mechanisms.public.schema import Schema, load_schema
 from pipeline import build, other
 from pipeline.config import (
@@ -29,8 +31,9 @@ from pipeline.config import (
 )
 from pipeline.progress import Stages
 from pipeline.stages import Run, run
+from synthesis.total import estimate_total
 
-__all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "run", "score", "synthesize"]
+__all__ = ["Run", "aemc", "deep_dive", "itemsets", "load_config", "mgd", "run", "score", "synthesize"]
 
 Table = pd.DataFrame | Path | str
 
@@ -45,6 +48,27 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
     return other.synthesize(release, typed(compose_config("synth", overrides), SynthConfig), Path(output), quiet=True)
+
+
+def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:
+    """Frequent itemsets by a release's noisy answers, at no privacy cost (paper 002, section 3.1).
+
+    Args:
+        source: a Run, or the path of a release folder.
+        least: the part of the rows that an itemset needs, between 0 and 1.
+        items: binary columns (code 1 means that a row has the item); null: all columns of two codes.
+    Returns:
+        items, count and stddev (in records) of each itemset that some measured marginal holds, most frequent first.
+    """
+    if not 0 <= least <= 1:
+        raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
+    known = load_measurements(source.folder.release / "measurements" if isinstance(source, Run) else Path(source))
+    wanted = (
+        [a.name for a in known.domain.attributes if a.size == 2] if items is None else known.domain.canonical(items)
+    )
+    found = frequent_itemsets(known, wanted, least=least * estimate_total(known))
+    rows = [(list(i.items), i.count, i.stddev) for i in found]
+    return pd.DataFrame(rows, columns=["items", "count", "stddev"])
 
 
 def mgd(

@@ -86,6 +86,15 @@ class SelectionConfig:
     max_model_cells: int = 10_000_000
     combine_cells: int = 1_000
     groups: int | None = None
+    design: str = "greedy"
+    t: int | None = None
+    views: int | None = None
+    view_cells: int = 256
+    rows: int | None = None
+    public: str | None = None
+    delimiter: str = ","
+    items: int | None = None
+    pairs: int | None = None
 
 
 @dataclass
@@ -129,6 +138,7 @@ class LimitsConfig:
 @dataclass
 class PlanConfig:
     format: str = "text"
+    rows: int | None = None
 
 
 @dataclass

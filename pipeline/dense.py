@@ -1,4 +1,4 @@
-"""PrivSyn's selection: one-way marginals, distances from independence, then the marginals that are worth their noise."""
+"""PrivSyn's selection: one-way marginals, distances from independence, then what is worth its noise."""
 
 from __future__ import annotations
 

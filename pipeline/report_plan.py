@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
+from mechanisms.accounting.events import Exponential, Laplace
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.dense import POWER
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.methods import Indif, PriView
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
 from pipeline.build import build_unit, memory_limit_bytes, predicted_memory_bytes
 from pipeline.config import Config
+from pipeline.fitted import mean_deviation
 
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {PURSE: "rounds, in all"}
@@ -27,10 +34,47 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "unit": unit.column or "one record",
         "max_records": unit.max_records,
         **plan.to_json(),
+        "rows": config.plan.rows,
+        "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
     }
+
+
+def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> list[dict[str, Any]]:
+    """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
+
+    `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^(2/3);
+    `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
+    """
+    domain, rows = schema.domain, config.plan.rows
+    if rows is not None and rows < 1:
+        raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
+    found: list[tuple[Clique, float, float]] = []
+    if isinstance(plan, Plan):
+        for m in plan.measurements:
+            mean = mean_deviation(m.event)
+            alone = mean * (m.share if isinstance(m.event, Laplace) else math.sqrt(m.share))
+            found.append((m.clique, m.query.rows * alone, m.query.rows * mean))
+    elif isinstance(plan.method, Indif | PriView) and plan.purse is not None:
+        method, purse = plan.method, plan.purse.event
+        cliques = method.candidates if isinstance(method, Indif) else method.designs[0]
+        loads = [domain.cells(c) ** POWER for c in cliques]
+        assert not isinstance(purse, Exponential)
+        for clique, load in zip(cliques, loads, strict=True):
+            part, alone = load / math.fsum(loads), domain.cells(clique) * mean_deviation(purse)
+            found.append((clique, alone, alone / (part if isinstance(purse, Laplace) else math.sqrt(part))))
+    return [
+        {
+            "clique": list(clique),
+            "cells": domain.cells(clique),
+            "error_alone": alone,
+            "error_all": together,
+            "lost": None if rows is None else together >= 2 * rows,
+        }
+        for clique, alone, together in found
+    ]
 
 
 def as_text(facts: dict[str, Any]) -> str:
@@ -56,10 +100,26 @@ def as_text(facts: dict[str, Any]) -> str:
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
+    lines += _noisiest(facts["candidates"], facts["rows"])
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
         lines.append(f"left out (more than selection.max_cells cells): {len(left_out)} marginals: {names}")
     return "\n".join(lines)
+
+
+def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
+    """The candidates that suffer most from noise, against the rows where these are declared."""
+    if not candidates:
+        return []
+    worst = sorted(candidates, key=lambda c: -c["error_all"])[:5]
+    lines = ["expected error of the noisiest marginals, alone and with all others (Σ |noise|, records):"]
+    for c in worst:
+        part = "" if rows is None else f" = {c['error_alone'] / rows:.3g} and {c['error_all'] / rows:.3g} of the rows"
+        lines.append(f"  {' × '.join(c['clique'])}: {c['error_alone']:,.0f} and {c['error_all']:,.0f}{part}")
+    if rows is not None:
+        hopeless = sum(bool(c["lost"]) for c in candidates)
+        lines.append(f"  {hopeless} of {len(candidates)} would drown in noise if all were measured (twice the rows)")
+    return lines
 
 
 def _row(m: dict[str, Any]) -> list[str]:

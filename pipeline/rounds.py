@@ -8,13 +8,14 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.rounds import CHOOSE, CHOSEN, GIVEN
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique
-from mechanisms.public.methods import Adagrid, Aim, Indif, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.queries import Identity
 from mechanisms.public.rare import merged_query, rare_groups
 from mechanisms.public.release import Measurements
 from mechanisms.public.tree import joining
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.selection import Candidate, PrivateScores
+from pipeline.basis import covering_views, frequent_basis
 from pipeline.dense import dense_pairs
 from pipeline.fitted import annealed, worst_first
 from pipeline.steps import Fit, Rounds, Steps, once
@@ -54,6 +55,10 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
             annealed(steps, plan.method, fit)
         case Indif():
             dense_pairs(steps, plan.method, fit)
+        case PriView():
+            covering_views(steps, plan.method, fit)
+        case PrivBasis():
+            frequent_basis(steps, plan.method)
     return steps.measurements
 
 

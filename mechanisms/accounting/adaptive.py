@@ -243,7 +243,7 @@ def reserve(
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
         raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
-    if all(w.choice for w in wanted):
+    if all(w.choice for w in wanted) and not purse:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     if not all(w.weight > 0 and math.isfinite(w.weight) for w in wanted):
         raise UserError("a round has no budget", where="selection.split", fix="parts above 0")

@@ -91,7 +91,37 @@ class Indif:
     groups: int = 0
 
 
-Method = Adagrid | Mst | Mwem | Aim | Indif
+@dataclass(frozen=True)
+class PriView:
+    """Covering designs (Qardaji, Yang & Li 2014; paper 002, section 3.2), one of them by the noisy number of rows.
+
+    Attributes:
+        designs: the views of each design, t = 2 first; the last one that is precise enough is measured.
+    """
+
+    kind: ClassVar[str] = "priview"
+    designs: tuple[tuple[Clique, ...], ...]
+
+
+@dataclass(frozen=True)
+class PrivBasis:
+    """Frequent items and pairs by the exponential mechanism, then a basis (Li et al. 2012; paper 002, section 3.1).
+
+    Attributes:
+        items: the binary columns; code 1 means that a row has the item.
+        wanted: how many items are chosen.
+        pairs: how many pairs of them are chosen.
+        max_cells: of a basis.
+    """
+
+    kind: ClassVar[str] = "privbasis"
+    items: Clique
+    wanted: int
+    pairs: int
+    max_cells: int = 256
+
+
+Method = Adagrid | Mst | Mwem | Aim | Indif | PriView | PrivBasis
 
 
 def method_json(method: Method) -> dict[str, Any]:
