@@ -136,7 +136,8 @@ def _grown(
 ) -> list[int]:
     view, cells = list(start), int(np.prod(sizes[start]))
     while True:
-        inside = open_[np.ix_(np.arange(len(sizes)), *[view] * (t - 1))] if t > 1 else open_[:, None]
+        sides = [np.array(s, np.int64) for s in (range(len(sizes)), *[view] * (t - 1))]
+        inside = open_[np.ix_(*sides)] if t > 1 else open_[:, None]
         gain = inside.reshape(len(sizes), -1).sum(axis=1)
         gain[view] = -1
         gain[cells * sizes > view_cells] = -1
