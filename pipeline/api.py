@@ -17,7 +17,6 @@ from evaluation.mgd import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.itemsets import frequent_itemsets
-from mechanisms.public.release import load_measurements
 from mechanisms.public.schema import Schema, load_schema
 from pipeline import build, other
 from pipeline.config import (
@@ -30,6 +29,7 @@ from pipeline.config import (
     typed,
 )
 from pipeline.progress import Stages
+from pipeline.release import read_release
 from pipeline.stages import Run, run
 from synthesis.total import estimate_total
 
@@ -56,16 +56,15 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
     Args:
         source: a Run, or the path of a release folder.
         least: the part of the rows that an itemset needs, between 0 and 1.
-        items: binary columns (code 1 means that a row has the item); null: all columns of two codes.
+        items: binary columns (their second value means that a row has the item); None: all of them.
     Returns:
         items, count and stddev (in records) of each itemset that some measured marginal holds, most frequent first.
     """
     if not 0 <= least <= 1:
         raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
-    known = load_measurements(source.folder.release / "measurements" if isinstance(source, Run) else Path(source))
-    wanted = (
-        [a.name for a in known.domain.attributes if a.size == 2] if items is None else known.domain.canonical(items)
-    )
+    schema, _, known = read_release(source.folder.release if isinstance(source, Run) else Path(source))
+    binary = [c.name for c in schema.columns if c.value_codes == 2]
+    wanted = schema.domain.canonical(binary if items is None else items)
     found = frequent_itemsets(known, wanted, least=least * estimate_total(known))
     rows = [(list(i.items), i.count, i.stddev) for i in found]
     return pd.DataFrame(rows, columns=["items", "count", "stddev"])

@@ -18,7 +18,7 @@ from mechanisms.sensitive.selection import Candidate, PrivateScores
 from pipeline.basis import covering_views, frequent_basis
 from pipeline.dense import dense_pairs
 from pipeline.fitted import annealed, worst_first
-from pipeline.steps import Fit, Rounds, Steps, once
+from pipeline.steps import Fit, Rounds, Steps, check_noise, once
 
 
 def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
@@ -40,6 +40,7 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
             public_total=rounds.public_total,
             progress=rounds.progress,
         )
+    check_noise(plan)
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
     steps = Steps(rounds, plan)
     match plan.method:

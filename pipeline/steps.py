@@ -174,6 +174,20 @@ class Steps:
         return PrivateCounts(self.run.table, BATCH_CELLS)
 
 
+def check_noise(plan: AdaptivePlan) -> None:
+    """Refuse, before anything is charged, noise that the lattice has no room for.
+
+    Raises:
+        UserError: a scale beyond any table.
+    """
+    for slot in (*plan.slots, *([plan.purse] if plan.purse else [])):
+        event = slot.event
+        scale = 0.0 if isinstance(event, Exponential) else event.sigma if isinstance(event, Gaussian) else event.scale
+        if scale * 2.0**WEIGHT_BITS > MAX_UNITS:
+            fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
+            raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
+
+
 def entry_bits(scale: float) -> int:
     """How fine the entries of a query matrix are under noise of that scale, in records.
 

@@ -171,7 +171,7 @@ class AdaptivePlan:
         """The part of the budget that an event of the purse took."""
         if self.purse is None:
             return 0.0
-        (own,), (whole,) = self.accountant.cost(event).values(), self.accountant.cost(self.purse.event).values()
+        own, whole = (next(iter(self.accountant.cost(e).values())) for e in (event, self.purse.event))
         return float(own / whole) ** (2 if self.accountant.kind == "gdp" else 1) * self.purse.share
 
     def to_json(self) -> dict[str, Any]:

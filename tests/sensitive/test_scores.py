@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from mechanisms.accounting.adaptive import AdaptivePlan, reserve
 from mechanisms.accounting.ledger import Ledger
@@ -16,6 +17,7 @@ from mechanisms.accounting.rounds import SCORES, indif_rounds
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.methods import Indif
+from mechanisms.public.queries import SparseQuery
 from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.noise import SeededNoise
@@ -82,7 +84,8 @@ def test_no_unit_moves_the_distances_by_more_than_the_slots_pay_for(neighbouring
     largest1 = largest2 = 0.0
     for level in (0.0, 7.25):
         rest = tuple((c, ONE) for c in CELLS[:3])
-        found = [scores(Rows(rest + m, bound), lambda c: np.full(4, level), neighbouring)[0] for m in mine]
+        at = lambda c, level=level: np.full(4, level)  # noqa: E731
+        found = [scores(Rows(rest + m, bound), at, neighbouring)[0] for m in mine]
         others = found if neighbouring is Neighbouring.REPLACE else found[:1]
         gaps = np.abs(np.array(found)[:, None, :] - np.array(others)[None, :, :])
         largest1, largest2 = max(largest1, gaps.sum(-1).max()), max(largest2, np.sqrt((gaps**2).sum(-1)).max())
@@ -100,6 +103,23 @@ def test_under_replace_the_bound_is_attained_where_both_rows_matter():
     one, _ = scores(Rows((((0, 0, 0), ONE),)), at, Neighbouring.REPLACE)
     two, _ = scores(Rows((((1, 1, 1), ONE),)), at, Neighbouring.REPLACE)
     assert np.abs(one - two).sum() == slot(plan).l1_sensitivity == 6
+
+
+@pytest.mark.parametrize("neighbouring", list(Neighbouring))
+def test_counts_of_itemsets_move_by_no_more_than_a_unit_weighs(neighbouring):
+    """The scores of PrivBasis, by enumeration: one cell of a marginal, C = 2."""
+    cell = SparseQuery(sparse.csr_array(([1], ([0], [3])), shape=(1, 4), dtype=np.int64), bits=0)
+    mine = [(), *(((c, ONE), (d, ONE)) for c, d in itertools.combinations_with_replacement(CELLS, 2))]
+    rest = tuple((c, ONE) for c in CELLS[2:5])
+    among = [Candidate(p, cell) for p in PAIRS]
+    found, claimed = [], set()
+    for m in mine:
+        counted = PrivateCounts(Rows(rest + m, 2), 10**6)
+        some = distance_scores(counted, among, lambda c: np.zeros(4), neighbouring=neighbouring)
+        found.append([some.values[p] for p in PAIRS])
+        claimed.add(some.sensitivity)
+    others = found if neighbouring is Neighbouring.REPLACE else found[:1]
+    assert claimed == {max(abs(a - b) for f in found for o in others for a, b in zip(f, o, strict=True))}
 
 
 @settings(max_examples=60, deadline=None)
