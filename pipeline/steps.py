@@ -146,7 +146,8 @@ class Steps:
 
     @property
     def norm(self) -> Norm:
-        return "l2" if any(isinstance(s.event, Gaussian) for s in self.plan.slots) else "l1"
+        every = (*self.plan.slots, *([self.plan.purse] if self.plan.purse else []))
+        return "l2" if any(isinstance(s.event, Gaussian) for s in every) else "l1"
 
     def grid(self, place: int, clique: Clique, threshold: float) -> QueryMatrix:
         """The adaptive grid of a marginal, from the rounds before."""
