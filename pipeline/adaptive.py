@@ -7,21 +7,30 @@ from typing import Literal, cast
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.accounting.rounds import (
+    aim_rounds,
+    basis_rounds,
+    given_rounds,
+    indif_rounds,
+    mwem_rounds,
+    tree_rounds,
+    view_rounds,
+)
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
+from pipeline.choosing import designs, group_size
 from pipeline.config import Config, SelectionConfig, SynthesisConfig
 from pipeline.fitted import IndependentFit, PgmFit
 from pipeline.steps import Fit
 from synthesis.model import SynthesizerSpec
 from synthesis.pgm.model import PgmSpec
 
-SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim")
+SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim", "indif", "priview", "public", "groups", "privbasis")
 #: AIM's first split of the budget, in rounds per column.
 ROUNDS_PER_COLUMN = 2
 #: Synthesizers that take whole marginals alone.
@@ -36,16 +45,19 @@ def one_of(value: str, allowed: Sequence[str], where: str) -> str:
     return value
 
 
-def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_records: int) -> AdaptivePlan:
+def build_adaptive(
+    config: Config, workload: Workload, domain: Domain, *, max_records: int, items: Clique = ()
+) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
         workload: the given marginals (adagrid with marginals or closure), or the candidates (mwem).
+        items: the binary columns (privbasis).
     Raises:
         UserError: a setting out of range; nothing to choose from.
     """
     selection, privacy = config.selection, config.privacy
-    method, wanted, purse = _method(selection, workload, domain)
+    method, wanted, purse = _method(selection, workload, domain, items)
     accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
 
     def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
@@ -64,6 +76,8 @@ def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_re
     kind = one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism")
     if kind != "auto":
         return plan_of(cast(Literal["gaussian", "laplace"], kind))
+    if purse and not isinstance(method, Aim) and accountant == "basic":
+        return plan_of("laplace")
     if purse:
         return plan_of("gaussian")
     if not privacy.delta > 0:
@@ -76,7 +90,9 @@ def _expected_error(plan: AdaptivePlan) -> float:
     return sum(s.reservation.cells * s.stddev for s in plan.slots)
 
 
-def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Method, list[Reservation], float]:
+def _method(
+    selection: SelectionConfig, workload: Workload, domain: Domain, items: Clique
+) -> tuple[Method, list[Reservation], float]:
     if selection.kind == "adagrid":
         threshold = _threshold(selection.threshold, "selection.threshold")
         if selection.marginals is not None or selection.closure is not None:
@@ -91,6 +107,14 @@ def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> t
     if selection.kind == "mst":
         tree = Mst(_edges(domain, domain.names, selection), _threshold(selection.rare, "selection.rare"))
         return tree, tree_rounds(domain, tree, selection.split), 0.0
+    if selection.kind in ("indif", "groups"):
+        size = group_size(selection, domain) if selection.kind == "groups" else 0
+        found = Indif(_edges(domain, domain.names, selection), _cells(selection.combine_cells), size)
+        return found, *indif_rounds(domain, found, selection.split)
+    if selection.kind == "priview":
+        return PriView(designs(domain, selection)), *view_rounds(domain, selection.split)
+    if selection.kind == "privbasis":
+        return _basis(selection, items)
     if selection.kind == "aim":
         return _aim(selection, workload, domain)
     candidates = tuple(dict.fromkeys(c for c in workload.cliques if len(c) > 1))
@@ -99,6 +123,24 @@ def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> t
         raise UserError(f"got {rounds}", where="selection.rounds", fix="a whole number of at least 1, or null")
     worst = Mwem(candidates, min(rounds, len(candidates)), selection.max_model_cells)
     return worst, mwem_rounds(domain, worst, selection.split), 0.0
+
+
+def _basis(selection: SelectionConfig, items: Clique) -> tuple[PrivBasis, list[Reservation], float]:
+    """As many items and pairs as wanted; by default 12 items, and twice as many pairs as items."""
+    if not items:
+        fix = "declare them as flags, or as categorical columns of two values, in the schema"
+        raise UserError("no column is binary", where="selection=privbasis", fix=fix)
+    wanted = min(12, len(items)) if selection.items is None else selection.items
+    if not 1 <= wanted <= len(items):
+        raise UserError(f"got {wanted}", where="selection.items", fix=f"1 to {len(items)}, the binary columns")
+    every = wanted * (wanted - 1) // 2
+    several = min(2 * wanted, every) if selection.pairs is None else selection.pairs
+    if not 0 <= several <= every:
+        raise UserError(f"got {several}", where="selection.pairs", fix=f"0 to {every}, the pairs of the items")
+    if selection.view_cells < 3:
+        raise UserError(f"got {selection.view_cells}", where="selection.view_cells", fix="a whole number of at least 3")
+    method = PrivBasis(items, wanted, several, selection.view_cells)
+    return method, *basis_rounds(method, selection.split)
 
 
 def _aim(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Aim, list[Reservation], float]:
@@ -146,6 +188,13 @@ def _targets(selection: SelectionConfig, domain: Domain) -> Clique:
     return targets
 
 
+def _cells(value: int) -> int:
+    if value < 0:
+        fix = "a whole number of at least 0; 0: pairs stay pairs"
+        raise UserError(f"got {value}", where="selection.combine_cells", fix=fix)
+    return value
+
+
 def _threshold(value: float, where: str) -> float:
     if not 0 <= value < float("inf"):
         raise UserError(f"got {value}", where=where, fix="a number of standard deviations of at least 0")
@@ -169,7 +218,7 @@ def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> 
 
 def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan) -> Fit:
     """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
-    if isinstance(plan, Plan) or isinstance(plan.method, Mst):
+    if isinstance(plan, Plan) or isinstance(plan.method, Mst | Indif | PriView | PrivBasis):
         return IndependentFit()
     if isinstance(plan.method, Adagrid) and not plan.method.targets:
         return IndependentFit()

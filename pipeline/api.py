@@ -16,6 +16,7 @@ from evaluation.mgd import MGDResult
 from evaluation.mgd import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
+from mechanisms.public.itemsets import frequent_itemsets
 from mechanisms.public.schema import Schema, load_schema
 from pipeline import build, other
 from pipeline.config import (
@@ -28,9 +29,11 @@ from pipeline.config import (
     typed,
 )
 from pipeline.progress import Stages
+from pipeline.release import read_release
 from pipeline.stages import Run, run
+from synthesis.total import estimate_total
 
-__all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "run", "score", "synthesize"]
+__all__ = ["Run", "aemc", "deep_dive", "itemsets", "load_config", "mgd", "run", "score", "synthesize"]
 
 Table = pd.DataFrame | Path | str
 
@@ -45,6 +48,26 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
     return other.synthesize(release, typed(compose_config("synth", overrides), SynthConfig), Path(output), quiet=True)
+
+
+def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:
+    """Frequent itemsets by a release's noisy answers, at no privacy cost (paper 002, section 3.1).
+
+    Args:
+        source: a Run, or the path of a release folder.
+        least: the part of the rows that an itemset needs, between 0 and 1.
+        items: binary columns (their second value means that a row has the item); None: all of them.
+    Returns:
+        items, count and stddev (in records) of each itemset that some measured marginal holds, most frequent first.
+    """
+    if not 0 <= least <= 1:
+        raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
+    schema, _, known = read_release(source.folder.release if isinstance(source, Run) else Path(source))
+    binary = [c.name for c in schema.columns if c.value_codes == 2]
+    wanted = schema.domain.canonical(binary if items is None else items)
+    found = frequent_itemsets(known, wanted, least=least * estimate_total(known))
+    rows = [(list(i.items), i.count, i.stddev) for i in found]
+    return pd.DataFrame(rows, columns=["items", "count", "stddev"])
 
 
 def mgd(

@@ -25,6 +25,7 @@ from mechanisms.public.workload import Workload, all_k_way, closure, explicit, r
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
+from pipeline.choosing import chosen_workload, decided
 from pipeline.config import Config, EvaluationConfig, LimitsConfig, SynthesisConfig, schema_path
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
@@ -89,6 +90,8 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     if selection.max_cells < 1:
         raise UserError(f"got {selection.max_cells}", where="selection.max_cells", fix="a whole number of at least 1")
     one_of(selection.kind, SELECTIONS, "selection.kind")
+    if selection.kind != "fixed" and decided(selection):
+        return chosen_workload(config, schema, max_records=build_unit(config).max_records)
     if selection.marginals is not None and selection.closure is not None:
         raise UserError("both are set", where="selection.marginals, selection.closure", fix="set one of the two")
     if selection.marginals is not None:
@@ -132,8 +135,10 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run may make, calibrated before any row is read."""
     privacy = config.privacy
-    if config.selection.kind != "fixed":
-        return build_adaptive(config, workload, schema.domain, max_records=build_unit(config).max_records)
+    if not decided(config.selection):
+        items = tuple(c.name for c in schema.columns if c.value_codes == 2)
+        bound = build_unit(config).max_records
+        return build_adaptive(config, workload, schema.domain, max_records=bound, items=items)
     return make_plan(
         schema.domain,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
@@ -235,7 +240,7 @@ def planned_cells(plan: Plan | AdaptivePlan) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
     if isinstance(plan, Plan):
         return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
-    wanted = [s.reservation for s in plan.slots if not s.reservation.choice]
+    wanted = [s.reservation for s in plan.slots if s.reservation.cells]
     return [(" × ".join(w.clique) if w.clique else "a marginal chosen later", w.cells) for w in wanted]
 
 

@@ -85,6 +85,17 @@ class SelectionConfig:
     rounds: int | None = None
     measured: float = 0.9
     max_model_cells: int = 10_000_000
+    combine_cells: int = 1_000
+    groups: int | None = None
+    design: str = "greedy"
+    t: int | None = None
+    views: int | None = None
+    view_cells: int = 256
+    rows: int | None = None
+    public: str | None = None
+    delimiter: str = ","
+    items: int | None = None
+    pairs: int | None = None
 
 
 @dataclass
@@ -128,6 +139,7 @@ class LimitsConfig:
 @dataclass
 class PlanConfig:
     format: str = "text"
+    rows: int | None = None
 
 
 @dataclass

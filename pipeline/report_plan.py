@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
+from mechanisms.accounting.events import Exponential, Laplace
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.dense import POWER
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.methods import Indif, PriView
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
 from pipeline.build import build_unit, memory_limit_bytes, planned_model_cells, predicted_memory_bytes
 from pipeline.config import Config
+from pipeline.fitted import mean_deviation
 
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {PURSE: "rounds, in all"}
@@ -27,11 +34,48 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "unit": unit.column or "one record",
         "max_records": unit.max_records,
         **plan.to_json(),
+        "rows": config.plan.rows,
+        "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
         "model_cells": planned_model_cells(config, schema, plan),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
     }
+
+
+def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> list[dict[str, Any]]:
+    """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
+
+    `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^(2/3);
+    `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
+    """
+    domain, rows = schema.domain, config.plan.rows
+    if rows is not None and rows < 1:
+        raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
+    found: list[tuple[Clique, float, float]] = []
+    if isinstance(plan, Plan):
+        for m in plan.measurements:
+            mean = mean_deviation(m.event)
+            alone = mean * (m.share if isinstance(m.event, Laplace) else math.sqrt(m.share))
+            found.append((m.clique, m.query.rows * alone, m.query.rows * mean))
+    elif isinstance(plan.method, Indif | PriView) and plan.purse is not None:
+        method, purse = plan.method, plan.purse.event
+        cliques = method.candidates if isinstance(method, Indif) else method.designs[0]
+        loads = [domain.cells(c) ** POWER for c in cliques]
+        assert not isinstance(purse, Exponential)
+        for clique, load in zip(cliques, loads, strict=True):
+            part, alone = load / math.fsum(loads), domain.cells(clique) * mean_deviation(purse)
+            found.append((clique, alone, alone / (part if isinstance(purse, Laplace) else math.sqrt(part))))
+    return [
+        {
+            "clique": list(clique),
+            "cells": domain.cells(clique),
+            "error_alone": alone,
+            "error_all": together,
+            "lost": None if rows is None else together >= 2 * rows,
+        }
+        for clique, alone, together in found
+    ]
 
 
 def as_text(facts: dict[str, Any]) -> str:
@@ -44,7 +88,8 @@ def as_text(facts: dict[str, Any]) -> str:
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
     left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
-    choices = sum(m["mechanism"] == "exponential" for m in facts["measurements"])
+    scores = sum(bool(m.get("scores")) for m in facts["measurements"])
+    choices = scores + sum(m["mechanism"] == "exponential" for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
     lines = [
         body,
@@ -58,6 +103,7 @@ def as_text(facts: dict[str, Any]) -> str:
     ]
     if facts["model_cells"] is not None:
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells")
+    lines += _noisiest(facts["candidates"], facts["rows"])
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
         why = "more than selection.max_cells cells, or no room in the model"
@@ -65,14 +111,32 @@ def as_text(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
+    """The candidates that suffer most from noise, against the rows where these are declared."""
+    if not candidates:
+        return []
+    worst = sorted(candidates, key=lambda c: -c["error_all"])[:5]
+    lines = ["expected error of the noisiest marginals, alone and with all others (Σ |noise|, records):"]
+    for c in worst:
+        part = "" if rows is None else f" = {c['error_alone'] / rows:.3g} and {c['error_all'] / rows:.3g} of the rows"
+        lines.append(f"  {' × '.join(c['clique'])}: {c['error_alone']:,.0f} and {c['error_all']:,.0f}{part}")
+    if rows is not None:
+        hopeless = sum(bool(c["lost"]) for c in candidates)
+        lines.append(f"  {hopeless} of {len(candidates)} would drown in noise if all were measured (twice the rows)")
+    return lines
+
+
 def _row(m: dict[str, Any]) -> list[str]:
     """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
     share = f"{100 * m['share']:.3g} %"
+    name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later")
+    if m.get("scores"):
+        name = f"{m['scores']:,} distances from independence"
     if m["mechanism"] == "exponential":
         return ["a private choice", "", "exponential", "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
-        " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later"),
-        f"{m['cells']:,}",
+        name,
+        f"{m['cells']:,}" if m["cells"] else "",
         m["mechanism"],
         f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
         f"{m['scale']:.6g}",

@@ -8,15 +8,17 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.rounds import CHOOSE, CHOSEN, GIVEN
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique
-from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.queries import Identity
 from mechanisms.public.rare import merged_query, rare_groups
 from mechanisms.public.release import Measurements
 from mechanisms.public.tree import joining
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.selection import Candidate, PrivateScores
+from pipeline.basis import covering_views, frequent_basis
+from pipeline.dense import dense_pairs
 from pipeline.fitted import annealed, worst_first
-from pipeline.steps import Fit, Rounds, Steps, once
+from pipeline.steps import Fit, Rounds, Steps, check_noise, once
 
 
 def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
@@ -38,6 +40,7 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
             public_total=rounds.public_total,
             progress=rounds.progress,
         )
+    check_noise(plan)
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
     steps = Steps(rounds, plan)
     match plan.method:
@@ -51,6 +54,12 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
             worst_first(steps, plan.method, fit)
         case Aim():
             annealed(steps, plan.method, fit)
+        case Indif():
+            dense_pairs(steps, plan.method, fit)
+        case PriView():
+            covering_views(steps, plan.method, fit)
+        case PrivBasis():
+            frequent_basis(steps, plan.method)
     return steps.measurements
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from evaluation.score import Scorecard, score_tables
-from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
@@ -104,7 +105,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             noise = noise_source(config.privacy.noise_seed)
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan))
-        _check_answers(known, ledger, show)
+        _check_answers(known, plan, ledger, show)
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
@@ -130,9 +131,9 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
 
 
-def _check_answers(known: Measurements, ledger: Ledger, show: Stages) -> None:
+def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:
     """Say what was charged and lost; without any answer there is nothing to release."""
-    charged = sum(not isinstance(event, Exponential) for event in ledger.events.values())
+    charged = sum(plan.buys_answers(event) for event in ledger.events.values())
     lost = charged - len(known.answers)
     said = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
     if not known.answers:

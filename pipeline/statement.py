@@ -67,10 +67,10 @@ def make_statement(
 
 
 def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) -> dict[str, Any]:
-    """A charge with what it bought; what a choice chose shows in the marginals that were measured after it."""
+    """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
     answer = answered.get(receipt["id"])
     if answer is None:
-        return {**receipt, "answered": receipt["mechanism"] == "exponential"}
+        return {**receipt, "answered": receipt["mechanism"] == "exponential" or bool(receipt.get("scores"))}
     bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
     return {**receipt, **bought, "answered": True}
 

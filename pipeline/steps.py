@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.accounting.rounds import SCORES
 from mechanisms.public.adagrid import grid_query, matrix_bits
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -20,6 +25,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.measurement import BATCH_CELLS, Progress, measure_some
 from mechanisms.sensitive.noise import MAX_UNITS, NoiseSource
+from mechanisms.sensitive.scores import noisy_scores
 from mechanisms.sensitive.selection import Candidate, Expected, PrivateCounts, PrivateScores, choose, distance_scores
 from mechanisms.sensitive.table import PrivateTable
 
@@ -88,6 +94,43 @@ class Steps:
             run.table, wanted, plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
+    def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]]) -> None:
+        """Measure one round out of the purse: each question with its part of it."""
+        run, plan = self.run, self.plan
+        wanted = []
+        for number, (clique, query, part) in enumerate(questions):
+            event = plan.part(f"{number:04d}:measure", part, choice=False)
+            bound = sensitivity(query, norm=self.norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+            if isinstance(event, Gaussian):
+                event = replace(event, l2_sensitivity=bound)
+            elif isinstance(event, Laplace):
+                event = replace(event, l1_sensitivity=bound)
+            else:
+                raise TypeError("a measurement is no choice")
+            wanted.append((len(plan.slots) + number, PlannedMeasurement(clique, query, part, event)))
+        self.known += measure_some(
+            run.table, wanted, plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+        )
+
+    def deviation(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean absolute noise of an answer, in records, from its part of the purse."""
+        purse = self.plan.purse
+        if purse is None or isinstance(purse.event, Exponential):
+            raise TypeError("the plan has no purse")
+        if isinstance(purse.event, Laplace):
+            return np.asarray(purse.event.scale / part)
+        return np.asarray(math.sqrt(2 / math.pi) * purse.event.sigma / np.sqrt(part))
+
+    def distances(self, cliques: Sequence[Clique], expected: Callable[[], Expected]) -> NDArray[np.float64] | None:
+        """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
+        (place,) = self.plan.places(SCORES)
+        event = self.plan.slots[place].event
+        assert not isinstance(event, Exponential)
+        run, path = self.run, self.run.folder / f"{place:05d}.json"
+        candidates = [Candidate(c) for c in cliques]
+        found = once(lambda: self.scores(candidates, expected()))
+        return noisy_scores(cliques, found, event, run.ledger, run.source, path=path)
+
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
         slot, plan = self.plan.slots[place], self.plan
         bound = sensitivity(query, norm=self.norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
@@ -103,7 +146,8 @@ class Steps:
 
     @property
     def norm(self) -> Norm:
-        return "l2" if any(isinstance(s.event, Gaussian) for s in self.plan.slots) else "l1"
+        every = (*self.plan.slots, *([self.plan.purse] if self.plan.purse else []))
+        return "l2" if any(isinstance(s.event, Gaussian) for s in every) else "l1"
 
     def grid(self, place: int, clique: Clique, threshold: float) -> QueryMatrix:
         """The adaptive grid of a marginal, from the rounds before."""
@@ -129,6 +173,20 @@ class Steps:
     def counts(self) -> PrivateCounts:
         """The candidates' exact marginals; NOT private."""
         return PrivateCounts(self.run.table, BATCH_CELLS)
+
+
+def check_noise(plan: AdaptivePlan) -> None:
+    """Refuse, before anything is charged, noise that the lattice has no room for.
+
+    Raises:
+        UserError: a scale beyond any table.
+    """
+    for slot in (*plan.slots, *([plan.purse] if plan.purse else [])):
+        event = slot.event
+        scale = 0.0 if isinstance(event, Exponential) else event.sigma if isinstance(event, Gaussian) else event.scale
+        if scale * 2.0**WEIGHT_BITS > MAX_UNITS:
+            fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
+            raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
 
 
 def entry_bits(scale: float) -> int:

@@ -14,7 +14,7 @@ from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
 from mechanisms.public import units
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Method, method_json
+from mechanisms.public.methods import Aim, Method, method_json
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.release import NoiseKind
 from mechanisms.public.units import Neighbouring
@@ -30,18 +30,20 @@ class Reservation:
     Attributes:
         stage: what the charge buys, in a word or two; slots of one stage stand together.
         clique: the marginal, where it is known ahead.
-        cells: of the marginal; at most so many where it is chosen later; 0 for a choice.
+        cells: of the marginal; at most so many where it is chosen later; 0 for a choice and for scores.
         weight: relative part of the budget, in the accountant's additive currency.
+        scores: how many distances of marginals are released together; 0 for a marginal and for a choice.
     """
 
     stage: str
     clique: Clique | None
     cells: int
     weight: float
+    scores: int = 0
 
     @property
     def choice(self) -> bool:
-        return self.cells == 0
+        return self.cells == 0 and self.scores == 0
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,12 @@ class AdaptivePlan:
 
     A purse is spent in parts whose number and sizes may depend on answers too. Its events are booked as they are, and
     the ledger refuses the one that would exceed (ε, δ): a privacy filter, which costs nothing extra under zCDP (Feldman
-    & Zrnic 2021) and GDP (Smith & Thakurta 2022); the other accountants have none.
+    & Zrnic 2021), GDP (Smith & Thakurta 2022), and where pure ε adds up (Rogers et al. 2016).
 
     Attributes:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, and its settings; part of the ledger's name for the plan.
-        purse: all of it as one Gaussian event; None: there is none.
+        purse: all of it as one event, Gaussian under zcdp and gdp, Laplace under basic; None: there is none.
     """
 
     slots: tuple[Slot, ...]
@@ -129,7 +131,7 @@ class AdaptivePlan:
             return event
         return slot.event if slot is not None and slot.admits(event) else None
 
-    def part(self, name: str, part: float, *, choice: bool) -> Gaussian | Exponential:
+    def part(self, name: str, part: float, *, choice: bool) -> Gaussian | Laplace | Exponential:
         """An event that costs a part of the purse.
 
         Args:
@@ -137,13 +139,23 @@ class AdaptivePlan:
             part: above 0, at most 1.
             choice: a choice, or a measurement of columns of norm 1.
         """
-        if self.purse is None or not isinstance(self.purse.event, Gaussian):
+        if self.purse is None or isinstance(self.purse.event, Exponential):
             raise TypeError("the plan has no purse")
         whole = self.purse.event
+        if isinstance(whole, Laplace):
+            eps = part * whole.l1_sensitivity / whole.scale * (1 - 1e-8)
+            if choice:
+                return Exponential(f"{PURSE}{name}", eps)
+            return Laplace(f"{PURSE}{name}", whole.l1_sensitivity, units.round_up(whole.l1_sensitivity / eps))
         mu = math.sqrt(part) * whole.l2_sensitivity / whole.sigma * (1 - 1e-8)  # the rounding of many events
         if choice:
             return Exponential(f"{PURSE}{name}", choice_epsilon(self.accountant, mu))
         return Gaussian(f"{PURSE}{name}", whole.l2_sensitivity, units.round_up(whole.l2_sensitivity / mu))
+
+    def buys_answers(self, event: Event) -> bool:
+        """Whether the event pays for answers to linear queries, not for a choice or for scores."""
+        slot = self._by_id.get(event.id)
+        return not isinstance(event, Exponential) and (slot is None or not slot.reservation.scores)
 
     def places(self, stage: str) -> list[int]:
         """The places of a stage's slots."""
@@ -159,7 +171,7 @@ class AdaptivePlan:
         """The part of the budget that an event of the purse took."""
         if self.purse is None:
             return 0.0
-        (own,), (whole,) = self.accountant.cost(event).values(), self.accountant.cost(self.purse.event).values()
+        own, whole = (next(iter(self.accountant.cost(e).values())) for e in (event, self.purse.event))
         return float(own / whole) ** (2 if self.accountant.kind == "gdp" else 1) * self.purse.share
 
     def to_json(self) -> dict[str, Any]:
@@ -185,6 +197,7 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
         "stage": wanted.stage,
         "clique": None if wanted.clique is None else list(wanted.clique),
         "cells": wanted.cells,
+        "scores": wanted.scores,
         "share": slot.share,
         "cost": accountant.cost(slot.event),
     }
@@ -230,12 +243,14 @@ def reserve(
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
         raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
-    if all(w.choice for w in wanted):
+    if all(w.choice for w in wanted) and not purse:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     if not all(w.weight > 0 and math.isfinite(w.weight) for w in wanted):
         raise UserError("a round has no budget", where="selection.split", fix="parts above 0")
-    if purse and (accountant not in ("zcdp", "gdp") or noise != "gaussian"):
+    pure = (accountant, noise) == ("basic", "laplace") and not isinstance(method, Aim)
+    if purse and not pure and (accountant not in ("zcdp", "gdp") or noise != "gaussian"):
         fix = "privacy.accountant=gdp or zcdp, and mechanism=gaussian or auto"
+        fix += "" if isinstance(method, Aim) else "; or privacy.accountant=basic and mechanism=laplace"
         what = "rounds whose number depends on the answers have no sound accounting here"
         raise UserError(what, where="privacy.accountant", fix=fix)
     gaussians = 0 if noise == "laplace" else sum(not w.choice for w in wanted)
@@ -248,6 +263,11 @@ def reserve(
         if w.choice:
             charges.append(Charge(name, "exponential", 1.0, w.weight / total))
             continue
+        if w.scores:
+            charges.append(
+                Charge(name, noise, _scores_bound(w.scores, noise, neighbouring, max_records), w.weight / total)
+            )
+            continue
         worst = Identity(w.cells if w.clique is not None else max(w.cells, 2))  # columns of norm 1, two apart
         norm: Literal["l1", "l2"] = "l2" if noise == "gaussian" else "l1"
         bound = sensitivity(worst, norm=norm, neighbouring=neighbouring, max_records=max_records)
@@ -256,3 +276,13 @@ def reserve(
     slots = [Slot(e, w, c.share) for e, w, c in zip(events, every, charges, strict=True)]
     last = slots.pop() if purse else None
     return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last)
+
+
+def _scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max_records: int) -> float:
+    """How far that many L1 distances to fixed marginals move together, in records, when one unit changes; rounded up.
+
+    Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived
+    in `mechanisms.sensitive.scores`); together by m · Δ in L1 and √m · Δ in L2.
+    """
+    each = sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
+    return each * scores if noise == "laplace" else units.round_up(each * units.round_up(math.sqrt(scores)))

@@ -79,6 +79,10 @@ class Plan:
         """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
         return event if self._by_id.get(event.id) == event else None
 
+    def buys_answers(self, event: Event) -> bool:
+        """Whether the event pays for answers to linear queries: here all do."""
+        return event.id in self._by_id
+
     @cached_property
     def _by_id(self) -> dict[str, Event]:
         return {e.id: e for e in self.events}

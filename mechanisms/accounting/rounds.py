@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.adagrid import rounds_of, subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Mst, Mwem, PrivBasis
 from mechanisms.public.tree import forest_edges
 from mechanisms.public.workload import Workload
 
 #: Stages: the first measurements, the choices, and the measurements of what was chosen.
-GIVEN, CHOOSE, CHOSEN = "given", "choose", "chosen"
+GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS = "given", "choose", "chosen", "scores", "pairs"
 
 
 def given_rounds(domain: Domain, workload: Workload) -> list[Reservation]:
@@ -67,6 +68,46 @@ def aim_rounds(domain: Domain, method: Aim) -> tuple[list[Reservation], float]:
     one = method.measured / method.rounds
     slots = [Reservation(GIVEN, (n,), domain[n].size, one) for n in domain.names]
     return slots, 1 - one * len(domain)
+
+
+def indif_rounds(domain: Domain, method: Indif, split: Sequence[float]) -> tuple[list[Reservation], float]:
+    """One-way marginals, all distances from independence at once, and the part of the budget for what is chosen then.
+
+    Args:
+        split: parts of the budget for the three stages; the first is shared out by cells^(2/3).
+    """
+    parts = _parts(split, ("one-way", "scores", "measurement"))
+    slots = _one_way(domain, parts[0])
+    if method.candidates:
+        slots.append(Reservation(SCORES, None, 0, parts[1], len(method.candidates)))
+    return slots, parts[2]
+
+
+def view_rounds(domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
+    """One-way marginals, shared out by cells^(2/3), and the part of the budget for the views."""
+    parts = _parts(split, ("one-way", "views"))
+    return _one_way(domain, parts[0]), parts[1]
+
+
+def basis_rounds(method: PrivBasis, split: Sequence[float]) -> tuple[list[Reservation], float]:
+    """Choices of items, choices of pairs of them (none where all are taken), and the part for the basis."""
+    parts = _parts(split, ("items", "pairs", "basis"))
+    items, among = method.wanted, math.comb(method.wanted, 2)
+    slots = []
+    if items < len(method.items):
+        slots += [Reservation(CHOOSE, None, 0, parts[0] / items) for _ in range(items)]
+    if method.pairs < among:
+        slots += [Reservation(PAIRS, None, 0, parts[1] / method.pairs) for _ in range(method.pairs)]
+    return slots, parts[2]
+
+
+def _one_way(domain: Domain, part: float) -> list[Reservation]:
+    loads = [float(domain[n].size) ** (2 / 3) for n in domain.names]
+    total = math.fsum(loads)
+    return [
+        Reservation(GIVEN, (n,), domain[n].size, part * load / total)
+        for n, load in zip(domain.names, loads, strict=True)
+    ]
 
 
 def _parts(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:

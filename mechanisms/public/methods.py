@@ -74,7 +74,54 @@ class Aim:
     max_model_cells: int
 
 
-Method = Adagrid | Mst | Mwem | Aim
+@dataclass(frozen=True)
+class Indif:
+    """PrivSyn's choice of pairs by their distance from independence (Zhang et al. 2021; paper 002, section 5.2).
+
+    Attributes:
+        candidates: the pairs that are scored; empty: the one-way marginals are measured twice.
+        combine_cells: overlapping pairs become marginals of at most so many cells; 0: they stay pairs.
+        groups: the largest number of attributes in a group of dependent ones (pairs across groups are left out); 0:
+            no groups.
+    """
+
+    kind: ClassVar[str] = "indif"
+    candidates: tuple[Clique, ...]
+    combine_cells: int = 1000
+    groups: int = 0
+
+
+@dataclass(frozen=True)
+class PriView:
+    """Covering designs (Qardaji, Yang & Li 2014; paper 002, section 3.2), one of them by the noisy number of rows.
+
+    Attributes:
+        designs: the views of each design, t = 2 first; the last one that is precise enough is measured.
+    """
+
+    kind: ClassVar[str] = "priview"
+    designs: tuple[tuple[Clique, ...], ...]
+
+
+@dataclass(frozen=True)
+class PrivBasis:
+    """Frequent items and pairs by the exponential mechanism, then a basis (Li et al. 2012; paper 002, section 3.1).
+
+    Attributes:
+        items: the binary columns; code 1 means that a row has the item.
+        wanted: how many items are chosen.
+        pairs: how many pairs of them are chosen.
+        max_cells: of a basis.
+    """
+
+    kind: ClassVar[str] = "privbasis"
+    items: Clique
+    wanted: int
+    pairs: int
+    max_cells: int = 256
+
+
+Method = Adagrid | Mst | Mwem | Aim | Indif | PriView | PrivBasis
 
 
 def method_json(method: Method) -> dict[str, Any]:

@@ -10,11 +10,20 @@ import pytest
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, tree_rounds
+from mechanisms.accounting.rounds import (
+    aim_rounds,
+    basis_rounds,
+    given_rounds,
+    indif_rounds,
+    mwem_rounds,
+    tree_rounds,
+    view_rounds,
+)
 from mechanisms.public.adagrid import GridQuery
+from mechanisms.public.covering import covering
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Indif, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
@@ -63,6 +72,7 @@ def plan_of(
 
 
 AIM = tuple((n,) for n in TOWN.names) + EVERY
+PURSES = ("indif", "groups", "priview", "privbasis")
 METHODS = {
     "given": (Adagrid(2.0), given_rounds(TOWN, closure(TOWN, [["a", "b", "c"], ["c", "d"]], max_cells=10**4))),
     "tree": (g := Adagrid(2.0, EVERY), tree_rounds(TOWN, g, [1, 1, 8])),
@@ -72,6 +82,10 @@ METHODS = {
     ),
     "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
     "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
+    "indif": (i := Indif(EVERY, 100), *indif_rounds(TOWN, i, [1, 0.5, 8.5])),
+    "groups": (j := Indif(EVERY, 100, groups=2), *indif_rounds(TOWN, j, [1, 0.5, 8.5])),
+    "priview": (v := PriView((covering(TOWN, 2, view_cells=30, max_cells=100),)), *view_rounds(TOWN, [1, 9])),
+    "privbasis": (z := PrivBasis(TOWN.names, 3, 2, 200), *basis_rounds(z, [1, 4, 5])),
     "mwem": (w := Mwem(EVERY, 3, 10**6), mwem_rounds(TOWN, w, [1, 1, 1])),
 }
 
@@ -80,7 +94,8 @@ def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
     rounds = Rounds(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
-    return measure_plan(rounds, fit=IndependentFit() if isinstance(plan.method, Mst) else PgmFit(PgmSpec())), ledger
+    simple = isinstance(plan.method, Mst | Indif | PriView | PrivBasis)
+    return measure_plan(rounds, fit=IndependentFit() if simple else PgmFit(PgmSpec())), ledger
 
 
 def forget(folder, plan, name):
@@ -100,6 +115,10 @@ def forget(folder, plan, name):
 )
 @pytest.mark.parametrize("name", METHODS)
 def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, noise, neighbouring):
+    if name in PURSES and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian"), ("basic", "laplace")}:
+        with pytest.raises(UserError, match=r"privacy\.accountant"):
+            plan_of(*METHODS[name], accountant=accountant, noise=noise)
+        return
     if name == "aim" and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian")}:
         with pytest.raises(UserError, match=r"privacy\.accountant"):
             plan_of(*METHODS[name], accountant=accountant, noise=noise)

@@ -1,0 +1,138 @@
+"""Which marginals to measure, given how far each pair is from independence: PrivSyn's trade-off, and its combining."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique, Domain
+
+#: Shares of the budget are in proportion to cells to this power, PrivSyn's optimum.
+POWER = 2 / 3
+#: Budgets at which the noise error of a candidate is tabulated.
+STEPS = 96
+#: A combined marginal may blur its pairs by so much, for what it tells of three attributes and more.
+SLACK = 1.0
+#: Sets of one size that are looked at, those of the fewest cells first.
+MAX_SETS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoff:
+    """What DenseMarg weighs (PrivSyn, Zhang et al. 2021, section 4.2), from public facts and noisy answers.
+
+    Attributes:
+        loads: per candidate cells^(2/3): its share of the budget is its load over the sum of the loads chosen.
+        gaps: per candidate the L1 distance from independence, in records: what is lost if it is left out.
+        grid: sums of loads, rising.
+        errors: candidates × grid: what noise does to a candidate, in records, if the loads sum to that.
+    """
+
+    loads: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    grid: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+    def at(self, places: NDArray[np.intp], sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Candidates' noise errors at sums of loads, interpolated."""
+        right = np.clip(np.searchsorted(self.grid, sums), 1, len(self.grid) - 1)
+        low, high = self.grid[right - 1], self.grid[right]
+        part = np.clip((sums - low) / (high - low), 0.0, 1.0)
+        return np.asarray((1 - part) * self.errors[places, right - 1] + part * self.errors[places, right])
+
+
+def noise_error(expected: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The L1 error that noise leaves in a marginal, at each mean absolute noise: Σ over cells of min(noise, expected).
+
+    A cell that should hold less than the noise comes out as what its sides say (consistency softens it), so that it
+    errs by about its count and not by the noise; PrivSyn's own ψ, cells · σ√(2/π), is the case of full cells.
+    """
+    ordered = np.sort(np.maximum(expected.ravel(), 0.0))
+    below = np.concatenate([[0.0], np.cumsum(ordered)])
+    place = np.searchsorted(ordered, levels)
+    return np.asarray(below[place] + (ordered.size - place) * levels)
+
+
+def tradeoff(
+    gaps: NDArray[np.float64],
+    expected: Sequence[NDArray[np.float64]],
+    noise: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> Tradeoff:
+    """The table that `dense` needs.
+
+    Args:
+        gaps: the candidates' noisy distances from independence, in records.
+        expected: their marginals under independence, in records.
+        noise: the mean absolute noise of a marginal, in records, from its share of the budget.
+    """
+    loads = np.array([e.size for e in expected], np.float64) ** POWER
+    grid = np.geomspace(loads.min(), loads.sum() * (1 + 1e-9) + 1e-9, STEPS)
+    errors = np.stack([noise_error(e, noise(w / grid)) for e, w in zip(expected, loads, strict=True)])
+    return Tradeoff(loads, np.asarray(gaps, np.float64), grid, errors)
+
+
+def dense(table: Tradeoff) -> list[int]:
+    """The candidates to measure, greedily: each step takes the one that lowers noise error + dependency error most.
+
+    Section 5.2 of paper 002 says that a low distance means a high correlation; it is the other way round.
+    """
+    chosen: list[int] = []
+    left = np.arange(len(table.loads))
+    load, row = 0.0, np.zeros_like(table.grid)
+    kept = 0.0  # the noise error of what is chosen
+    while left.size:
+        sums = load + table.loads[left]
+        totals = np.interp(sums, table.grid, row) + table.at(left, sums) - table.gaps[left]
+        best = int(np.argmin(totals))
+        if totals[best] >= kept:
+            break
+        kept = float(totals[best] + table.gaps[left[best]])
+        chosen.append(int(left[best]))
+        load, row = float(sums[best]), row + table.errors[left[best]]
+        left = np.delete(left, best)
+    return chosen
+
+
+def combined(domain: Domain, chosen: Sequence[Clique], max_cells: int, *, slack: float = SLACK) -> list[Clique]:
+    """Larger marginals in the place of pairs that overlap: sets of attributes all of whose pairs are chosen.
+
+    Sets are taken from the largest down, by cells among equals. One of c cells takes the place of pairs of c₁, c₂, …
+    cells that no set before it holds, where c ≤ max_cells and Σ √(c·cᵢ) ≤ slack · (Σ cᵢ^⅔)^(3/2): with the same budget
+    the noise of the pairs, summed out of it, is no more than slack times that of the pairs measured themselves.
+    """
+    edges = {frozenset(c) for c in chosen if len(c) == 2}
+    order = sorted(_sets(domain, edges, max_cells), key=lambda c: (-len(c), domain.cells(c), domain.axes(c)))
+    kept = [c for c in chosen if len(c) != 2]
+    open_ = set(edges)
+    for clique in order:
+        mine = [p for p in map(frozenset, itertools.combinations(clique, 2)) if p in open_]
+        cells = np.array([domain.cells(p) for p in mine], np.float64)
+        together = float(np.sqrt(cells * domain.cells(clique)).sum())
+        if mine and together <= slack * float((cells ** (2 / 3)).sum()) ** 1.5 * (1 + 1e-9):
+            kept.append(clique)
+            open_ -= set(mine)
+    return sorted(kept, key=lambda c: (len(c), domain.axes(c)))
+
+
+def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> list[Clique]:
+    """The pairs, and every larger set within max_cells all of whose pairs are among them; at most MAX_SETS per size."""
+    near: dict[str, set[str]] = {}
+    for a, b in map(sorted, edges):
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    found = [domain.canonical(e) for e in edges]
+    level = sorted(found, key=domain.axes)
+    while level:
+        grown = {
+            domain.canonical((*s, n))
+            for s in level
+            for n in set.intersection(*(near[m] for m in s))
+            if domain.cells(s) * domain[n].size <= max_cells
+        }
+        level = sorted(grown, key=lambda c: (domain.cells(c), domain.axes(c)))[:MAX_SETS]
+        found += level
+    return found

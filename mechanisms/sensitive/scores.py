@@ -1,0 +1,84 @@
+"""Distances from independence, released with noise: all of them under one charge."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import Gaussian, Laplace
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.sensitive.selection import SCORE_BITS, PrivateScores
+
+
+def noisy_scores(
+    cliques: Sequence[Clique],
+    scores: Callable[[], PrivateScores],
+    event: Gaussian | Laplace,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    path: Path,
+) -> NDArray[np.float64] | None:
+    """Scores of weight 1 with noise, in records, in the order of the cliques; None where they were charged and lost.
+
+    InDif here is d(a, b) = ‖M_ab − E_ab‖₁ in counts, with E_ab = N̂ p̂_a p̂_b from noisy one-way marginals and the noisy
+    total that were released before. To whoever computes the sensitivity they are constants, and so is the n of the
+    product. So by the triangle inequality d moves by no more than M_ab does in L1:
+
+        add_remove: a unit adds a non-negative vector of total weight ≤ C: |d − d′| ≤ C.
+        replace: two such vectors are exchanged: |d − d′| ≤ 2C.
+
+    Both are attained, by every pair at once, hence √m times that in L2 over m pairs (m times in L1). With the exact
+    one-way marginals and a fixed N in the product, as PrivSyn's InDif is often written, d is not bounded at all: adding
+    a row moves Σ a_x b_y / N by (2n + 1)/N, which depends on the private n. With the exact n it is bounded by 4C and 8C
+    (M_ab moves by C; in the product each side moves by C, and dividing by n + C instead of n by another C). The noisy
+    sides cost nothing more, and their own error is small against the distances that matter; so ours needs a quarter of
+    that noise.
+
+    Guarantee: that of the event, whose sensitivity is checked against the scores' own.
+    Args:
+        scores: counts and distances; called only where a draw is due.
+        path: where the noisy scores are kept, whole or not at all.
+    Raises:
+        UserError: kept scores that the ledger does not know, or of other marginals.
+    """
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        same = [tuple(c) for c in kept["cliques"]] == list(cliques) and len(kept["values"]) == len(cliques)
+        if kept["event"] != event.id or event.id not in ledger.events or not same:
+            what = "these scores were not charged, or do not follow from the answers before them"
+            raise UserError(what, where=str(path), fix="a new run, with its own budget")
+        return np.array(kept["values"], np.float64)
+    if event.id in ledger.events:
+        return None
+    found = scores()
+    _check(found, event, len(cliques))
+    exact = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
+    ledger.charge(event)
+    values = (exact + lattice_noise(event, len(cliques), source)) * 2.0**-WEIGHT_BITS
+    facts = {"event": event.id, "cliques": [list(c) for c in cliques], "values": values.tolist()}
+    write_whole(path, json.dumps(facts) + "\n", mode=0o600)
+    return np.asarray(values, np.float64)
+
+
+def _check(found: PrivateScores, event: Gaussian | Laplace, count: int) -> None:
+    """The event pays for scores that move so far, all at once."""
+    each = found.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
+    if any(v % (1 << SCORE_BITS) for v in found.values.values()):
+        raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
+    if isinstance(event, Gaussian):
+        needed, paid = each * math.sqrt(count), event.l2_sensitivity
+    else:
+        needed, paid = each * count, event.l1_sensitivity
+    if needed > paid:
+        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {paid}")

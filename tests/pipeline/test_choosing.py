@@ -1,0 +1,162 @@
+"""`plan` and `run` with the selections of DPSyn: whole runs, degenerate cases, refusals before anything is spent."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline import api
+from tests.pipeline.conftest import TOWN, command, people
+
+BASKETS = """
+name: baskets
+source: invented for the tests
+confirmed_public: true
+columns:
+"""
+ITEMS = [f"i{k:02d}" for k in range(14)]
+SHOP = ["data=table", "data.path=shop.csv", "data.schema=shop.yaml", "evaluation.enabled=false", "hydra.run.dir=out"]
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """4,000 baskets of 14 items: three often come together, two others too, the rest are rare."""
+    rng = np.random.default_rng(3)
+    bought = rng.random((4000, 14)) < 0.02
+    bought[:, :3] |= (rng.random(4000) < 0.5)[:, None]
+    bought[:, 3:5] |= (rng.random(4000) < 0.4)[:, None]
+    text = pd.DataFrame(np.where(bought, "yes", "no"), columns=ITEMS)
+    text.to_csv(tmp_path / "shop.csv", index=False)
+    lines = "".join(f'  {i}: {{kind: flag, true: ["yes"], false: ["no"], missing: false}}\n' for i in ITEMS)
+    (tmp_path / "shop.yaml").write_text(BASKETS + lines, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return bought
+
+
+def frequent(bought, least):
+    """The truth: itemsets of up to five items in at least so many rows."""
+    sets = [s for k in range(1, 6) for s in itertools.combinations(range(14), k)]
+    return {tuple(ITEMS[i] for i in s) for s in sets if bought[:, list(s)].all(1).mean() >= least}
+
+
+@pytest.mark.parametrize("neighbouring", ["add_remove", "replace"])
+def test_privbasis_finds_the_frequent_itemsets_at_high_epsilon(shop, tmp_path, neighbouring):
+    settings = ["selection=privbasis", "selection.items=5", "selection.pairs=4", "privacy.epsilon=50"]
+    assert command("run", *SHOP, *settings, f"privacy.neighbouring={neighbouring}") == 0
+    found = api.itemsets(tmp_path / "out" / "release", 0.3)
+    assert {tuple(i) for i in found["items"]} == frequent(shop, 0.3)
+    truth = [shop[:, [ITEMS.index(n) for n in i]].all(1).sum() for i in found["items"]]
+    assert np.abs(found["count"] - truth).max() < 5 * found["stddev"].max()
+    made = pd.read_csv(tmp_path / "out" / "release" / "synthetic.csv")
+    assert (made[ITEMS[:3]] == "yes").all(axis=1).mean() == pytest.approx(shop[:, :3].all(1).mean(), abs=0.02)
+
+
+def test_privbasis_under_pure_epsilon(shop, tmp_path):
+    settings = ["selection=privbasis", "privacy.accountant=basic", "privacy.delta=0", "privacy.epsilon=30"]
+    assert command("run", *SHOP, *settings, "selection.items=5", "selection.pairs=4") == 0
+    said = json.loads((tmp_path / "out" / "release" / "privacy.json").read_text())
+    assert 29 < said["spent"]["epsilon"] <= 30
+    assert said["spent"]["delta"] == 0
+    assert {tuple(i) for i in api.itemsets(tmp_path / "out" / "release", 0.3)["items"]} >= frequent(shop, 0.42)
+
+
+@pytest.mark.parametrize("selection", ["indif", "groups", "priview", "privbasis"])
+@pytest.mark.parametrize("accountant", ["gdp", "zcdp", "basic"])
+def test_a_run_of_each_selection_stays_within_its_budget(town, selection, accountant):
+    settings = ["hydra.run.dir=out", "privacy.unit=person", "privacy.max_records=4", f"privacy.accountant={accountant}"]
+    assert command("run", *TOWN, f"selection={selection}", *settings) == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    assert said["private"] is True
+    assert 0.9 < said["spent"]["epsilon"] <= 1.0
+    assert all(e["answered"] for e in said["events"])
+    assert list(pd.read_csv(town / "out" / "release" / "synthetic.csv").columns) == ["age", "sex", "job"]
+
+
+def test_indif_keeps_the_dependence_and_leaves_the_rest(town):
+    assert command("run", *TOWN, "hydra.run.dir=out", "selection=indif", "privacy.epsilon=5") == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    measured = {tuple(e["clique"]) for e in said["events"] if e["clique"] and len(e["clique"]) > 1}
+    assert any({"age", "job"} <= set(c) for c in measured)
+
+
+def test_where_no_pair_is_worth_its_noise_one_way_marginals_are_measured_again(town):
+    assert command("run", *TOWN, "hydra.run.dir=out", "selection=indif", "privacy.epsilon=0.001") == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    assert 0.00099 < said["spent"]["epsilon"] <= 0.001
+
+
+def test_a_public_table_chooses_free_of_cost(town):
+    people(900, seed=7).to_csv("public.csv", index=False)
+    for selection in ("public", "groups"):
+        settings = [f"selection={selection}", "selection.public=public.csv", "privacy.epsilon=5"]
+        assert command("run", *TOWN, f"hydra.run.dir={selection}", *settings) == 0
+        said = json.loads((town / selection / "release" / "privacy.json").read_text())
+        cliques = {tuple(e["clique"]) for e in said["events"]}
+        assert any({"age", "job"} <= set(c) for c in cliques)
+        assert all(e["mechanism"] != "exponential" for e in said["events"])
+
+
+def test_a_resumed_run_of_indif_measures_the_same(town):
+    settings = ["hydra.run.dir=out", "selection=indif", "privacy.epsilon=5", "seed=3"]
+    assert command("run", *TOWN, *settings) == 0
+    before = (town / "out" / "release" / "synthetic.csv").read_bytes()
+    (town / "out" / "release").rename(town / "taken")
+    assert command("run", *TOWN, *settings, "resume=true") == 0
+    assert (town / "out" / "release" / "synthetic.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["selection=indif", "selection.max_cells=3"], "selection.max_cells"),
+        (["selection=indif", "selection.combine_cells=-1"], "selection.combine_cells"),
+        (["selection=indif", "selection.split=[1,2]"], "selection.split"),
+        (["selection=indif", "privacy.accountant=advanced"], "privacy.accountant"),
+        (["selection=indif", "privacy.epsilon=1e-14"], "privacy.epsilon"),
+        (["selection=priview", "selection.t=7"], "selection.t"),
+        (["selection=priview", "selection.max_cells=3"], "selection.max_cells"),
+        (["selection=priview", "selection.design=gready"], "greedy"),
+        (["selection=priview", "selection.design=random", "selection.views=0"], "selection.views"),
+        (["selection=priview", "selection.view_cells=1"], "selection.view_cells"),
+        (["selection=priview", "selection.rows=-5"], "selection.rows"),
+        (["selection=privbasis", "selection.items=9"], "selection.items"),
+        (["selection=privbasis", "selection.pairs=9"], "selection.pairs"),
+        (["selection=groups", "selection.groups=-1"], "selection.groups"),
+        (["selection=public"], "selection.public"),
+        (["selection=public", "selection.public=nowhere.csv"], "selection.public"),
+        (["selection=public", "selection.public=other.csv"], "selection.public"),
+        (["selection=public", "selection.public=strange.csv"], "'age'"),
+        (["selection=public", "selection.public=empty.csv"], "no rows"),
+        (["selection=public", "selection.public=town.csv", "selection.max_cells=3"], "selection.max_cells"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_spent(town, capsys, settings, message):
+    people(50).drop(columns="job").to_csv("other.csv", index=False)
+    people(50).assign(age="grown").to_csv("strange.csv", index=False)
+    people(50).head(0).to_csv("empty.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out", *settings) == 1
+    assert message in capsys.readouterr().err
+    ledger = town / "out" / "internal" / "ledger.jsonl"
+    assert not ledger.exists() or len(ledger.read_text().splitlines()) == 1
+
+
+def test_privbasis_needs_binary_columns(town, capsys):
+    schema = (town / "town.yaml").read_text().replace("values: [f, m]", "values: [f, m, x]")
+    (town / "town.yaml").write_text(schema)
+    assert command("plan", *TOWN, "selection=privbasis") == 1
+    assert "binary" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("selection", ["indif", "groups", "priview", "pairs"])
+def test_plan_holds_the_noise_of_each_candidate_against_the_rows(town, capsys, selection):
+    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=600", "plan.format=json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["candidates"]
+    assert all(0 < c["error_alone"] <= c["error_all"] * (1 + 1e-9) for c in facts["candidates"])
+    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=600") == 0
+    text = capsys.readouterr().out
+    assert "of the rows" in text
+    assert ("distances from independence" in text) == (selection in ("indif", "groups"))
+    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=0") == 1
