@@ -11,6 +11,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.zeros import Zeros
 from synthesis.consistency import consistent
 from synthesis.gum import GumSpec, gum_rows
 from synthesis.independent import independent_rows
@@ -42,6 +43,7 @@ def synthesize(
     *,
     rows: int | None,
     rng: np.random.Generator,
+    zeros: Sequence[Zeros] = (),
     progress: Progress | None = None,
 ) -> CodedTable:
     """Synthetic rows from noisy measurements.
@@ -49,6 +51,7 @@ def synthesize(
     Guarantee: post-processing; costs no privacy.
     Args:
         rows: how many; None: the estimated total, rounded.
+        zeros: combinations that cannot occur; `pgm` gives them probability 0 (for the others, `undo` mends the rows).
     Raises:
         UserError: a negative number of rows.
     """
@@ -57,7 +60,7 @@ def synthesize(
     count = default_rows(measurements) if rows is None else rows
     match spec:
         case PgmSpec():
-            return fit_model(measurements, spec, progress=progress).rows(count, rng)
+            return fit_model(measurements, spec, impossible=zeros, progress=progress).rows(count, rng)
         case GumSpec():
             return gum_rows(consistent(measurements), spec, rows=count, rng=rng, progress=progress)
         case IndependentSpec():
