@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, cast
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
@@ -36,16 +36,19 @@ def one_of(value: str, allowed: Sequence[str], where: str) -> str:
     return value
 
 
-def build_adaptive(config: Config, workload: Workload, domain: Domain, *, max_records: int) -> AdaptivePlan:
+def build_adaptive(
+    config: Config, workload: Workload, domain: Domain, *, max_records: int, alone: Collection[str] = ()
+) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
         workload: the given marginals (adagrid with marginals or closure), or the candidates (mwem).
+        alone: columns that stand in no joint marginal.
     Raises:
         UserError: a setting out of range; nothing to choose from.
     """
     selection, privacy = config.selection, config.privacy
-    method, wanted, purse = _method(selection, workload, domain)
+    method, wanted, purse = _method(selection, workload, domain, frozenset(alone))
     accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
 
     def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
@@ -76,7 +79,10 @@ def _expected_error(plan: AdaptivePlan) -> float:
     return sum(s.reservation.cells * s.stddev for s in plan.slots)
 
 
-def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> tuple[Method, list[Reservation], float]:
+def _method(
+    selection: SelectionConfig, workload: Workload, domain: Domain, alone: frozenset[str]
+) -> tuple[Method, list[Reservation], float]:
+    joint = [n for n in domain.names if n not in alone]
     if selection.kind == "adagrid":
         threshold = _threshold(selection.threshold, "selection.threshold")
         if selection.marginals is not None or selection.closure is not None:
@@ -85,11 +91,15 @@ def _method(selection: SelectionConfig, workload: Workload, domain: Domain) -> t
                 raise UserError("targets and given marginals together", where="selection.targets", fix=fix)
             return Adagrid(threshold), given_rounds(domain, workload), 0.0
         targets = _targets(selection, domain)
-        free = [n for n in domain.names if n not in targets]
+        if targets and alone:
+            fix = "selection.targets=[], or take one_way_only and joint_bins away"
+            what = f"targets join every column, and the schema keeps {min(alone)!r} out of joint marginals"
+            raise UserError(what, where="selection.targets", fix=fix)
+        free = [n for n in joint if n not in targets]
         grids = Adagrid(threshold, _edges(domain, free, selection, targets), targets)
         return grids, tree_rounds(domain, grids, selection.split), 0.0
     if selection.kind == "mst":
-        tree = Mst(_edges(domain, domain.names, selection), _threshold(selection.rare, "selection.rare"))
+        tree = Mst(_edges(domain, joint, selection), _threshold(selection.rare, "selection.rare"))
         return tree, tree_rounds(domain, tree, selection.split), 0.0
     if selection.kind == "aim":
         return _aim(selection, workload, domain)

@@ -16,7 +16,7 @@ def codes_by_label(column: Column) -> dict[str, int]:
     """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
     found = {label: code for code, label in enumerate(column.labels)}
     if column.kind == "flag":
-        found = {t: 0 for t in column.false} | {t: 1 for t in column.true}
+        found = dict.fromkeys(column.false, 0) | dict.fromkeys(column.true, 1)
     if column.other is not None and column.other_code is not None:
         found.setdefault(column.other, column.other_code)
     if column.missing_code is not None:
@@ -44,7 +44,9 @@ def code_of(column: Column, value: object, known: Mapping[str, int], *, rule: st
     """
     if value is None:
         if column.missing_code is None:
-            raise UserError(f"{rule}: column {column.name!r} is never missing", where=where, fix="a value of the column")
+            raise UserError(
+                f"{rule}: column {column.name!r} is never missing", where=where, fix="a value of the column"
+            )
         return column.missing_code
     text = as_text(value, rule, where)
     if text not in known:
@@ -79,7 +81,9 @@ def _between(column: Column, wanted: Mapping[object, object], rule: str, where: 
     first, last = bin_bounds(column)
     inside, touched = (first >= low) & (last <= high), (last >= low) & (first <= high)
     if (inside != touched).any():
-        fix = "bounds at the edges of the bins: " + ", ".join(column.labels[i] for i in np.flatnonzero(inside != touched))
+        fix = "bounds at the edges of the bins: " + ", ".join(
+            column.labels[i] for i in np.flatnonzero(inside != touched)
+        )
         raise UserError(f"{rule}: the bounds cut a bin of column {column.name!r}", where=where, fix=fix)
     return np.asarray(inside)
 

@@ -45,9 +45,7 @@ def possible_cells(
         values = [row.get(n, row) for n in names] if isinstance(row, Mapping) else row
         if not isinstance(values, list | tuple) or len(values) != len(names):
             raise UserError(f"{rule}: got {row!r}", where=where, fix=f"a value for each of {', '.join(names)}")
-        codes = [
-            code_of(known[n], v, k, rule=rule, where=where) for n, v, k in zip(names, values, labels, strict=True)
-        ]
+        codes = [code_of(known[n], v, k, rule=rule, where=where) for n, v, k in zip(names, values, labels, strict=True)]
         cells[np.ravel_multi_index(codes, sizes)] = True
         said.append([label_of(known[n], c) for n, c in zip(names, codes, strict=True)])
     return names, cells, said

@@ -102,9 +102,7 @@ def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) ->
     return frame
 
 
-def with_units(
-    coded: CodedTable, schema: Schema, rng: np.random.Generator
-) -> tuple[CodedTable, NDArray[Any] | None]:
+def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> tuple[CodedTable, NDArray[Any] | None]:
     """The rows in the order in which they are written, and their units' ids (None where the schema declares none)."""
     if schema.rules.unit_ids is None:
         return coded, None

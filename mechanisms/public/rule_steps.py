@@ -72,15 +72,17 @@ def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where
     if isinstance(given, Mapping) and len(sources) == 1:
         return [[source, value] for source, value in given.items()]
     width = len(sources) + 1
-    if isinstance(given, list | tuple) and given and all(isinstance(r, list | tuple) and len(r) == width for r in given):
+    if (
+        isinstance(given, list | tuple)
+        and given
+        and all(isinstance(r, list | tuple) and len(r) == width for r in given)
+    ):
         return [list(row) for row in given]
     fix = "map: {value: value}; a list of rows [source, …, derived]; or the path of a CSV with these columns"
     raise UserError(f"{rule}: map: got {given!r}", where=where, fix=fix)
 
 
-def _unlisted(
-    target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str
-) -> NDArray[np.int64]:
+def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str) -> NDArray[np.int64]:
     """The derived code of every cell before the map is read; −1: none yet."""
     table = np.full(cells_of([c.size for c in columns]), -1, np.int64)
     if otherwise is not None:

@@ -97,7 +97,9 @@ def _sorted(steps: list[Step], where: str) -> list[Step]:
         free = [s for s in left if not any(s.takes[0] in other.reads for other in left)]
         if not free:
             names = ", ".join(repr(s.takes[0]) for s in left)
-            raise UserError(f"columns follow from each other: {names}", where=f"{where}: derive", fix="drop one of them")
+            raise UserError(
+                f"columns follow from each other: {names}", where=f"{where}: derive", fix="drop one of them"
+            )
         found += free
         left = [s for s in left if s not in free]
     for step in steps:

@@ -220,7 +220,7 @@ class Availability:
     def impossible(self) -> NDArray[np.bool_]:
         """Over flags × shared: no column has a value if and only if there is no shared one."""
         none, missing = np.arange(2 ** len(self.columns)) == 0, np.arange(self.shared.size) == self.shared.size - 1
-        return (none[:, None] != missing[None, :]).ravel()
+        return np.asarray(none[:, None] != missing[None, :]).ravel()
 
     def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
         gap = self.shared.size - 1
@@ -296,7 +296,7 @@ def spread_codes(weights: NDArray[np.float64], rows: int, rng: np.random.Generat
     points = (np.arange(rows) + rng.random()) * (sums[-1] / max(rows, 1))
     found = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
     rng.shuffle(found)
-    return found.astype(np.int64)
+    return np.asarray(found, np.int64)
 
 
 def cells_of(sizes: Sequence[int]) -> int:

@@ -141,7 +141,9 @@ def parse_unit_ids(
         raise UserError(f"unit_id: got {given!r}", where=where, fix=FIX)
     for field in given:
         if field not in FIELDS:
-            raise UserError(f"unit_id: unknown field {field!r}", where=where, fix=did_you_mean(str(field), FIELDS) or FIX)
+            raise UserError(
+                f"unit_id: unknown field {field!r}", where=where, fix=did_you_mean(str(field), FIELDS) or FIX
+            )
     name = as_text(given["name"], "unit_id: name", where)
     if name in known:
         fix = "another name; or leave the column out of the schema: ids are written, not measured"
@@ -195,9 +197,7 @@ def _units(
             fix = f"the header {','.join(names)}, and perhaps records"
             raise UserError(f"{rule}: {given}: the header is {','.join(header)}", where=where, fix=fix)
         weights = header.index("records") if "records" in header else None
-        rows = [
-            [*(line[header.index(n)] for n in names), 1 if weights is None else line[weights]] for line in lines
-        ]
+        rows = [[*(line[header.index(n)] for n in names), 1 if weights is None else line[weights]] for line in lines]
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="the path of a CSV")
     labels = [codes_by_label(c) for c in columns]

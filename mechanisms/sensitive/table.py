@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mechanisms.public.codec import EncodingReport, encode_columns, mapped
-from mechanisms.public.engineering import engineer
 from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder
+from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -76,7 +76,9 @@ def load_private(
     if len(key) < 16:
         raise ValueError("the key of the truncation needs at least 16 bytes")
     if unit.column is None:
-        coded, report = _engineered(*encode_columns(source, schema, workdir=workdir, progress=progress), schema, workdir)
+        coded, report = _engineered(
+            *encode_columns(source, schema, workdir=workdir, progress=progress), schema, workdir
+        )
         return PrivateTable(coded, unit, report, complete=True)
     further = {"unit": unit_id(source, unit)}
     path = workdir / "units.parquet"
