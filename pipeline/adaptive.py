@@ -15,6 +15,7 @@ from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
+from mechanisms.public.zeros import Zeros
 from pipeline.config import Config, SelectionConfig, SynthesisConfig
 from pipeline.fitted import IndependentFit, PgmFit
 from pipeline.steps import Fit
@@ -177,10 +178,10 @@ def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> 
         raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix=fix)
 
 
-def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan) -> Fit:
+def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
     """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
     if isinstance(plan, Plan) or isinstance(plan.method, Mst):
         return IndependentFit()
     if isinstance(plan.method, Adagrid) and not plan.method.targets:
         return IndependentFit()
-    return PgmFit(synthesis if isinstance(synthesis, PgmSpec) else PgmSpec())
+    return PgmFit(synthesis if isinstance(synthesis, PgmSpec) else PgmSpec(), zeros)

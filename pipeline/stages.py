@@ -104,7 +104,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
-            known = measure_plan(rounds, fit=build_fit(spec, plan))
+            known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, ledger, show)
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.bins import FloatGrid, IntegerGrid
 from mechanisms.public.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text
@@ -100,10 +101,10 @@ def _number(value: object, default: float, rule: str, where: str) -> float:
 def bin_bounds(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the largest value of each bin of a column of numbers; floats: bins without their upper edge."""
     grid = column.grid
-    edges = getattr(grid, "edges", None)
-    if edges is not None:
-        inner = np.nextafter(np.asarray(edges[1:], np.float64), -np.inf)
-        inner[-1] = edges[-1]
-        return np.asarray(edges[:-1], np.float64), inner
-    starts, ends, first = grid.starts, grid.ends, grid.first  # type: ignore[union-attr]  # integers
-    return starts[first[:-1]].astype(np.float64), ends[first[1:] - 1].astype(np.float64) - 1
+    if isinstance(grid, FloatGrid):
+        upper = np.nextafter(grid.edges[1:], -np.inf)
+        upper[-1] = grid.edges[-1]
+        return grid.edges[:-1], upper
+    assert isinstance(grid, IntegerGrid)
+    starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[1:] - 1] - 1
+    return starts.astype(np.float64), last.astype(np.float64)

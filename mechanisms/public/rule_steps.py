@@ -109,8 +109,8 @@ def _place(
             said = ", ".join(map(repr, row[:-1]))
             raise UserError(f"{rule}: {said} is mapped to two values", where=where, fix="one value for each source")
         table[cell] = codes[-1]
-    cells = [(*np.unravel_index(cell, sizes), code) for cell, code in seen.items()]
-    return [[label_of(c, int(v)) for c, v in zip(columns, codes, strict=True)] for codes in cells]
+    cells = [(*map(int, np.unravel_index(cell, sizes)), code) for cell, code in seen.items()]
+    return [[label_of(c, v) for c, v in zip(columns, codes, strict=True)] for codes in cells]
 
 
 def parse_recode(
@@ -125,7 +125,6 @@ def parse_recode(
     """
     rule = f"recode {name!r}"
     fields = _fields(given, ("columns", "combinations", "conflict"), rule, where)
-    order = list(known)
     names = _columns(fields.get("columns"), known, rule, where)
     sizes = tuple(known[n].size for n in names)
     check_cells(sizes, rule, where)
@@ -140,8 +139,8 @@ def parse_recode(
         again["combinations"] = [[label_of(known[n], int(v)) for n, v in zip(names, row, strict=True)] for row in codes]
     for clique, cells in zeros:
         if set(clique) <= set(names):
-            shape = tuple(known[n].size if n in clique else 1 for n in sorted(names, key=order.index))
-            possible = (possible.reshape(sizes) & ~cells.reshape(shape)).ravel()
+            inside = tuple(known[n].size if n in clique else 1 for n in names)
+            possible = (possible.reshape(sizes) & ~cells.reshape(inside)).ravel()
     if not possible.any():
         raise UserError(f"{rule}: no combination is possible", where=where, fix="list one that `impossible` allows")
     return Recode.of(name, names, sizes, possible, again["conflict"]), again

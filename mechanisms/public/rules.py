@@ -66,8 +66,8 @@ def parse_rules(
     domain = Domain(tuple(c.attribute for c in columns))
     declared: dict[str, Any] = {}
     ordered, orders = parse_ordered(given.get("ordered"), known, where)
-    zeros, patterns = parse_impossible(given.get("impossible"), domain, known, where, folder)
-    zeros = joined([*zeros, *(z for group in ordered for z in group.zeros(domain))])
+    impossible, patterns = parse_impossible(given.get("impossible"), domain, known, where, folder)
+    zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     steps: list[Step] = []
     for field_name, parse in (("derive", parse_derive), ("availability", parse_availability), ("recode", parse_recode)):
         entries = given.get(field_name) or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Schema:
     leave_out: tuple[str, ...] = ()
     source: str = ""
     confirmed_public: bool = True
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
 
     @cached_property
     def domain(self) -> Domain:
@@ -132,10 +132,10 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     """
     if not isinstance(mapping.get("columns"), Mapping):
         return _parse_domain(mapping, where, folder)
-    for field in mapping:
-        if field not in TOP:
-            fix = f"{did_you_mean(str(field), TOP)} known fields: {', '.join(TOP)}".strip()
-            raise UserError(f"unknown field {field!r}", where=where, fix=fix)
+    for key in mapping:
+        if key not in TOP:
+            fix = f"{did_you_mean(str(key), TOP)} known fields: {', '.join(TOP)}".strip()
+            raise UserError(f"unknown field {key!r}", where=where, fix=fix)
     confirmed = mapping.get("confirmed_public", False)
     if not isinstance(confirmed, bool):
         raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
@@ -195,11 +195,13 @@ def _schema(
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
-    found = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
-    schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, found)
     try:
-        assert schema.engineering  # its errors belong to the file
+        found = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
+        schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, found)
+        assert schema.engineering  # built here, so that its errors name the file
     except UserError as error:
+        if (error.where or "").startswith(where):
+            raise
         raise UserError(error.what, where=f"{where}: {error.where}", fix=error.fix) from error
     return schema
 

@@ -1,6 +1,6 @@
 """Declared steps between the table's columns and the attributes that are measured; each is undone on decoding.
 
-Every step maps rows to rows, one by one, by public rules alone: it costs no privacy, and one unit's records stay its own.
+Every step maps rows to rows, one by one, by public rules alone: it costs no privacy, and a unit's records stay its own.
 The steps are those of paper 002, sections 5.3 and 5.4.
 """
 
@@ -112,7 +112,7 @@ class Derive:
 
     def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
         expected = self.table[cell_numbers(codes, self.sources, self.sizes)]
-        return {}, codes[self.target] != expected
+        return {}, np.asarray(codes[self.target] != expected)
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
         return {self.target: self.table[cell_numbers(codes, self.sources, self.sizes)]}

@@ -1,7 +1,7 @@
 """Unit ids for synthetic rows: which rows belong to one unit (a taxi, a person), from public facts alone.
 
-Paper 003 gives its taxi ids from public data; here the rows of a unit come from a public list of units, or from a declared
-distribution of records per unit. Either costs no privacy, and says nothing about which real rows belong together.
+Paper 003 gives its taxi ids from public data; here the rows of a unit come from a public list of units, or from a
+declared distribution of records per unit. Either costs no privacy, and does not say which real rows belong together.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def parse_unit_ids(
 ) -> tuple[UnitIds | None, dict[str, Any]]:
     """`unit_id: {name, records: {1: 0.7, 2: 0.3}, same, order_by}`, or `units: path.csv` instead of `records`.
 
-    The CSV holds the ids under the column's name, the columns in `same`, and perhaps `records`, the weight of each unit.
+    The CSV holds the ids under the column's name, the columns in `same`, and perhaps `records`, each unit's weight.
 
     Raises:
         UserError: neither or both of records and units; shares that are no distribution; unknown columns or values.

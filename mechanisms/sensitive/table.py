@@ -29,7 +29,8 @@ class PrivateTable:
     """Raw rows as codes, clipped; NOT private, and nothing of it may be released without noise.
 
     Attributes:
-        coded: codes of the schema's measured domain, and weights; those of one unit sum to at most `max_records` records.
+        coded: codes of the schema's measured domain, and weights; those of one unit sum to at most `max_records`
+            records.
         unit: who is protected.
         encoding: what encoding could not take as it was; for the internal log alone.
         complete: whether every row of the table is in it.
