@@ -94,7 +94,7 @@ def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Colum
 def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> pd.DataFrame:
     """All columns, decoded, in the order of the schema; with an id column if the schema declares unit ids."""
     coded, ids = with_units(coded, schema, rng)
-    drawn = draw_table(coded, schema, rng, 0, coded.rows)
+    drawn = draw_table(coded, schema, rng, 0, coded.rows, ids)
     series = [_series(d, c) for d, c in zip(drawn, schema.columns, strict=True)]
     frame = pd.DataFrame({s.name: s for s in series})
     if ids is not None and schema.rules.unit_ids is not None:
@@ -111,12 +111,36 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> t
     return CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids
 
 
-def draw_table(coded: CodedTable, schema: Schema, rng: np.random.Generator, start: int, stop: int) -> list[Drawn]:
-    """Values for some rows, column by column; columns that the schema orders ascend in every row."""
+def draw_table(
+    coded: CodedTable,
+    schema: Schema,
+    rng: np.random.Generator,
+    start: int,
+    stop: int,
+    ids: NDArray[Any] | None = None,
+) -> list[Drawn]:
+    """Values for some rows, column by column; columns that the schema orders ascend in every row.
+
+    Args:
+        ids: of all rows, from `with_units`; the rows of a unit, which stand together, come in the order of its columns
+            (all of them in one call).
+    """
     drawn = [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
     for group in schema.rules.ordered:
         places = [schema.domain.index(n) for n in group.columns]
         absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
         for place, values in zip(places, ascending([drawn[i].values for i in places], absent), strict=True):
             drawn[place] = replace(drawn[place], values=values)
-    return drawn
+    if ids is None or schema.rules.unit_ids is None or stop - start < 2:
+        return drawn
+    own = ids[start:stop]
+    keys: list[NDArray[Any]] = [np.cumsum(np.append(False, own[1:] != own[:-1]))]
+    for name in schema.rules.unit_ids.order_by:
+        special = np.asarray(coded.column(name)[start:stop]) >= schema[name].value_codes
+        keys += [special, drawn[schema.domain.index(name)].values]
+    return [_reordered(d, np.lexsort(keys[::-1])) for d in drawn]
+
+
+def _reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:
+    other, missing = (None if marks is None else marks[order] for marks in (drawn.other, drawn.missing))
+    return Drawn(drawn.values[order], drawn.labels, other, missing)

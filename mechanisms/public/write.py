@@ -83,12 +83,16 @@ class _Chunks:
         return None if self.ids is None or units is None else units.name
 
     def __iter__(self) -> Iterator[tuple[list[Drawn], Any]]:
-        for start in range(0, self.coded.rows, self.rows):
-            stop = min(start + self.rows, self.coded.rows)
+        start, rows = 0, self.coded.rows
+        while start < rows:
+            stop = min(start + self.rows, rows)
+            while self.ids is not None and stop < rows and self.ids[stop] == self.ids[stop - 1]:
+                stop += 1  # a unit's rows are ordered together
             ids = None if self.ids is None else pa.array(self.ids[start:stop])
-            yield draw_table(self.coded, self.schema, self.rng, start, stop), ids
+            yield draw_table(self.coded, self.schema, self.rng, start, stop, self.ids), ids
+            start = stop
             if self.progress is not None:
-                self.progress(stop, self.coded.rows, "rows written")
+                self.progress(stop, rows, "rows written")
 
 
 def _write_parquet(file: IO[bytes], chunks: _Chunks) -> None:

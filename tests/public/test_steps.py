@@ -240,10 +240,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"derive": {"group": {"from": "group", "map": {}}}}, "derive 'group': from: got 'group'"),
     ({"derive": {"group": {"from": "type", "map": MAP, "conflict": "data"}}}, "derive 'group': conflict: got 'data'"),
     ({"derive": {"group": {"from": "type", "mapp": MAP}}}, "unknown field 'mapp'"),
-    (
-        {"derive": {"a": {"from": "b", "map": {}, "otherwise": "a"}, "b": {"from": "a", "map": {"a": "x"}}}},
-        "map: got {}",
-    ),
+    ({"derive": {"group": {"from": "type", "map": [["alarm"]]}}}, "derive 'group': map: got [['alarm']]"),
     (
         {
             "derive": {
