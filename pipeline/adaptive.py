@@ -11,7 +11,7 @@ from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, 
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Merge, Method, Mst, Mwem
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
@@ -84,6 +84,13 @@ def _method(
     selection: SelectionConfig, workload: Workload, domain: Domain, alone: frozenset[str]
 ) -> tuple[Method, list[Reservation], float]:
     joint = [n for n in domain.names if n not in alone]
+    floor = _threshold(selection.floor, "selection.floor", "records")
+    if selection.merge is not None and selection.kind != "fixed":
+        fix = "selection.rare for mst; the other methods measure grids, or whole marginals"
+        raise UserError(f"not with selection.kind={selection.kind}", where="selection.merge", fix=fix)
+    if selection.kind == "fixed":
+        threshold = _threshold(0.0 if selection.merge is None else selection.merge, "selection.merge")
+        return Merge(threshold, floor), given_rounds(domain, workload), 0.0
     if selection.kind == "adagrid":
         threshold = _threshold(selection.threshold, "selection.threshold")
         if selection.marginals is not None or selection.closure is not None:
@@ -100,7 +107,7 @@ def _method(
         grids = Adagrid(threshold, _edges(domain, free, selection, targets), targets)
         return grids, tree_rounds(domain, grids, selection.split), 0.0
     if selection.kind == "mst":
-        tree = Mst(_edges(domain, joint, selection), _threshold(selection.rare, "selection.rare"))
+        tree = Mst(_edges(domain, joint, selection), _threshold(selection.rare, "selection.rare"), floor)
         return tree, tree_rounds(domain, tree, selection.split), 0.0
     if selection.kind == "aim":
         return _aim(selection, workload, domain)
@@ -157,9 +164,9 @@ def _targets(selection: SelectionConfig, domain: Domain) -> Clique:
     return targets
 
 
-def _threshold(value: float, where: str) -> float:
+def _threshold(value: float, where: str, of: str = "standard deviations") -> float:
     if not 0 <= value < float("inf"):
-        raise UserError(f"got {value}", where=where, fix="a number of standard deviations of at least 0")
+        raise UserError(f"got {value}", where=where, fix=f"a number of {of} of at least 0")
     return float(value)
 
 
@@ -172,15 +179,14 @@ def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> 
     if isinstance(plan, Plan) or synthesis.kind not in WHOLE_ONLY:
         return
     method = plan.method
-    if isinstance(method, Adagrid) or (isinstance(method, Mst) and method.rare > 0):
-        fix = "synthesis=pgm" + ("; or selection.rare=0" if isinstance(method, Mst) else "")
+    if isinstance(method, Adagrid):
         what = f"selection={method.kind} measures more than whole marginals"
-        raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix=fix)
+        raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix="synthesis=pgm")
 
 
 def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
     """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
-    if isinstance(plan, Plan) or isinstance(plan.method, Mst):
+    if isinstance(plan, Plan) or isinstance(plan.method, Mst | Merge):
         return IndependentFit()
     if isinstance(plan.method, Adagrid) and not plan.method.targets:
         return IndependentFit()

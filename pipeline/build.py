@@ -115,7 +115,7 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run may make, calibrated before any row is read."""
     privacy = config.privacy
-    if config.selection.kind != "fixed":
+    if config.selection.kind != "fixed" or config.selection.merge is not None:
         bound, alone = build_unit(config).max_records, schema.engineering.alone
         return build_adaptive(config, workload, schema.measured, max_records=bound, alone=alone)
     return make_plan(

@@ -15,6 +15,7 @@ from mechanisms.public.zeros import Zeros
 from synthesis.consistency import consistent
 from synthesis.gum import GumSpec, gum_rows
 from synthesis.independent import independent_rows
+from synthesis.merged import compressed, expanded, merged_values
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model import PgmSpec, fit_model
 from synthesis.total import default_rows
@@ -61,10 +62,14 @@ def synthesize(
     match spec:
         case PgmSpec():
             return fit_model(measurements, spec, impossible=zeros, progress=progress).rows(count, rng)
-        case GumSpec():
-            return gum_rows(consistent(measurements), spec, rows=count, rng=rng, progress=progress)
-        case IndependentSpec():
-            return independent_rows(consistent(measurements), rows=count, rng=rng)
+        case GumSpec() | IndependentSpec():
+            groups = merged_values(measurements)
+            targets = consistent(compressed(measurements, groups) if groups else measurements)
+            if isinstance(spec, GumSpec):
+                made = gum_rows(targets, spec, rows=count, rng=rng, progress=progress)
+            else:
+                made = independent_rows(targets, rows=count, rng=rng)
+            return expanded(made, measurements, groups, rng) if groups else made
 
 
 def predict_memory_bytes(

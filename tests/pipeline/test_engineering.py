@@ -111,3 +111,20 @@ def test_a_rule_that_refuses_stops_the_run_and_the_statement_says_that_it_could(
     said = capsys.readouterr().err
     assert "derive 'trade': a row contradicts the rule" in said and "way out" in said
     assert not Path("out/release").exists()
+
+
+@pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
+def test_low_counts_are_merged_after_the_one_way_marginals_and_come_back(town, synthesis):
+    settings = ["selection=pairs", "selection.merge=4.5", "selection.floor=100", f"synthesis={synthesis}"]
+    done = run(load_config([*TOWN, *settings, "privacy.delta=1e-6", "privacy.epsilon=20"]), town / "out", quiet=True)
+    sizes = {a.clique: a.query.rows for a in done.measurements.answers}
+    assert sizes[("age",)] == 10 and sizes[("age", "sex")] == 2  # each age group has about 60 people: all are merged
+    assert list(map(len, sizes)) == [1, 1, 1, 2, 2, 2]
+    frame = pd.read_csv(done.table)
+    assert sorted(set(frame.age // 10)) == list(range(10))
+    assert 0.999 < done.statement.spent["epsilon"] / 20 <= 1
+
+
+def test_merging_needs_given_marginals(town, capsys):
+    assert command("run", *TOWN, "selection=aim", "selection.merge=4.5", "privacy.delta=1e-6") == 1
+    assert "selection.merge: not with selection.kind=aim" in capsys.readouterr().err
