@@ -45,8 +45,8 @@ def merged_values(measurements: Measurements) -> Groups:
 def compressed(measurements: Measurements, groups: Groups) -> Measurements:
     """The same answers over the merged codes: sums of noisy answers where they were measured finely.
 
-    The standard deviation of a sum is taken as the same for all cells, from the mean number of answers in a sum: it weighs
-    the answers against each other.
+    The standard deviation of a sum is taken as the same for all cells, from the mean number of answers in a sum: it
+    weighs the answers against each other.
 
     Guarantee: post-processing; costs no privacy.
     """

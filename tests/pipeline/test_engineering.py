@@ -125,6 +125,7 @@ def test_low_counts_are_merged_after_the_one_way_marginals_and_come_back(town, s
     assert 0.999 < done.statement.spent["epsilon"] / 20 <= 1
 
 
-def test_merging_needs_given_marginals(town, capsys):
-    assert command("run", *TOWN, "selection=aim", "selection.merge=4.5", "privacy.delta=1e-6") == 1
-    assert "selection.merge: not with selection.kind=aim" in capsys.readouterr().err
+def test_a_tree_with_merged_values_feeds_every_synthesizer(town):
+    settings = ["selection=mst", "selection.floor=100", "synthesis=gum", "privacy.delta=1e-6"]
+    assert command("run", *TOWN, *settings, "hydra.run.dir=out") == 0
+    assert len(pd.read_csv("out/release/synthetic.csv")) > 300

@@ -14,7 +14,7 @@ from mechanisms.accounting.rounds import aim_rounds, given_rounds, mwem_rounds, 
 from mechanisms.public.adagrid import GridQuery
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Method, Mst, Mwem
+from mechanisms.public.methods import Adagrid, Aim, Merge, Method, Mst, Mwem
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
@@ -70,6 +70,7 @@ METHODS = {
         h := Adagrid(2.0, tuple(p for p in EVERY if "d" not in p), ("d",)),
         tree_rounds(TOWN, h, [1, 1, 8]),
     ),
+    "merge": (Merge(3.0, 200.0), given_rounds(TOWN, closure(TOWN, [["a", "b"], ["c", "d"]], max_cells=10**4))),
     "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
     "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
     "mwem": (w := Mwem(EVERY, 3, 10**6), mwem_rounds(TOWN, w, [1, 1, 1])),

@@ -1,4 +1,4 @@
-"""Rare values merged: whole marginals over fewer codes for every synthesizer, and the values come back by their counts."""
+"""Rare values merged: whole marginals over fewer codes for every synthesizer, and the values come back."""
 
 import numpy as np
 import pytest
