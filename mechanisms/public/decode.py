@@ -138,7 +138,8 @@ def draw_table(
     for name in schema.rules.unit_ids.order_by:
         special = np.asarray(coded.column(name)[start:stop]) >= schema[name].value_codes
         keys += [special, drawn[schema.domain.index(name)].values]
-    return [_reordered(d, np.lexsort(keys[::-1])) for d in drawn]
+    order = np.lexsort(keys[::-1])
+    return [_reordered(d, order) for d in drawn]
 
 
 def _reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:
