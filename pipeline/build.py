@@ -28,6 +28,8 @@ from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.config import Config, EvaluationConfig, LimitsConfig, SynthesisConfig, schema_path
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
+from synthesis.pgm.junction_tree import fit_cliques, model_cells
+from synthesis.pgm.model import PgmSpec
 from synthesis.total import default_rows
 
 RECORD = "record"
@@ -102,7 +104,24 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     named = selection.marginals is not None or selection.closure is not None
     workload = without_joints(domain, workload, schema.engineering.alone, named)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
-    return reweighted(domain, workload, weights)
+    workload = reweighted(domain, workload, weights)
+    return _fitted(domain, workload, build_synthesizer(config.synthesis)) if selection.fit else workload
+
+
+def _fitted(domain: Domain, workload: Workload, spec: SynthesizerSpec) -> Workload:
+    """The workload without the marginals that a graphical model of at most synthesis.max_cells cannot hold.
+
+    The marginals of least weight go first, and of equal weight the largest: public facts alone.
+    """
+    if not isinstance(spec, PgmSpec):
+        fix = "synthesis=pgm, or selection.fit=false"
+        raise UserError("only a graphical model has a size to fit", where="selection.fit", fix=fix)
+    cliques, weights = workload.cliques, workload.weights
+    order = sorted(range(len(cliques)), key=lambda i: (-weights[i], domain.cells(cliques[i])))
+    useful = {i: -place for place, i in enumerate(order)}
+    kept, dropped = fit_cliques(domain, cliques, [useful[i] for i in range(len(cliques))], spec.max_cells)
+    weight_of = dict(zip(cliques, weights, strict=True))
+    return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
 
 
 def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
@@ -240,6 +259,17 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | Adaptive
     spec = build_synthesizer(config.synthesis)
     synthesis = synthesis_memory_bytes(schema.measured, cliques, rows, spec)
     return LIBRARIES_BYTES + counting + 14 * 8 * later + synthesis
+
+
+def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
+    """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
+    spec = build_synthesizer(config.synthesis)
+    if not isinstance(spec, PgmSpec):
+        return None
+    if isinstance(plan, Plan):
+        return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
+    known = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    return model_cells(schema.measured, [*known, *(c for c, _ in schema.zeros)])
 
 
 def check_rows(

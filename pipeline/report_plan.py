@@ -12,7 +12,7 @@ from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
-from pipeline.build import build_unit, memory_limit_bytes, predicted_memory_bytes
+from pipeline.build import build_unit, memory_limit_bytes, planned_model_cells, predicted_memory_bytes
 from pipeline.config import Config
 
 #: What stands in the place of a marginal that is not known yet.
@@ -28,6 +28,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "max_records": unit.max_records,
         **plan.to_json(),
         "left_out": [list(c) for c in workload.left_out],
+        "model_cells": planned_model_cells(config, schema, plan),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
     }
@@ -55,9 +56,12 @@ def as_text(facts: dict[str, Any]) -> str:
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
+    if facts["model_cells"] is not None:
+        lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells")
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
-        lines.append(f"left out (more than selection.max_cells cells): {len(left_out)} marginals: {names}")
+        why = "more than selection.max_cells cells, or no room in the model"
+        lines.append(f"left out ({why}): {len(left_out)} marginals: {names}")
     return "\n".join(lines)
 
 

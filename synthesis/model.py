@@ -15,6 +15,7 @@ from mechanisms.public.zeros import Zeros
 from synthesis.consistency import consistent
 from synthesis.gum import GumSpec, gum_rows
 from synthesis.independent import independent_rows
+from synthesis.mbi_extra import MbiSpec, mbi_rows
 from synthesis.merged import compressed, expanded, merged_values
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model import PgmSpec, fit_model
@@ -28,13 +29,14 @@ class IndependentSpec:
     """Rows from one-way marginals alone."""
 
 
-SynthesizerSpec = GumSpec | PgmSpec | IndependentSpec
+SynthesizerSpec = GumSpec | PgmSpec | IndependentSpec | MbiSpec
 
 #: The synthesizers by name; a contract test runs over all of them.
-SYNTHESIZERS: dict[str, type[GumSpec] | type[PgmSpec] | type[IndependentSpec]] = {
+SYNTHESIZERS: dict[str, type[GumSpec] | type[PgmSpec] | type[IndependentSpec] | type[MbiSpec]] = {
     "gum": GumSpec,
     "pgm": PgmSpec,
     "independent": IndependentSpec,
+    "mbi": MbiSpec,
 }
 
 
@@ -62,6 +64,8 @@ def synthesize(
     match spec:
         case PgmSpec():
             return fit_model(measurements, spec, impossible=zeros, progress=progress).rows(count, rng)
+        case MbiSpec():
+            return mbi_rows(measurements, spec, rows=count, rng=rng, progress=progress)
         case GumSpec() | IndependentSpec():
             groups = merged_values(measurements)
             targets = consistent(compressed(measurements, groups) if groups else measurements)

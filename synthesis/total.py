@@ -9,6 +9,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 
+#: Queries over marginals of more cells are asked for the total only where no smaller ones tell it.
+FEW_CELLS = 5_000
+
 
 def whole_marginals(measurements: Measurements) -> tuple[NoisyMarginal, ...]:
     """The answers, checked: every one a whole marginal of finite values.
@@ -47,7 +50,11 @@ def estimate_total(measurements: Measurements) -> float:
     whole = [a for a in measurements.answers if isinstance(a.query, Identity)]
     pairs = [(float(a.values.sum()), a.query.rows * a.stddev**2) for a in whole]
     if not pairs:
-        pairs = [p for p in map(_told, measurements.answers) if p is not None]
+        for answer in sorted(measurements.answers, key=lambda a: a.query.columns):
+            if answer.query.columns > FEW_CELLS and pairs:
+                break  # sums over more cells have more noise, and take long
+            told = _told(answer)
+            pairs += [] if told is None else [told]
     if not pairs:
         return max(max((_uniform(a) for a in measurements.answers), default=0.0), 0.0)
     precision = np.array([1 / variance for _, variance in pairs])

@@ -26,15 +26,17 @@ class Stopping:
 
     Attributes:
         iterations: at most so many steps.
-        floor: stop at a loss of `floor` times the noise floor, ½ per answer; 0: go on.
+        target: stop at this loss; 0: go on.
         tolerance: stop when ten steps together lower the loss by less than this share of it.
         gap: stop when the loss is proven to be within this share of the noise floor from the least possible one.
+        judge: asked at every step whether to end there.
     """
 
     iterations: int = 1000
-    floor: float = 1.0
+    target: float = 0.0
     tolerance: float = 1e-6
     gap: float = 1e-3
+    judge: Callable[[Point], bool] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +106,10 @@ class Watch:
         if self.progress is not None and step:
             said = f"loss {point.loss / floor:.4g} × the noise floor" if floor else "no answers"
             self.progress(step, rules.iterations, said)
-        if self.best.loss <= rules.floor * floor:
-            return "the loss is at the noise floor"
+        if self.best.loss <= rules.target:
+            return "the loss is at its target"
+        if rules.judge is not None and rules.judge(point):
+            return "answers held out are met no better"
         if step >= rules.iterations:
             return "all iterations are done"
         if step > 2 * WINDOW:

@@ -116,3 +116,57 @@ def squared_gap(
         value += gap * gap
         slope[i] += weight * gap
     return 0.5 * weight * value
+
+
+@numba.njit(cache=True, nogil=True)
+def entries_by_cell(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    data: NDArray[np.float64],
+    rows: NDArray[np.int32],
+    entries: NDArray[np.float64],
+    first: int,
+) -> None:
+    """A matrix row by row becomes one cell by cell: `starts` is where each cell's next entry goes, and moves on.
+
+    The row's numbers are counted from `first`. The entries themselves are kept where `entries` has room for them.
+    """
+    for row in range(len(indptr) - 1):
+        for k in range(indptr[row], indptr[row + 1]):
+            at = starts[cells[k]]
+            starts[cells[k]] = at + 1
+            rows[at] = row + first
+            if len(entries):
+                entries[at] = data[k]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_to_rows(
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    entries: NDArray[np.float64],
+    cells: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """out += matrix · cells, the matrix kept cell by cell; without `entries` every entry is 1."""
+    for cell in range(len(cells)):
+        value = cells[cell]
+        for k in range(starts[cell], starts[cell + 1]):
+            out[rows[k]] += entries[k] * value if len(entries) else value
+
+
+@numba.njit(cache=True, nogil=True)
+def add_to_cells(
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    entries: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """out += matrixᵀ · answers, the matrix kept cell by cell; without `entries` every entry is 1."""
+    for cell in range(len(out)):
+        total = 0.0
+        for k in range(starts[cell], starts[cell + 1]):
+            total += entries[k] * answers[rows[k]] if len(entries) else answers[rows[k]]
+        out[cell] += total

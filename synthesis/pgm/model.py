@@ -6,7 +6,7 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,16 +20,20 @@ from mechanisms.public.queries import QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable
 from synthesis.pgm.answers import model_marginal
-from synthesis.pgm.estimation import Progress, Stopping, mirror_descent
+from synthesis.pgm.estimation import Estimate, Progress, Stopping, mirror_descent
+from synthesis.pgm.holdout import Optimizer, held_out_target
 from synthesis.pgm.inference import Engine, Values, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
-from synthesis.pgm.loss import plan_loss, sufficient
+from synthesis.pgm.loss import Loss, plan_loss
+from synthesis.pgm.quasi_newton import lbfgs
 from synthesis.pgm.sampling import model_rows
+from synthesis.pgm.terms import sufficient
 from synthesis.total import estimate_total
 
 FORMAT = "graphical-model/1"
 
-OPTIMIZERS = {"mirror": mirror_descent}
+STOPS = ("holdout", "floor", "least")
+OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
 
 #: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
 Impossible = tuple[Clique, NDArray[np.bool_]]
@@ -41,15 +45,16 @@ class PgmSpec:
 
     Attributes:
         iterations: steps of the estimation, at most.
-        floor: stop at this multiple of the noise floor, ½ per answer, which the truth itself is expected to have (0:
-            go on until the loss no longer falls; that fits noise too).
+        stop: how closely to fit. holdout: as closely as answers with independent noise, split off, are met better;
+            floor: to the noise floor, ½ per answer, which the truth itself is expected to have; least: until the loss
+            no longer falls, which fits noise too.
         tolerance: stop when ten steps together lower the loss by less than this share.
-        optimizer: how the potentials are found: mirror (accelerated mirror descent).
+        optimizer: how the potentials are found: mirror (accelerated mirror descent) or lbfgs.
         max_cells: the largest number of cells of the junction tree.
     """
 
     iterations: int = 1000
-    floor: float = 1.0
+    stop: str = "holdout"
     tolerance: float = 1e-6
     optimizer: str = "mirror"
     max_cells: int = 10_000_000
@@ -57,16 +62,17 @@ class PgmSpec:
     def __post_init__(self) -> None:
         checks = [
             ("iterations", self.iterations >= 0, "a whole number of at least 0"),
-            ("floor", 0 <= self.floor < math.inf, "a number of at least 0"),
             ("tolerance", 0 <= self.tolerance < math.inf, "a number of at least 0"),
             ("max_cells", self.max_cells >= 1, "a whole number of at least 1"),
         ]
         for name, fits, allowed in checks:
             if not fits:
                 raise UserError(f"got {getattr(self, name)}", where=f"synthesis.{name}", fix=allowed)
-        if self.optimizer not in OPTIMIZERS:
-            fix = f"{did_you_mean(self.optimizer, OPTIMIZERS)} one of: {', '.join(OPTIMIZERS)}".strip()
-            raise UserError(f"got {self.optimizer!r}", where="synthesis.optimizer", fix=fix)
+        for name, allowed_words in (("optimizer", tuple(OPTIMIZERS)), ("stop", STOPS)):
+            word = getattr(self, name)
+            if word not in allowed_words:
+                fix = f"{did_you_mean(word, allowed_words)} one of: {', '.join(allowed_words)}".strip()
+                raise UserError(f"got {word!r}", where=f"synthesis.{name}", fix=fix)
 
 
 @dataclass(frozen=True)
@@ -208,8 +214,7 @@ def fit_model(
     count = sum(a.values.size for a in measurements.answers)
     loss = plan_loss(engine, statistics, total, count)
     first = np.zeros(tree.cells) if start is None else carried(start, tree)
-    rules = Stopping(iterations=spec.iterations, floor=spec.floor, tolerance=spec.tolerance)
-    found = OPTIMIZERS[spec.optimizer](loss, first, rules, progress)
+    found = _found(loss, first, spec, progress)
     report = FitReport(
         loss=found.point.loss,
         floor=loss.floor,
@@ -221,6 +226,25 @@ def fit_model(
         answers=count,
     )
     return GraphicalModel(engine, found.point.potentials, total, report)
+
+
+def _found(loss: Loss, start: Values, spec: PgmSpec, progress: Progress | None) -> Estimate:
+    """The estimation, with the stopping rule of the settings."""
+    rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
+    if spec.stop == "least":
+        return optimizer(loss, start, rules, progress)
+    target = loss.floor
+    if spec.stop == "holdout":
+        target = held_out_target(loss, start, rules, optimizer, _part_of(progress, 0))
+        progress = _part_of(progress, 1)
+    return optimizer(loss, start, replace(rules, target=target), progress)
+
+
+def _part_of(progress: Progress | None, half: int) -> Progress | None:
+    """Progress of the first or the second half of the work."""
+    if progress is None:
+        return None
+    return lambda done, total, text: progress(done + half * total, 2 * total, text)
 
 
 def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | None:

@@ -67,7 +67,17 @@ def axes_of(plan, rng):
 
 @pytest.mark.parametrize("shape", SHAPES | MATRICES)
 def test_every_solver_agrees_with_the_linear_programme(shape):
-    for seed in range(CASES):
+    check_agreement(shape, range(CASES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES | MATRICES)
+def test_every_solver_agrees_with_the_linear_programme_on_ten_times_as_many_cases(shape):
+    check_agreement(shape, range(CASES, 11 * CASES))
+
+
+def check_agreement(shape, seeds):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         axes = axes_of((SHAPES | MATRICES)[shape], rng)
         kind, delta, alpha = settings(rng)

@@ -24,7 +24,7 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     people(300).drop(columns="note").to_csv("my.csv", index=False)
     write_demo(Path("real.csv"), rows=500, seed=1)
     found = commands()
-    assert [c[0] for c in found] == ["schema", "run", "plan", "run", "synth", "score", "run", "run"]
+    assert [c[0] for c in found] == ["schema", "run", "plan", "run", "run", "synth", "score", "run", "run"]
     for arguments in found:
         small = ["data.rows=500"] if arguments[0] == "run" and "data=table" not in arguments else []
         small = [] if any(a.startswith("data.rows") for a in arguments) and "-m" not in arguments else small

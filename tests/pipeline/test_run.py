@@ -141,6 +141,28 @@ def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town
     assert "nothing to resume" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_a_run_that_is_killed_many_times_never_measures_twice(town):
+    """SIGKILL at moments of the clock's choosing, until the run is done."""
+    people(3000).to_csv("town.csv", index=False)
+    many = [*TOWN, "privacy.unit=person", "privacy.max_records=3", "synthesis=independent", "hydra.run.dir=out"]
+    rng = np.random.default_rng(1)
+    for attempt in range(200):
+        more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
+        started = subprocess.Popen([sys.executable, "-m", "pipeline", "run", *many, *more], stderr=subprocess.DEVNULL)
+        try:
+            started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
+        except subprocess.TimeoutExpired:
+            os.kill(started.pid, signal.SIGKILL)
+            started.wait()
+            continue
+        break
+    ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
+    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
+    assert len(charged) == len(set(charged)) == 6
+    assert statement(town / "out")["spent"]["epsilon"] <= 1
+
+
 def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     """Killed for real (SIGKILL) while measuring; resumed with the same seed; never measures twice."""
     columns = {f"c{i}": np.random.default_rng(i).integers(0, 3, 200) for i in range(24)}

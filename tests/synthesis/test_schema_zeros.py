@@ -67,7 +67,7 @@ def test_the_graphical_model_never_draws_an_impossible_combination():
     assert broken(synthesize(known, PgmSpec(), rows=5_000, rng=rng), SCHEMA.zeros) > 0
 
 
-@pytest.mark.parametrize("spec", [kind() for kind in SYNTHESIZERS.values()])
+@pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
 def test_written_rows_of_every_synthesizer_keep_to_the_rules(spec):
     rng = np.random.default_rng(0)
     made = undo(synthesize(noisy_pairs(), spec, rows=3_000, rng=rng, zeros=SCHEMA.zeros), SCHEMA.engineering, rng)

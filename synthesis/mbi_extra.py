@@ -1,0 +1,108 @@
+"""The optional `synthesis=mbi`: the public Private-PGM library (mbi 2) on the same measurements, to compare."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Identity, QueryMatrix
+from mechanisms.public.release import Measurements
+from mechanisms.public.table import CodedTable, code_dtype
+from synthesis.total import estimate_total
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class MbiSpec:
+    """Settings of the library's mirror descent.
+
+    Attributes:
+        iterations: of the estimation.
+    """
+
+    iterations: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.iterations < 1:
+            fix = "a whole number of at least 1"
+            raise UserError(f"got {self.iterations}", where="synthesis.iterations", fix=fix)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    """A query matrix as the library takes it: a linear function of a factor. Dense: for small marginals."""
+
+    matrix: NDArray[np.float64]
+
+    def __call__(self, factor: Any) -> Any:
+        return self.matrix @ factor.datavector()
+
+    def op_norm_sq(self) -> float:
+        return float(np.linalg.norm(self.matrix, 2) ** 2)
+
+
+def mbi_rows(
+    measurements: Measurements,
+    spec: MbiSpec,
+    *,
+    rows: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Rows from the library's model of the measurements.
+
+    Cost: most of it is compiling; a query matrix other than whole marginals is written out dense.
+
+    Raises:
+        UserError: the library is not installed.
+    """
+    mbi = _library()
+    domain = measurements.domain
+    known = [mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query, mbi)) for a in measurements.answers]
+    space = mbi.Domain(domain.names, domain.shape(domain.names))
+    report = (lambda value: progress(0, 0, str(value))) if progress is not None else None
+    total = max(float(estimate_total(measurements)), 1.0)
+    model = mbi.estimation.MirrorDescent().estimate(
+        space, known, known_total=total, iters=spec.iterations, callback_fn=report
+    )
+    with _global_state(rng):
+        made = model.synthetic_data(rows=max(rows, 1))
+    columns = tuple(np.asarray(made.data[a.name])[:rows].astype(code_dtype(a.size)) for a in domain.attributes)
+    return CodedTable(domain, columns)
+
+
+def _library() -> Any:
+    try:
+        jax = importlib.import_module("jax")  # set before the library looks
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_compilation_cache", False)
+        return importlib.import_module("mbi")
+    except ImportError as error:
+        fix = "pip install 'mbi==2.0.0' (it brings JAX), or synthesis=pgm"
+        raise UserError("the library mbi is not installed", where="synthesis=mbi", fix=fix) from error
+
+
+def _query(query: QueryMatrix, mbi: Any) -> dict[str, Any]:
+    if isinstance(query, Identity):
+        return {}
+    matrix = np.stack([query.answer(row) for row in np.eye(query.columns)], axis=1)
+    return {"query": _Query(matrix)}
+
+
+@contextmanager
+def _global_state(rng: np.random.Generator) -> Iterator[None]:
+    """The library samples with numpy's global state: it is set from `rng` for the while, and put back."""
+    kept = np.random.get_state()  # noqa: NPY002
+    np.random.set_state(np.random.RandomState(int(rng.integers(2**32))).get_state())  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(kept)  # noqa: NPY002
