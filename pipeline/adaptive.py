@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, cast
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
@@ -19,10 +19,11 @@ from mechanisms.accounting.rounds import (
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.methods import Adagrid, Aim, Indif, Method, Mst, Mwem, PrivBasis, PriView
+from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
+from mechanisms.public.zeros import Zeros
 from pipeline.choosing import designs, group_size
 from pipeline.config import Config, SelectionConfig, SynthesisConfig
 from pipeline.fitted import IndependentFit, PgmFit
@@ -46,18 +47,25 @@ def one_of(value: str, allowed: Sequence[str], where: str) -> str:
 
 
 def build_adaptive(
-    config: Config, workload: Workload, domain: Domain, *, max_records: int, items: Clique = ()
+    config: Config,
+    workload: Workload,
+    domain: Domain,
+    *,
+    max_records: int,
+    items: Clique = (),
+    alone: Collection[str] = (),
 ) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
         workload: the given marginals (adagrid with marginals or closure), or the candidates (mwem).
         items: the binary columns (privbasis).
+        alone: columns that stand in no joint marginal.
     Raises:
         UserError: a setting out of range; nothing to choose from.
     """
     selection, privacy = config.selection, config.privacy
-    method, wanted, purse = _method(selection, workload, domain, items)
+    method, wanted, purse = _method(selection, workload, domain, items, frozenset(alone))
     accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
 
     def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
@@ -91,8 +99,16 @@ def _expected_error(plan: AdaptivePlan) -> float:
 
 
 def _method(
-    selection: SelectionConfig, workload: Workload, domain: Domain, items: Clique
+    selection: SelectionConfig, workload: Workload, domain: Domain, items: Clique, alone: frozenset[str]
 ) -> tuple[Method, list[Reservation], float]:
+    joint = [n for n in domain.names if n not in alone]
+    floor = _threshold(selection.floor, "selection.floor", "records")
+    if selection.merge is not None and selection.kind != "fixed":
+        fix = "selection.rare for mst; the other methods measure grids, or whole marginals"
+        raise UserError(f"not with selection.kind={selection.kind}", where="selection.merge", fix=fix)
+    if selection.kind == "fixed":
+        threshold = _threshold(0.0 if selection.merge is None else selection.merge, "selection.merge")
+        return Merge(threshold, floor), given_rounds(domain, workload), 0.0
     if selection.kind == "adagrid":
         threshold = _threshold(selection.threshold, "selection.threshold")
         if selection.marginals is not None or selection.closure is not None:
@@ -101,15 +117,19 @@ def _method(
                 raise UserError("targets and given marginals together", where="selection.targets", fix=fix)
             return Adagrid(threshold), given_rounds(domain, workload), 0.0
         targets = _targets(selection, domain)
-        free = [n for n in domain.names if n not in targets]
+        if targets and alone:
+            fix = "selection.targets=[], or take one_way_only and joint_bins away"
+            what = f"targets join every column, and the schema keeps {min(alone)!r} out of joint marginals"
+            raise UserError(what, where="selection.targets", fix=fix)
+        free = [n for n in joint if n not in targets]
         grids = Adagrid(threshold, _edges(domain, free, selection, targets), targets)
         return grids, tree_rounds(domain, grids, selection.split), 0.0
     if selection.kind == "mst":
-        tree = Mst(_edges(domain, domain.names, selection), _threshold(selection.rare, "selection.rare"))
+        tree = Mst(_edges(domain, joint, selection), _threshold(selection.rare, "selection.rare"), floor)
         return tree, tree_rounds(domain, tree, selection.split), 0.0
     if selection.kind in ("indif", "groups"):
         size = group_size(selection, domain) if selection.kind == "groups" else 0
-        found = Indif(_edges(domain, domain.names, selection), _cells(selection.combine_cells), size)
+        found = Indif(_edges(domain, joint, selection), _cells(selection.combine_cells), size)
         return found, *indif_rounds(domain, found, selection.split)
     if selection.kind == "priview":
         return PriView(designs(domain, selection)), *view_rounds(domain, selection.split)
@@ -195,9 +215,9 @@ def _cells(value: int) -> int:
     return value
 
 
-def _threshold(value: float, where: str) -> float:
+def _threshold(value: float, where: str, of: str = "standard deviations") -> float:
     if not 0 <= value < float("inf"):
-        raise UserError(f"got {value}", where=where, fix="a number of standard deviations of at least 0")
+        raise UserError(f"got {value}", where=where, fix=f"a number of {of} of at least 0")
     return float(value)
 
 
@@ -210,16 +230,15 @@ def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> 
     if isinstance(plan, Plan) or synthesis.kind not in WHOLE_ONLY:
         return
     method = plan.method
-    if isinstance(method, Adagrid) or (isinstance(method, Mst) and method.rare > 0):
-        fix = "synthesis=pgm" + ("; or selection.rare=0" if isinstance(method, Mst) else "")
+    if isinstance(method, Adagrid):
         what = f"selection={method.kind} measures more than whole marginals"
-        raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix=fix)
+        raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix="synthesis=pgm")
 
 
-def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan) -> Fit:
+def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
     """The model between rounds: independent columns where only one-way marginals are known, else a graphical model."""
-    if isinstance(plan, Plan) or isinstance(plan.method, Mst | Indif | PriView | PrivBasis):
+    if isinstance(plan, Plan) or isinstance(plan.method, Mst | Merge | Indif | PriView | PrivBasis):
         return IndependentFit()
     if isinstance(plan.method, Adagrid) and not plan.method.targets:
         return IndependentFit()
-    return PgmFit(synthesis if isinstance(synthesis, PgmSpec) else PgmSpec())
+    return PgmFit(synthesis if isinstance(synthesis, PgmSpec) else PgmSpec(), zeros)

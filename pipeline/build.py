@@ -21,7 +21,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
-from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted
+from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
@@ -86,7 +86,7 @@ def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
 
 def build_workload(config: Config, schema: Schema) -> Workload:
     """The marginals to measure, chosen from the schema alone."""
-    selection, domain = config.selection, schema.domain
+    selection, domain = config.selection, schema.measured
     if selection.max_cells < 1:
         raise UserError(f"got {selection.max_cells}", where="selection.max_cells", fix="a whole number of at least 1")
     one_of(selection.kind, SELECTIONS, "selection.kind")
@@ -104,6 +104,8 @@ def build_workload(config: Config, schema: Schema) -> Workload:
         default = [1, 2] if len(domain) > 1 else [1]  # a table of one column has no pairs
         orders = default if selection.k == [1, 2] else selection.k
         workload = all_k_way(domain, orders, max_cells=selection.max_cells)
+    named = selection.marginals is not None or selection.closure is not None
+    workload = without_joints(domain, workload, schema.engineering.alone, named)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
     workload = reweighted(domain, workload, weights)
     return _fitted(domain, workload, build_synthesizer(config.synthesis)) if selection.fit else workload
@@ -135,12 +137,12 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run may make, calibrated before any row is read."""
     privacy = config.privacy
-    if not decided(config.selection):
-        items = tuple(c.name for c in schema.columns if c.value_codes == 2)
-        bound = build_unit(config).max_records
-        return build_adaptive(config, workload, schema.domain, max_records=bound, items=items)
+    if not decided(config.selection) or config.selection.merge is not None:
+        items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
+        bound, alone = build_unit(config).max_records, schema.engineering.alone
+        return build_adaptive(config, workload, schema.measured, max_records=bound, items=items, alone=alone)
     return make_plan(
-        schema.domain,
+        schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
         mechanism=one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism"),
         accountant=one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant"),
@@ -255,11 +257,11 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | Adaptive
         cliques = [m.clique for m in plan.measurements]
     else:
         cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
-    later = cells - sum(schema.domain.cells(c) for c in cliques)
+    later = cells - sum(schema.measured.cells(c) for c in cliques)
     rows = config.synthesis.rows or config.data.rows or 1_000_000
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     spec = build_synthesizer(config.synthesis)
-    synthesis = synthesis_memory_bytes(schema.domain, cliques, rows, spec)
+    synthesis = synthesis_memory_bytes(schema.measured, cliques, rows, spec)
     return LIBRARIES_BYTES + counting + 14 * 8 * later + synthesis
 
 
@@ -269,8 +271,9 @@ def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePla
     if not isinstance(spec, PgmSpec):
         return None
     if isinstance(plan, Plan):
-        return model_cells(schema.domain, [m.clique for m in plan.measurements])
-    return model_cells(schema.domain, [s.reservation.clique for s in plan.slots if s.reservation.clique])
+        return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
+    known = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    return model_cells(schema.measured, [*known, *(c for c, _ in schema.zeros)])
 
 
 def check_rows(

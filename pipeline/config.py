@@ -80,6 +80,8 @@ class SelectionConfig:
     fit: bool = False
     threshold: float = 5.0
     rare: float = 3.0
+    merge: float | None = None
+    floor: float = 0.0
     targets: list[str] = field(default_factory=list)
     split: list[float] = field(default_factory=lambda: [1.0, 1.0, 1.0])
     rounds: int | None = None

@@ -17,6 +17,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.methods import Aim, Mwem
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.release import Measurements
+from mechanisms.public.zeros import Zeros
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.selection import Candidate, Expected, PrivateScores, choose
 from pipeline.steps import Fit, Steps
@@ -41,18 +42,20 @@ class PgmFit:
 
     Attributes:
         spec: the synthesizer's settings.
+        zeros: combinations that cannot occur.
         last: the model fitted last.
     """
 
     spec: PgmSpec
+    zeros: tuple[Zeros, ...] = ()
     last: GraphicalModel | None = None
 
     def __call__(self, measurements: Measurements) -> Expected:
-        self.last = fit_model(measurements, self.spec, start=self.last)
+        self.last = fit_model(measurements, self.spec, impossible=self.zeros, start=self.last)
         return self.last.marginal
 
     def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
-        return model_cells(domain, cliques)
+        return model_cells(domain, [*cliques, *(c for c, _ in self.zeros)])
 
 
 def worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:

@@ -17,6 +17,7 @@ from mechanisms.public.cluster import cluster_from_settings
 from mechanisms.public.codec import encode_columns
 from mechanisms.public.draft import draft_schema
 from mechanisms.public.engine import Source, open_table
+from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.table import CodedTable
@@ -42,11 +43,13 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     folder = RunFolder(root)
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
-    build.check_rows(schema.domain, measurements, spec, config.synthesis.rows, config.limits)
+    build.check_rows(schema.measured, measurements, spec, config.synthesis.rows, config.limits)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
-        made = synthetic_rows(measurements, spec, rows=config.synthesis.rows, rng=rng, progress=report)
+        rows = config.synthesis.rows
+        made = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        made = undo(made, schema.engineering, rng)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
             RunFolder(root), schema, statement, measurements, made, form=form, rng=rng, workdir=work, progress=report

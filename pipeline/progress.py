@@ -20,10 +20,15 @@ class Report(Protocol):
 
 
 def misfits(encoding: EncodingReport) -> list[str]:
-    """One warning per column with values that the schema does not place. For the operator's eyes: NOT private."""
+    """One warning per column with values that the schema does not place, and per rule that rows contradict.
+
+    For the operator's eyes: NOT private.
+    """
     lines = []
     for what, counts in (("outside the schema", encoding.outside), ("not readable as its kind", encoding.unplaced)):
         lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {what}" for name, n in counts.items() if n]
+    told = encoding.conflicts.items()
+    lines += [f"{rule}: {n:,} of {encoding.rows:,} rows contradict it, and take what it says" for rule, n in told if n]
     return lines
 
 

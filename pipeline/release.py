@@ -35,6 +35,7 @@ def write_release(
 
     Args:
         statement: the content of privacy.json.
+        synthetic: rows of the table's columns (see `undo`).
         form: csv or parquet.
         rng: draws the values inside bins.
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
@@ -93,7 +94,7 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
         fix = "take the release folder of a run, whole"
         raise UserError("privacy.json is missing or broken", where=str(folder), fix=fix) from error
     measurements = load_measurements(folder / "measurements")
-    if measurements.domain != schema.domain:
+    if measurements.domain != schema.measured:
         fix = "take the release folder of a run, whole"
         raise UserError("schema.yaml and measurements do not belong together", where=str(folder), fix=fix)
     return schema, statement, measurements

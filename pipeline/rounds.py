@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.rounds import CHOOSE, CHOSEN, GIVEN
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique
-from mechanisms.public.methods import Adagrid, Aim, Indif, Mst, Mwem, PrivBasis, PriView
+from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.queries import Identity
 from mechanisms.public.rare import merged_query, rare_groups
 from mechanisms.public.release import Measurements
@@ -50,6 +53,8 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
             _tree_of_grids(steps, plan.method, fit)
         case Mst():
             _tree(steps, plan.method, fit)
+        case Merge():
+            _given_merged(steps, plan.method)
         case Mwem():
             worst_first(steps, plan.method, fit)
         case Aim():
@@ -92,13 +97,26 @@ def _tree(steps: Steps, method: Mst, fit: Fit) -> None:
     places = steps.plan.places(GIVEN)
     ones = [(i, steps.plan.slots[i].reservation.clique or ()) for i in places]
     steps.ask([(i, c, Identity(steps.domain.cells(c))) for i, c in ones])
-    groups = rare_groups(steps.domain, steps.known if method.rare > 0 else (), method.rare)
+    groups = _groups(steps, method)
     queries = {pair: merged_query(steps.domain, pair, groups) for pair in method.candidates}
     expected = once(lambda: fit(steps.measurements))
     scored = once(lambda: steps.scores([Candidate(c, q) for c, q in queries.items()], expected()))
     edges = _grow(steps, method.candidates, scored)
     chosen = zip(steps.plan.places(CHOSEN), edges, strict=False)
     steps.ask([(i, edge, queries[edge]) for i, edge in chosen])
+
+
+def _given_merged(steps: Steps, method: Merge) -> None:
+    """The one-way marginals, then the others with the values merged whose noisy counts are small."""
+    given = [(i, s.reservation.clique or ()) for i, s in enumerate(steps.plan.slots)]
+    steps.ask([(i, c, Identity(steps.domain.cells(c))) for i, c in given if len(c) == 1])
+    groups = _groups(steps, method)
+    steps.ask([(i, c, merged_query(steps.domain, c, groups)) for i, c in given if len(c) > 1])
+
+
+def _groups(steps: Steps, method: Mst | Merge) -> dict[str, NDArray[np.int64]]:
+    known = steps.known if max(method.rare, method.floor) > 0 else ()
+    return rare_groups(steps.domain, known, method.rare, method.floor)
 
 
 def _grow(steps: Steps, candidates: Sequence[Clique], scored: Callable[[], PrivateScores]) -> list[Clique]:

@@ -19,6 +19,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
+from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
@@ -104,7 +105,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             ledger = Ledger.open(folder.ledger, plan)
             noise = noise_source(config.privacy.noise_seed)
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
-            known = measure_plan(rounds, fit=build_fit(spec, plan))
+            known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
         statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
         table = folder.release / f"synthetic.{form}"
@@ -114,10 +115,13 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
                 again = folder.temporary / "released"
                 made = encode_table(open_source(table, config, folder), schema, workdir=again, progress=report)
         else:
-            build.check_rows(schema.domain, known, spec, config.synthesis.rows, config.limits)
+            build.check_rows(schema.measured, known, spec, config.synthesis.rows, config.limits)
             with show.stage("synthesize") as report:
                 rng = np.random.default_rng(config.synthesis.seed)
-                made = synthetic_rows(known, spec, rows=config.synthesis.rows, rng=rng, progress=report)
+                made = synthetic_rows(
+                    known, spec, rows=config.synthesis.rows, rng=rng, zeros=schema.zeros, progress=report
+                )
+                made = undo(made, schema.engineering, rng)
             with show.stage("release") as report:
                 write_release(folder, schema, statement.to_json(), known, made, form=form, rng=rng, progress=report)
         if made.rows == 0:
@@ -184,6 +188,6 @@ def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, s
 
 def _truth(private: PrivateTable, source: Source, schema: Schema, folder: RunFolder) -> CodedTable:
     """All rows of the table, unclipped: what the scores compare with."""
-    if private.complete:
+    if private.complete and not schema.engineering.steps:
         return CodedTable(private.coded.domain, private.coded.columns)
     return encode_table(source, schema, workdir=folder.temporary / "truth")

@@ -79,6 +79,8 @@ def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit) 
     facts = [
         f"the schema {schema.name!r}: columns, bounds, bins and categories (source: {schema.source or 'not named'})"
     ]
+    if schema.rules.declared:
+        facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
     if plan.neighbouring is Neighbouring.REPLACE:
         facts.append("the number of records" if unit.column is None else "the number of units")
     return facts
@@ -87,6 +89,7 @@ def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit) 
 def _outside(schema: Schema, unit: PrivacyUnit) -> list[str]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
     refusals = [f"column {name!r} refuses values outside its domain" for name in schema.refusals]
+    refusals += [f"{rule} refuses rows that contradict it" for rule in schema.refusing_rules]
     if unit.column is not None and unit.missing == "refuse":
         refusals.append("rows without a unit id refuse the run")
     if unit.column is not None and unit.clip == "none":

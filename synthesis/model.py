@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from synthesis.gum_spec import GumSpec, McfSpec
 from synthesis.independent import independent_rows
 from synthesis.maxent import MaxentSpec, fit_maxent
 from synthesis.mbi_extra import MbiSpec, mbi_rows
+from synthesis.merged import compressed, expanded, merged_values
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model import PgmSpec, fit_model
 from synthesis.total import default_rows
@@ -90,12 +91,27 @@ def synthesize_recorded(
         case MaxentSpec():
             answered = fit_maxent(measurements, spec, zeros=impossible)
             return Made(answered.rows(count, rng, progress))
-        case GumSpec() | McfSpec():
-            targets = consistent(measurements, nonnegative=spec.nonnegative, zeros=impossible)
-            return gum_rows(targets, spec, rows=count, rng=rng, progress=progress)
-        case IndependentSpec():
-            targets = consistent(measurements, zeros=impossible)
-            return Made(mended(independent_rows(targets, rows=count, rng=rng), impossible, rng))
+        case GumSpec() | McfSpec() | IndependentSpec():
+            return _by_targets(measurements, spec, count, rng, impossible, progress)
+
+
+def _by_targets(
+    measurements: Measurements,
+    spec: GumSpec | McfSpec | IndependentSpec,
+    rows: int,
+    rng: np.random.Generator,
+    impossible: Zeros,
+    progress: Progress | None,
+) -> Made:
+    """Rows by way of consistent marginals; over merged values first where the answers merge some (paper 002, 5.3)."""
+    groups = {} if impossible else merged_values(measurements)
+    known = compressed(measurements, groups) if groups else measurements
+    if isinstance(spec, IndependentSpec):
+        made = Made(mended(independent_rows(consistent(known, zeros=impossible), rows=rows, rng=rng), impossible, rng))
+    else:
+        targets = consistent(known, nonnegative=spec.nonnegative, zeros=impossible)
+        made = gum_rows(targets, spec, rows=rows, rng=rng, progress=progress)
+    return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
 
 
 def predict_memory_bytes(

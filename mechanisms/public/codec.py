@@ -6,7 +6,7 @@ Law: encoding what was written from codes gives the same codes, for every kind o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,15 +32,18 @@ class EncodingReport:
         rows: of the table, as read.
         outside: column → values outside its domain.
         unplaced: column → values that are none of its kind, or absent where the column has no code for that.
+        conflicts: rule of the schema → rows that contradict it, and take what the rule says.
     """
 
     rows: int
     outside: Mapping[str, int]
     unplaced: Mapping[str, int]
+    conflicts: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         parts = [f"{name}: {n} outside" for name, n in self.outside.items() if n]
         parts += [f"{name}: {n} unplaced" for name, n in self.unplaced.items() if n]
+        parts += [f"{rule}: {n} contradict it" for rule, n in self.conflicts.items() if n]
         return "; ".join(parts) or "nothing"
 
 

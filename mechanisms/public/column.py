@@ -40,6 +40,8 @@ class Column:
         outside: what happens to a value outside the domain.
         tree: the hierarchy over the value codes, if one is declared.
         distances: the distances between the value codes, if they are declared (then there is no `tree`).
+        joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
+        one_way_only: the column stands in no joint marginal.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Column:
     outside: Outside = "clip"
     tree: Hierarchy | None = field(default=None, repr=False)
     distances: Distances | None = field(default=None, repr=False)
+    joint_bins: tuple[str, object] | None = None
+    one_way_only: bool = False
 
     @property
     def numeric(self) -> bool:

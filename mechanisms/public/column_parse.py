@@ -15,9 +15,10 @@ from mechanisms.public.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, 
 from mechanisms.public.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.joint_bins import parse_joint_bins
 from mechanisms.public.relations import parse_relations
 
-COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances")
+COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", "joint_bins", "one_way_only")
 RANGE = ("min", "max", "bins")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -65,7 +66,11 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     column = Column(name, cast(Kind, kind), other=other, missing=missing.code, missing_texts=missing.texts, **parts)
     column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
     _check_column(column, where)
-    return Column(**{**vars_of(column), **parse_relations(column, given, where=where, folder=folder)})
+    alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
+    joint = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
+    if alone and joint["joint_bins"] is not None:
+        raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
+    return Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
 
 
 def vars_of(column: Column) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.column import Column
+from mechanisms.public.order import ascending
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
+from mechanisms.public.unit_ids import assign_units
 
 Codes = NDArray[np.unsignedinteger]
 UNITS = {"date": "D", "datetime": "s"}
@@ -61,7 +63,10 @@ def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.
         Texts, whole numbers (nullable where a value may be absent), floats, or dates and times in seconds; a column of
         numbers with *other* becomes texts and numbers as objects.
     """
-    drawn = draw(np.asarray(codes), column, rng)
+    return _series(draw(np.asarray(codes), column, rng), column)
+
+
+def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
     if drawn.labels is not None:
         return _series_of_labels(drawn.values, drawn.labels, column)
     if column.kind in UNITS:
@@ -87,6 +92,56 @@ def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Colum
 
 
 def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> pd.DataFrame:
-    """All columns, decoded, in the order of the schema."""
-    series = [decode_column(coded.column(c.name), c, rng) for c in schema.columns]
-    return pd.DataFrame({s.name: s for s in series})
+    """All columns, decoded, in the order of the schema; with an id column if the schema declares unit ids."""
+    coded, ids = with_units(coded, schema, rng)
+    drawn = draw_table(coded, schema, rng, 0, coded.rows, ids)
+    series = [_series(d, c) for d, c in zip(drawn, schema.columns, strict=True)]
+    frame = pd.DataFrame({s.name: s for s in series})
+    if ids is not None and schema.rules.unit_ids is not None:
+        frame[schema.rules.unit_ids.name] = ids
+    return frame
+
+
+def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> tuple[CodedTable, NDArray[Any] | None]:
+    """The rows in the order in which they are written, and their units' ids (None where the schema declares none)."""
+    if schema.rules.unit_ids is None:
+        return coded, None
+    order, ids = assign_units(coded, schema.rules.unit_ids, rng)
+    weights = None if coded.weights is None else coded.weights[order]
+    return CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids
+
+
+def draw_table(
+    coded: CodedTable,
+    schema: Schema,
+    rng: np.random.Generator,
+    start: int,
+    stop: int,
+    ids: NDArray[Any] | None = None,
+) -> list[Drawn]:
+    """Values for some rows, column by column; columns that the schema orders ascend in every row.
+
+    Args:
+        ids: of all rows, from `with_units`; the rows of a unit, which stand together, come in the order of its columns
+            (all of them in one call).
+    """
+    drawn = [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
+    for group in schema.rules.ordered:
+        places = [schema.domain.index(n) for n in group.columns]
+        absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
+        for place, values in zip(places, ascending([drawn[i].values for i in places], absent), strict=True):
+            drawn[place] = replace(drawn[place], values=values)
+    if ids is None or schema.rules.unit_ids is None or stop - start < 2:
+        return drawn
+    own = ids[start:stop]
+    keys: list[NDArray[Any]] = [np.cumsum(np.append(False, own[1:] != own[:-1]))]
+    for name in schema.rules.unit_ids.order_by:
+        special = np.asarray(coded.column(name)[start:stop]) >= schema[name].value_codes
+        keys += [special, drawn[schema.domain.index(name)].values]
+    order = np.lexsort(keys[::-1])
+    return [_reordered(d, order) for d in drawn]
+
+
+def _reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:
+    other, missing = (None if marks is None else marks[order] for marks in (drawn.other, drawn.missing))
+    return Drawn(drawn.values[order], drawn.labels, other, missing)

@@ -30,12 +30,28 @@ class Mst:
 
     Attributes:
         candidates: pairs of attributes that may become edges.
-        rare: values with a noisy count below so many standard deviations are measured as one; 0: none.
+        rare: values with a noisy count below so many standard deviations are measured as one.
+        floor: and those with a noisy count below so many records; both 0: none.
     """
 
     kind: ClassVar[str] = "mst"
     candidates: tuple[Clique, ...]
     rare: float = 3.0
+    floor: float = 0.0
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Given marginals over merged values (paper 002, section 5.3): the one-way ones first, then the others.
+
+    Attributes:
+        rare: values with a noisy count below so many standard deviations are measured as one.
+        floor: and those with a noisy count below so many records.
+    """
+
+    kind: ClassVar[str] = "merge"
+    rare: float = 4.5
+    floor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +137,7 @@ class PrivBasis:
     max_cells: int = 256
 
 
-Method = Adagrid | Mst | Mwem | Aim | Indif | PriView | PrivBasis
+Method = Adagrid | Mst | Merge | Mwem | Aim | Indif | PriView | PrivBasis
 
 
 def method_json(method: Method) -> dict[str, Any]:

@@ -80,8 +80,12 @@ class MergedQuery:
         return cls(labels)
 
 
-def rare_groups(domain: Domain, known: Sequence[NoisyMarginal], threshold: float) -> dict[str, NDArray[np.int64]]:
-    """Per attribute the groups of its codes: all codes with a noisy count below threshold · σ are one group, the last.
+def rare_groups(
+    domain: Domain, known: Sequence[NoisyMarginal], threshold: float, floor: float = 0.0
+) -> dict[str, NDArray[np.int64]]:
+    """Per attribute the groups of its codes: all codes with a noisy count below θ are one group, the last.
+
+    θ = max(threshold · σ, floor), as in paper 002, section 5.3, which takes 4.5 and 800 records.
 
     An attribute without a noisy one-way marginal keeps all of its codes apart.
 
@@ -92,7 +96,7 @@ def rare_groups(domain: Domain, known: Sequence[NoisyMarginal], threshold: float
     for answer in known:
         if len(answer.clique) > 1 or not isinstance(answer.query, Identity):
             continue
-        common = answer.values >= threshold * answer.stddev
+        common = answer.values >= max(threshold * answer.stddev, floor)
         own = np.cumsum(common) - 1
         own[~common] = int(common.sum())
         groups[answer.clique[0]] = own.astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,14 @@ import yaml
 from mechanisms.public.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.domain import Domain
+from mechanisms.public.engineering import Engineering, build_engineering
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text, text_list
 from mechanisms.public.relations import relation_fields
+from mechanisms.public.rules import RULES, Rules, parse_rules
+from mechanisms.public.zeros import Zeros
 
-TOP = ("name", "source", "confirmed_public", "columns", "leave_out")
+TOP = ("name", "source", "confirmed_public", "columns", "leave_out", *RULES)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Schema:
         leave_out: known columns of the table that are ignored.
         source: where the public facts come from.
         confirmed_public: whether a person has said that all of this is public knowledge; absent means no.
+        rules: what follows from what, what cannot be, and who synthetic rows belong to.
     """
 
     name: str
@@ -40,16 +44,38 @@ class Schema:
     leave_out: tuple[str, ...] = ()
     source: str = ""
     confirmed_public: bool = True
+    rules: Rules = field(default_factory=Rules)
 
     @cached_property
     def domain(self) -> Domain:
-        """Names and sizes of the codes."""
+        """Names and sizes of the codes of the table's columns."""
         return Domain(tuple(c.attribute for c in self.columns))
+
+    @cached_property
+    def engineering(self) -> Engineering:
+        """The steps between the table's columns and what is measured."""
+        alone = [c.name for c in self.columns if c.one_way_only]
+        return build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
+
+    @property
+    def measured(self) -> Domain:
+        """Names and sizes of what is measured and synthesized: `domain`, where the schema declares no step."""
+        return self.engineering.measured
+
+    @property
+    def zeros(self) -> tuple[Zeros, ...]:
+        """Structural zeros over `measured`: cliques, each with a truth value per cell (flat, C order)."""
+        return self.engineering.zeros
 
     @property
     def refusals(self) -> tuple[str, ...]:
         """Columns whose values outside the domain refuse the run: outside of what the guarantee covers."""
         return tuple(c.name for c in self.columns if c.outside == "refuse")
+
+    @property
+    def refusing_rules(self) -> tuple[str, ...]:
+        """Rules that refuse the run where a row contradicts them: outside of what the guarantee covers."""
+        return tuple(s.rule for s in self.rules.steps if s.conflict == "refuse")
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.domain.index(name)]
@@ -60,7 +86,7 @@ class Schema:
         top["columns"] = {c.name: column_fields(c) for c in self.columns}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
-        return dump_yaml(top)
+        return dump_yaml(top | dict(self.rules.declared))
 
 
 def load_schema(path: Path) -> Schema:
@@ -106,10 +132,10 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     """
     if not isinstance(mapping.get("columns"), Mapping):
         return _parse_domain(mapping, where, folder)
-    for field in mapping:
-        if field not in TOP:
-            fix = f"{did_you_mean(str(field), TOP)} known fields: {', '.join(TOP)}".strip()
-            raise UserError(f"unknown field {field!r}", where=where, fix=fix)
+    for key in mapping:
+        if key not in TOP:
+            fix = f"{did_you_mean(str(key), TOP)} known fields: {', '.join(TOP)}".strip()
+            raise UserError(f"unknown field {key!r}", where=where, fix=fix)
     confirmed = mapping.get("confirmed_public", False)
     if not isinstance(confirmed, bool):
         raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
@@ -123,6 +149,7 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
         leave_out=leave_out,
         where=where,
         folder=folder,
+        rules=mapping,
     )
 
 
@@ -153,6 +180,7 @@ def _schema(
     leave_out: tuple[str, ...],
     where: str,
     folder: Path,
+    rules: Mapping[Any, Any] | None = None,
 ) -> Schema:
     if not columns:
         raise UserError("no columns", where=where, fix="columns: {age: {kind: integer, min: 0, max: 120}}")
@@ -167,7 +195,15 @@ def _schema(
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
-    return Schema(name, tuple(parsed), leave_out, source, confirmed_public)
+    try:
+        found = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
+        schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, found)
+        assert schema.engineering  # built here, so that its errors name the file
+    except UserError as error:
+        if (error.where or "").startswith(where):
+            raise
+        raise UserError(error.what, where=f"{where}: {error.where}", fix=error.fix) from error
+    return schema
 
 
 def column_fields(column: Column) -> dict[str, Any]:
@@ -190,6 +226,10 @@ def column_fields(column: Column) -> dict[str, Any]:
     fields["missing"] = list(column.missing_texts) if column.missing_texts else column.missing
     if column.kind in ORDERED_KINDS or column.codes is not None or column.outside != "clip":
         fields["outside"] = column.outside
+    if column.joint_bins is not None:
+        name, value = column.joint_bins
+        fields["joint_bins"] = {name: list(value) if isinstance(value, tuple) else value}
+    fields |= {"one_way_only": True} if column.one_way_only else {}
     return fields | relation_fields(column)
 
 

@@ -38,6 +38,30 @@ def explicit(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: i
     return Workload(cliques, (1.0,) * len(cliques))
 
 
+def without_joints(domain: Domain, workload: Workload, alone: Collection[str], named: bool) -> Workload:
+    """The workload without the joint marginals of columns that stand alone.
+
+    Args:
+        alone: columns with `one_way_only`, and the fine form of those with `joint_bins`.
+        named: the marginals were given by name: one of these columns among others is an error.
+
+    Raises:
+        UserError: a given marginal joins such a column with others; nothing is left.
+    """
+    lonely = [c for c in workload.cliques if len(c) > 1 and not set(c).isdisjoint(alone)]
+    if lonely and named:
+        name = next(n for n in lonely[0] if n in alone)
+        what = f"{' × '.join(lonely[0])}: the schema keeps {name!r} out of joint marginals"
+        fix = "leave it out (joint_bins: the column's own name stands for the coarse bins), or change the schema"
+        raise UserError(what, where="selection.marginals", fix=fix)
+    kept = [(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True) if c not in set(lonely)]
+    if not kept:
+        fix = "add 1 to selection.k, or take one_way_only away"
+        raise UserError("every marginal joins columns that stand alone", where="selection.k", fix=fix)
+    left_out = tuple(c for c in workload.left_out if len(c) == 1 or set(c).isdisjoint(alone))
+    return Workload(tuple(c for c, _ in kept), tuple(w for _, w in kept), left_out)
+
+
 def closure(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:
     """The downward closure: every non-empty subset of the given marginals, once (paper 003, marginal selection)."""
     subsets = {

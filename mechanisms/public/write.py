@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -10,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mechanisms.public.column import Column
-from mechanisms.public.decode import UNITS, Drawn, draw
+from mechanisms.public.decode import UNITS, Drawn, draw_table, with_units
 from mechanisms.public.engine import Progress
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
@@ -35,6 +38,8 @@ def write_table(
 ) -> None:
     """Decode a table into a file: .csv, .csv.gz, or .parquet; it appears under its name only when it is whole.
 
+    Where the schema declares unit ids, they are a last column, and the rows of one unit stand together.
+
     Args:
         coded: rows × columns of codes.
         rng: the source of the draws inside bins; the file depends on `chunk_rows` through the order of the draws.
@@ -49,32 +54,58 @@ def write_table(
         raise UserError(
             f"cannot tell the format of {path.name}", where=str(path), fix="a name with .csv, .csv.gz or .parquet"
         )
+    coded, ids = with_units(coded, schema, rng)
+    chunks = _Chunks(coded, schema, rng, chunk_rows, progress, ids)
     with whole_file(path) as part, part.open("wb") as file:
         if parquet:
-            _write_parquet(file, coded, schema, rng, chunk_rows, progress)
+            _write_parquet(file, chunks)
         elif name.endswith(".gz"):
             with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, filename="", mtime=0) as packed:
-                _write_csv(packed, coded, schema, rng, chunk_rows, progress)
+                _write_csv(packed, chunks)
         else:
-            _write_csv(file, coded, schema, rng, chunk_rows, progress)
+            _write_csv(file, chunks)
 
 
-def _chunks(coded: CodedTable, schema: Schema, rng: np.random.Generator, rows: int, progress: Progress | None) -> Any:
-    for start in range(0, coded.rows, rows):
-        stop = min(start + rows, coded.rows)
-        yield [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
-        if progress is not None:
-            progress(stop, coded.rows, "rows written")
+@dataclass(frozen=True, eq=False)
+class _Chunks:
+    """The decoded rows, some at a time, with the ids of their units if there are any."""
+
+    coded: CodedTable
+    schema: Schema
+    rng: np.random.Generator
+    rows: int
+    progress: Progress | None
+    ids: NDArray[Any] | None
+
+    @property
+    def id_name(self) -> str | None:
+        units = self.schema.rules.unit_ids
+        return None if self.ids is None or units is None else units.name
+
+    def __iter__(self) -> Iterator[tuple[list[Drawn], Any]]:
+        start, rows = 0, self.coded.rows
+        while start < rows:
+            stop = min(start + self.rows, rows)
+            while self.ids is not None and stop < rows and self.ids[stop] == self.ids[stop - 1]:
+                stop += 1  # a unit's rows are ordered together
+            ids = None if self.ids is None else pa.array(self.ids[start:stop])
+            yield draw_table(self.coded, self.schema, self.rng, start, stop, self.ids), ids
+            start = stop
+            if self.progress is not None:
+                self.progress(stop, rows, "rows written")
 
 
-def _write_parquet(
-    file: IO[bytes], coded: CodedTable, schema: Schema, rng: np.random.Generator, rows: int, progress: Progress | None
-) -> None:
-    fields = pa.schema([pa.field(c.name, _arrow_type(c)) for c in schema.columns])
-    with pq.ParquetWriter(file, fields) as writer:
-        for drawn in _chunks(coded, schema, rng, rows, progress):
-            arrays = [_arrow(d, c, f.type) for d, c, f in zip(drawn, schema.columns, fields, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=fields))
+def _write_parquet(file: IO[bytes], chunks: _Chunks) -> None:
+    columns = chunks.schema.columns
+    fields = [pa.field(c.name, _arrow_type(c)) for c in columns]
+    if chunks.ids is not None:
+        fields.append(pa.field(chunks.id_name, pa.array(chunks.ids[:1]).type if len(chunks.ids) else pa.int64()))
+    whole = pa.schema(fields)
+    with pq.ParquetWriter(file, whole) as writer:
+        for drawn, ids in chunks:
+            arrays = [_arrow(d, c, f.type) for d, c, f in zip(drawn, columns, fields, strict=False)]
+            arrays += [] if ids is None else [ids]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=whole))
 
 
 def _arrow_type(column: Column) -> Any:
@@ -133,18 +164,28 @@ def _moments(drawn: Drawn, column: Column) -> Any:
     return pa.array([m.strftime(column.format) for m in moments], type=pa.string()).take(pa.array(position))
 
 
-def _write_csv(
-    file: Any, coded: CodedTable, schema: Schema, rng: np.random.Generator, rows: int, progress: Progress | None
-) -> None:
-    alone = len(schema.columns) == 1
-    file.write((",".join(_cell(c.name, alone) for c in schema.columns) + "\n").encode())
-    ends = [","] * (len(schema.columns) - 1) + ["\n"]
-    for drawn in _chunks(coded, schema, rng, rows, progress):
+def _write_csv(file: Any, chunks: _Chunks) -> None:
+    columns = chunks.schema.columns
+    names = [c.name for c in columns] + ([] if chunks.id_name is None else [chunks.id_name])
+    alone = len(names) == 1
+    file.write((",".join(_cell(n, alone) for n in names) + "\n").encode())
+    ends = [","] * (len(names) - 1) + ["\n"]
+    for drawn, ids in chunks:
         cells: list[Any] = []
-        for one, column, end in zip(drawn, schema.columns, ends, strict=True):
+        for one, column, end in zip(drawn, columns, ends, strict=False):
             cells += _cells(one, column, end, alone)
+        if ids is not None:
+            cells += [_id_cells(ids), pa.scalar("\n", pa.large_string())]
         lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
         file.write(memoryview(lines.buffers()[2])[: _length(lines)])
+
+
+def _id_cells(ids: Any) -> Any:
+    if pa.types.is_integer(ids.type):
+        return ids.cast(pa.large_string())
+    distinct = pc.dictionary_encode(ids)
+    texts = [_cell(t, alone=False) for t in distinct.dictionary.to_pylist()]
+    return pa.array(texts, type=pa.large_string()).take(distinct.indices)
 
 
 def _length(lines: Any) -> int:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder
+from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -28,7 +29,8 @@ class PrivateTable:
     """Raw rows as codes, clipped; NOT private, and nothing of it may be released without noise.
 
     Attributes:
-        coded: codes and weights; the weights of one unit sum to at most `max_records` records.
+        coded: codes of the schema's measured domain, and weights; those of one unit sum to at most `max_records`
+            records.
         unit: who is protected.
         encoding: what encoding could not take as it was; for the internal log alone.
         complete: whether every row of the table is in it.
@@ -57,11 +59,11 @@ class PrivateTable:
 def load_private(
     source: Source, schema: Schema, unit: PrivacyUnit, *, workdir: Path, key: bytes, progress: Progress | None = None
 ) -> PrivateTable:
-    """Encode a table and clip what each unit contributes; the file is parsed once.
+    """Encode a table, apply the schema's steps, and clip what each unit contributes; the file is parsed once.
 
     Guarantee: the weights of one unit sum to at most `unit.max_records` records, exactly. With the default handling no
         row can make it fail; outside=refuse, privacy.missing_unit=refuse and privacy.clip=none can, and lie outside of
-        the guarantee.
+        the guarantee, as does conflict: refuse of a rule.
     Args:
         workdir: where column files go; a folder with mode 0700.
         key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps. The same key, the same choice.
@@ -75,7 +77,9 @@ def load_private(
     if len(key) < 16:
         raise ValueError("the key of the truncation needs at least 16 bytes")
     if unit.column is None:
-        coded, report = encode_columns(source, schema, workdir=workdir, progress=progress)
+        coded, report = _engineered(
+            *encode_columns(source, schema, workdir=workdir, progress=progress), schema, workdir
+        )
         return PrivateTable(coded, unit, report, complete=True)
     further = {"unit": unit_id(source, unit)}
     path = workdir / "units.parquet"
@@ -92,6 +96,7 @@ def load_private(
             coded, report = encode_columns(
                 source, schema, workdir=workdir, progress=progress, further=further, on_batch=keep_unit
             )
+    coded, report = _engineered(coded, report, schema, workdir)
     if progress is not None:
         progress(coded.rows, 0, "clipping")
     keep, weights = clip_records(path, source, unit, coded.rows, key)
@@ -101,6 +106,16 @@ def load_private(
         return PrivateTable(coded, unit, report, complete=True)
     with mapped_errors(source):
         return PrivateTable(_compact(coded, keep, workdir / "kept"), unit, report, complete=False)
+
+
+def _engineered(
+    coded: CodedTable, report: EncodingReport, schema: Schema, workdir: Path
+) -> tuple[CodedTable, EncodingReport]:
+    """The table as the schema's steps measure it, and how many rows contradict each rule."""
+    if not schema.engineering.steps:
+        return coded, report
+    made, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
+    return made, replace(report, conflicts=conflicts)
 
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:

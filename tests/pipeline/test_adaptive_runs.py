@@ -68,7 +68,8 @@ def test_targets_stand_in_every_marginal(town):
     ("settings", "message"),
     [
         (["selection=adagrid"], "synthesis=pgm"),
-        (["selection=mst"], "selection.rare=0"),
+        (["selection=pairs", "selection.merge=-1"], "selection.merge"),
+        (["selection=mst", "selection.floor=-1"], "selection.floor"),
         (["selection=aim", "privacy.accountant=basic"], "privacy.accountant"),
         (["selection=aim", "mechanism=laplace"], "privacy.accountant"),
         (["selection=aim", "selection.rounds=1"], "selection.rounds"),

@@ -23,7 +23,7 @@ from mechanisms.public.adagrid import GridQuery
 from mechanisms.public.covering import covering
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Indif, Method, Mst, Mwem, PrivBasis, PriView
+from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
@@ -80,6 +80,7 @@ METHODS = {
         h := Adagrid(2.0, tuple(p for p in EVERY if "d" not in p), ("d",)),
         tree_rounds(TOWN, h, [1, 1, 8]),
     ),
+    "merge": (Merge(3.0, 200.0), given_rounds(TOWN, closure(TOWN, [["a", "b"], ["c", "d"]], max_cells=10**4))),
     "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
     "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
     "indif": (i := Indif(EVERY, 100), *indif_rounds(TOWN, i, [1, 0.5, 8.5])),

@@ -1,0 +1,131 @@
+"""Runs with declared steps, zeros and unit ids: every synthesizer keeps to them, and `synth` needs no more."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mechanisms.public.schema import load_schema
+from pipeline.config import load_config
+from pipeline.stages import run
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people
+
+RULES = """
+  trade: {kind: categorical, values: [food, metal, paper], other: none}
+  street: {kind: categorical, size: 30, one_way_only: true}
+derive:
+  trade: {from: job, map: trades.csv, conflict: CONFLICT}
+recode:
+  who: {columns: [sex, job], combinations: all}
+impossible:
+  - {sex: f, job: clerk}
+  - {age: {min: 30}, job: baker}
+unit_id: {name: person, records: {2: 0.5, 4: 0.5}, same: [sex], order_by: [age]}
+"""
+TRADES = {"baker": "food", "smith": "metal", "clerk": "paper"}
+
+
+@pytest.fixture
+def street(town: Path) -> Path:
+    """The town with a trade that follows from the job, a street, and rules."""
+    frame = people(600)
+    frame["trade"] = frame.job.map(TRADES)
+    frame["street"] = range(600)
+    frame["street"] %= 30
+    frame.to_csv(town / "town.csv", index=False)
+    (town / "trades.csv").write_text("job,trade\n" + "".join(f"{a},{b}\n" for a, b in TRADES.items()))
+    columns, rest = SCHEMA.split("leave_out")
+    (town / "town.yaml").write_text(columns.replace("bins: {count: 10}", "bins: {count: 10}, joint_bins: JOINT"))
+    text = (town / "town.yaml").read_text() + RULES.lstrip("\n").replace("CONFLICT", "mapping") + "leave_out" + rest
+    (town / "town.yaml").write_text(text.replace("JOINT", "{starts: [0, 3, 6]}"))
+    return town
+
+
+def keeps_to_the_rules(frame: pd.DataFrame) -> None:
+    assert ((frame.job.map(TRADES) == frame.trade) | ~frame.job.isin(TRADES)).all()
+    assert not ((frame.sex == "f") & (frame.job == "clerk")).any()
+    assert not ((frame.age >= 30) & (frame.job == "baker")).any()
+    assert (frame.groupby("person").sex.nunique() == 1).all()
+    assert frame.groupby("person").age.apply(lambda ages: ages.is_monotonic_increasing).all()
+    assert frame.person.value_counts().max() <= 4
+
+
+@pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
+def test_every_synthesizer_keeps_to_the_rules_and_so_does_a_new_table(street, synthesis):
+    assert command("run", *TOWN, f"synthesis={synthesis}", "hydra.run.dir=out", "privacy.epsilon=5") == 0
+    frame = pd.read_csv("out/release/synthetic.csv")
+    assert sorted(frame.columns) == ["age", "job", "person", "sex", "street", "trade"] and len(frame) > 300
+    keeps_to_the_rules(frame)
+    (street / "town.yaml").unlink()
+    (street / "trades.csv").unlink()
+    assert command("synth", "from=out/release", "output=more", f"synthesis={synthesis}", "synthesis.rows=200") == 0
+    more = pd.read_csv("more/release/synthetic.csv")
+    assert len(more) == 200
+    keeps_to_the_rules(more)
+
+
+@pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid"])
+def test_every_selection_measures_what_the_steps_leave(street, selection):
+    settings = {"adagrid": ["selection.targets=[]"], "aim": ["selection.k=[2]"]}.get(selection, [])
+    done = ["synthesis=pgm", "hydra.run.dir=out", "privacy.delta=1e-6", "privacy.epsilon=5", *settings]
+    assert command("run", *TOWN, f"selection={selection}", *done) == 0
+    keeps_to_the_rules(pd.read_csv("out/release/synthetic.csv"))
+
+
+def test_only_the_one_way_marginal_of_a_lonely_column_is_measured(street):
+    done = run(load_config([*TOWN, "privacy.epsilon=5"]), street / "out", quiet=True)
+    cliques = [a.clique for a in done.measurements.answers]
+    assert ("street",) in cliques and ("age (fine)",) in cliques and ("age", "who") in cliques
+    assert not any("trade" in c or "job" in c for c in cliques)
+    assert all(len(c) == 1 for c in cliques if "street" in c or "age (fine)" in c)
+    assert done.scores is not None and load_schema(done.folder.release / "schema.yaml").measured.names == (
+        "age", "age (fine)", "who", "street",
+    )  # fmt: skip
+
+
+def test_naming_a_joint_marginal_of_a_lonely_column_is_refused(street, capsys):
+    assert command("run", *TOWN, "selection.marginals=[[street,age]]", "hydra.run.dir=out") == 1
+    assert "keeps 'street' out of joint marginals" in capsys.readouterr().err
+    assert not (street / "out" / "release").exists()
+
+
+def test_rows_that_contradict_a_rule_are_counted_for_the_operator_and_the_rule_wins(street, capsys):
+    frame = pd.read_csv("town.csv")
+    frame.loc[:4, "trade"] = "paper" if frame.job[0] != "clerk" else "food"
+    wrong = int((frame.job.map(TRADES) != frame.trade).sum())
+    frame.to_csv("town.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert f"derive 'trade': {wrong} of 600 rows contradict it" in capsys.readouterr().err
+    assert "contradict" not in "".join(p.read_text() for p in Path("out/release").rglob("*.[jy]*"))
+    keeps_to_the_rules(pd.read_csv("out/release/synthetic.csv"))
+
+
+def test_a_rule_that_refuses_stops_the_run_and_the_statement_says_that_it_could(street, capsys):
+    (street / "town.yaml").write_text((street / "town.yaml").read_text().replace("mapping", "refuse"))
+    assert command("run", *TOWN, "hydra.run.dir=good") == 0
+    assert "derive 'trade' refuses rows" in Path("good/release/privacy.json").read_text()
+    frame = pd.read_csv("town.csv")
+    frame.loc[3, "trade"] = "paper" if frame.job[3] != "clerk" else "food"
+    frame.to_csv("town.csv", index=False)
+    assert command("run", *TOWN, "hydra.run.dir=out") == 1
+    said = capsys.readouterr().err
+    assert "derive 'trade': a row contradicts the rule" in said and "way out" in said
+    assert not Path("out/release").exists()
+
+
+@pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
+def test_low_counts_are_merged_after_the_one_way_marginals_and_come_back(town, synthesis):
+    settings = ["selection=pairs", "selection.merge=4.5", "selection.floor=100", f"synthesis={synthesis}"]
+    done = run(load_config([*TOWN, *settings, "privacy.delta=1e-6", "privacy.epsilon=20"]), town / "out", quiet=True)
+    sizes = {a.clique: a.query.rows for a in done.measurements.answers}
+    assert sizes[("age",)] == 10 and sizes[("age", "sex")] == 2  # each age group has about 60 people: all are merged
+    assert list(map(len, sizes)) == [1, 1, 1, 2, 2, 2]
+    frame = pd.read_csv(done.table)
+    assert sorted(set(frame.age // 10)) == list(range(10))
+    assert 0.999 < done.statement.spent["epsilon"] / 20 <= 1
+
+
+def test_a_tree_with_merged_values_feeds_every_synthesizer(town):
+    settings = ["selection=mst", "selection.floor=100", "synthesis=gum", "privacy.delta=1e-6"]
+    assert command("run", *TOWN, *settings, "hydra.run.dir=out") == 0
+    assert len(pd.read_csv("out/release/synthetic.csv")) > 300

@@ -1,0 +1,301 @@
+"""Declared steps: what is measured instead of the table's columns, and that decoding undoes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.codec import decode_table
+from mechanisms.public.domain import Domain
+from mechanisms.public.engineering import build_engineering, engineer, undo
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import Schema, load_schema, parse_schema
+from mechanisms.public.steps import Recode
+from mechanisms.public.table import CodedTable
+from mechanisms.public.zeros import mend
+from tests.public.table_worlds import csv, encoded
+
+GROUP = {"kind": "categorical", "values": ["fire", "medical"], "other": "else"}
+TYPE = {"kind": "categorical", "values": ["alarm", "smoke", "heart"], "other": "else"}
+TWO = {"kind": "categorical", "values": ["a", "b"], "missing": False}
+THREE = {"kind": "categorical", "values": ["x", "y", "z"], "missing": False}
+AGE = {"kind": "integer", "min": 0, "max": 19}
+MAP = {"alarm": "fire", "smoke": "fire", "heart": "medical"}
+TIME = {"kind": "date", "min": "2020-01-01", "max": "2020-01-10"}
+
+
+def facts(columns: dict[str, Any], folder: Path = Path(), **rules: Any) -> Schema:
+    return parse_schema({"name": "t", "columns": columns, **rules}, where="t.yaml", folder=folder)
+
+
+def table(schema: Domain, rows: list[list[int]]) -> CodedTable:
+    return CodedTable(schema, tuple(np.array(c, np.uint8) for c in rows))
+
+
+def random_rows(domain: Domain, rows: int, seed: int) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    return CodedTable(domain, tuple(rng.integers(0, a.size, rows).astype(np.uint16) for a in domain.attributes))
+
+
+def saved_again(schema: Schema, folder: Path) -> Schema:
+    (folder / "schema.yaml").write_text(schema.to_yaml())
+    return load_schema(folder / "schema.yaml")
+
+
+def test_a_derived_column_is_not_measured_and_follows_from_the_other_on_decoding() -> None:
+    schema = facts({"group": GROUP, "type": TYPE}, derive={"group": {"from": "type", "map": MAP}})
+    assert schema.measured.names == ("type",)
+    made = undo(table(schema.measured, [[0, 1, 2, 3, 4]]), schema.engineering, np.random.default_rng(0))
+    decoded = decode_table(made, schema, np.random.default_rng(0))
+    assert decoded.group.fillna("gap").tolist() == ["fire", "fire", "medical", "else", "gap"]
+
+
+def test_the_mapping_wins_over_contradicting_rows_and_they_are_counted() -> None:
+    schema = facts({"group": GROUP, "type": TYPE}, derive={"group": {"from": "type", "map": MAP}})
+    measured, conflicts = engineer(table(schema.domain, [[0, 1, 1], [0, 0, 2]]), schema.engineering)
+    assert measured.column("type").tolist() == [0, 0, 2]
+    assert conflicts == {"derive 'group'": 1}
+
+
+def test_a_rule_may_refuse_contradicting_rows_and_quotes_none() -> None:
+    rule = {"from": "type", "map": MAP, "conflict": "refuse"}
+    schema = facts({"group": GROUP, "type": TYPE}, derive={"group": rule})
+    assert schema.refusing_rules == ("derive 'group'",)
+    with pytest.raises(UserError, match="derive 'group': a row contradicts the rule") as caught:
+        engineer(table(schema.domain, [[1], [0]]), schema.engineering)
+    assert "alarm" not in str(caught.value) and "medical" not in str(caught.value)
+
+
+def test_derivations_may_follow_from_derived_columns_and_from_two_columns() -> None:
+    rules = {
+        "c": {"from": "b", "map": {"a": "b", "b": "a"}},
+        "b": {"from": ["a", "d"], "map": [["a", "x", "b"]], "otherwise": "a"},
+    }
+    schema = facts({"a": TWO, "b": TWO, "c": TWO, "d": THREE}, derive=rules)
+    assert schema.measured.names == ("a", "d")
+    made = undo(table(schema.measured, [[0, 0, 1], [0, 1, 0]]), schema.engineering, np.random.default_rng(0))
+    assert [c.tolist() for c in made.columns] == [[0, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+    assert engineer(made, schema.engineering)[1] == {"derive 'c'": 0, "derive 'b'": 0}
+
+
+def test_files_beside_the_schema_are_saved_in_it(tmp_path: Path) -> None:
+    (tmp_path / "types.csv").write_text("type,group\nalarm,fire\nsmoke,fire\nheart,medical\n")
+    (tmp_path / "pairs.csv").write_text("b,a\nx,a\ny,b\n")
+    rules: dict[str, Any] = {
+        "derive": {"group": {"from": "type", "map": "types.csv"}},
+        "recode": {"both": {"columns": ["a", "b"], "combinations": "pairs.csv"}},
+    }
+    schema = facts({"group": GROUP, "type": TYPE, "a": TWO, "b": THREE}, tmp_path, **rules)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    again = saved_again(schema, alone)
+    assert again.to_yaml() == schema.to_yaml() and again.measured == schema.measured
+    assert schema.measured["both"].size == 2
+
+
+@given(st.lists(st.booleans(), min_size=6, max_size=6).filter(any), st.integers(0, 2**31))
+def test_recoding_is_undone_for_every_possible_combination(possible: list[bool], seed: int) -> None:
+    step = Recode.of("ab", ("a", "b"), (2, 3), np.array(possible))
+    domain = facts({"a": TWO, "b": THREE}).domain
+    plan = build_engineering(domain, [step])
+    made = random_rows(plan.measured, 20, seed)
+    back = undo(made, plan, np.random.default_rng(seed))
+    assert engineer(back, plan)[0].columns[0].tolist() == made.columns[0].tolist()
+    assert engineer(back, plan)[1] == {"recode 'ab'": 0}
+
+
+def test_an_unlisted_combination_counts_as_the_listed_one_that_agrees_most() -> None:
+    rule = {"columns": ["a", "b"], "combinations": [["a", "x"], ["b", "z"]]}
+    schema = facts({"a": TWO, "b": THREE}, recode={"ab": rule})
+    measured, conflicts = engineer(table(schema.domain, [[0, 0, 1, 1], [0, 2, 2, 1]]), schema.engineering)
+    assert measured.column("ab").tolist() == [0, 0, 1, 1] and conflicts == {"recode 'ab'": 2}
+
+
+def test_a_recoding_leaves_out_what_the_schema_declares_impossible() -> None:
+    rule = {"columns": ["b", "a"], "combinations": "all"}
+    schema = facts({"a": TWO, "b": THREE}, recode={"ab": rule}, impossible=[{"a": "a", "b": ["x", "y"]}])
+    assert schema.measured["ab"].size == 4 and schema.zeros == ()
+
+
+def test_one_value_stands_for_several_times_with_flags_for_the_missing_ones() -> None:
+    rule = {"columns": ["sent", "seen"], "shared": "when"}
+    schema = facts({"sent": TIME, "seen": TIME, "a": TWO}, availability={"there": rule})
+    gap = schema.domain["sent"].size - 1
+    rows = [[3, 3, gap, gap], [3, gap, 4, gap], [0, 0, 1, 1]]
+    measured, conflicts = engineer(table(schema.domain, rows), schema.engineering)
+    assert measured.column("there").tolist() == [3, 2, 1, 0]
+    assert measured.column("when").tolist() == [3, 3, 4, gap]
+    assert conflicts == {"availability 'there'": 0}
+    back = undo(measured, schema.engineering, np.random.default_rng(0))
+    assert [c.tolist() for c in back.columns] == rows
+    clique, cells = schema.zeros[0]
+    assert clique == ("there", "when") and int(cells.sum()) == 3 + gap
+
+
+def test_coarse_bins_are_measured_and_the_fine_marginal_is_restored() -> None:
+    schema = facts({"age": AGE | {"joint_bins": {"starts": [0, 10]}}, "a": TWO})
+    assert [(a.name, a.size) for a in schema.measured.attributes] == [("age", 3), ("age (fine)", 21), ("a", 2)]
+    assert schema.engineering.alone == {"age (fine)"}
+    rng = np.random.default_rng(0)
+    fine = np.repeat(np.arange(20, dtype=np.uint8), np.arange(1, 21) * 10)
+    coarse = (fine >= 10).astype(np.uint8)
+    rng.shuffle(fine)
+    made = CodedTable(schema.measured, (coarse, fine, (coarse > 0).astype(np.uint8)))
+    back = undo(made, schema.engineering, rng)
+    assert np.bincount(back.column("age")).tolist() == (np.arange(1, 21) * 10).tolist()
+    assert ((back.column("age") >= 10) == (back.column("a") == 1)).all()
+
+
+def test_bins_of_a_level_follow_the_hierarchy() -> None:
+    tree = {"levels": ["region", "city"], "tree": {"n": ["x", "z"], "s": ["y"]}}
+    schema = facts({"b": THREE | {"hierarchy": tree, "joint_bins": {"level": "region"}}, "a": TWO})
+    step = schema.engineering.steps[0]
+    found, _ = step.forward({"b": np.array([0, 1, 2], np.uint8)})
+    assert found["b"].tolist() == [0, 1, 0]
+
+
+COLUMNS = {"age": AGE | {"joint_bins": {"count": 5}}, "a": TWO, "b": THREE, "c": THREE, "group": GROUP, "type": TYPE}
+ALL: dict[str, Any] = {
+    "derive": {"group": {"from": "type", "map": MAP}},
+    "recode": {"bc": {"columns": ["b", "c"], "combinations": [["x", "x"], ["x", "y"], ["z", "z"], ["y", "z"]]}},
+    "impossible": [
+        {"age": {"max": 7}, "a": "b"},
+        {"columns": ["group", "a"], "possible": [["fire", "a"], ["medical", "b"], ["fire", "b"], ["else", "a"]]},
+        {"b": "z", "a": "b"},
+    ],
+}
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**31), st.integers(0, 200))
+def test_no_row_breaks_a_rule_after_all_steps_are_undone(seed: int, rows: int) -> None:
+    schema = facts(COLUMNS, **ALL)
+    made = undo(random_rows(schema.measured, rows, seed), schema.engineering, np.random.default_rng(seed))
+    assert made.rows == rows and made.domain == schema.domain
+    assert not any(engineer(made, schema.engineering)[1].values())
+    group, a, age, b = (made.column(n) for n in ("group", "a", "age", "b"))
+    assert not ((age <= 7) & (a == 1)).any() and not ((b == 2) & (a == 1)).any()
+    assert set(zip(group.tolist(), a.tolist(), strict=True)) <= {(0, 0), (1, 1), (0, 1), (2, 0)}
+
+
+def test_zeros_of_the_measured_domain_are_those_whose_rows_break_a_rule() -> None:
+    schema = facts(COLUMNS, **ALL)
+    cliques = dict(schema.zeros)
+    assert cliques[("age", "a")].reshape(6, 2)[:2, 1].all() and int(cliques[("age", "a")].sum()) == 2
+    recoded = cliques[("a", "bc")].reshape(2, 4)
+    assert recoded.tolist() == [[False] * 4, [False, False, False, True]]
+    assert ("a", "type") in cliques  # group is derived: the zeros are told of what it follows from
+
+
+def test_rules_survive_saving(tmp_path: Path) -> None:
+    rules = ALL | {"unit_id": {"name": "id", "records": {1: 0.25, 4: 0.75}, "same": "a", "order_by": ["age"]}}
+    schema = facts(COLUMNS, **rules)
+    again = saved_again(schema, tmp_path)
+    assert again == schema and again.to_yaml() == schema.to_yaml()
+    assert [c for c, _ in again.zeros] == [c for c, _ in schema.zeros]
+    assert all((x == y).all() for (_, x), (_, y) in zip(again.zeros, schema.zeros, strict=True))
+
+
+def test_a_moved_row_changes_one_column_where_that_is_enough() -> None:
+    schema = facts({"a": TWO, "b": THREE, "c": THREE}, impossible=[{"a": "a", "b": "x", "c": "x"}])
+    codes = {"a": np.zeros(5, np.uint8), "b": np.zeros(5, np.uint8), "c": np.zeros(5, np.uint8)}
+    assert mend(codes, schema.domain, schema.zeros, np.random.default_rng(0)) == 5
+    assert all(sum(int(codes[n][i] != 0) for n in "abc") == 1 for i in range(5))
+
+
+def test_rules_that_leave_no_row_are_an_error() -> None:
+    rules = [{"a": "a", "b": ["x", "y", "z"]}, {"a": "b", "c": ["x", "y", "z"]}]
+    schema = facts({"a": TWO, "b": THREE, "c": THREE}, impossible=rules)
+    with pytest.raises(UserError, match="no synthetic row satisfies the structural zeros"):
+        undo(random_rows(schema.measured, 9, 0), schema.engineering, np.random.default_rng(0))
+
+
+def test_times_that_are_declared_ordered_ascend_in_every_row(tmp_path: Path) -> None:
+    column = {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 4}}
+    schema = facts({"sent": column, "seen": column, "done": column}, ordered=[["sent", "seen", "done"]])
+    made = undo(random_rows(schema.measured, 500, 1), schema.engineering, np.random.default_rng(1))
+    frame = decode_table(made, schema, np.random.default_rng(1))
+    for first, second in (("sent", "seen"), ("seen", "done"), ("sent", "done")):
+        both = frame[frame[first].notna() & frame[second].notna()]
+        assert (both[first] <= both[second]).all()
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    again = encoded(csv(tmp_path, (tmp_path / "table.csv").read_bytes()), schema)[0]
+    assert [c.tolist() for c in again.columns] == [c.tolist() for c in made.columns]
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"derive": {"grup": {"from": "type", "map": MAP}}}, "derive 'grup': no column 'grup'"),
+    ({"derive": {"group": {"from": "tipe", "map": MAP}}}, "did you mean 'type'?"),
+    (
+        {"derive": {"group": {"from": "type", "map": {"alarm": "fire"}}}},
+        "derive 'group': the map says nothing for 'smoke'",
+    ),
+    ({"derive": {"group": {"from": "type", "map": MAP | {"heart": "medic"}}}}, "column 'group' has no value 'medic'"),
+    ({"derive": {"group": {"from": "type", "map": [["alarm", "fire"], ["alarm", "medical"]]}}}, "mapped to two values"),
+    ({"derive": {"group": {"from": "group", "map": {}}}}, "derive 'group': from: got 'group'"),
+    ({"derive": {"group": {"from": "type", "map": MAP, "conflict": "data"}}}, "derive 'group': conflict: got 'data'"),
+    ({"derive": {"group": {"from": "type", "mapp": MAP}}}, "unknown field 'mapp'"),
+    ({"derive": {"group": {"from": "type", "map": [["alarm"]]}}}, "derive 'group': map: got [['alarm']]"),
+    (
+        {
+            "derive": {
+                "b": {"from": "c", "map": [["x", "x"]], "otherwise": "x"},
+                "c": {"from": "b", "map": [["x", "x"]], "otherwise": "x"},
+            }
+        },
+        "columns follow from each other: 'b', 'c'",
+    ),
+    ({"recode": {"r": {"columns": ["a"]}}}, "recode 'r': columns: got ['a']"),
+    (
+        {"recode": {"r": {"columns": ["a", "b"], "combinations": [["a", "w"]]}}},
+        "'r': column 'b' has no value 'w'",
+    ),
+    ({"recode": {"r": {"columns": ["a", "b"]}, "s": {"columns": ["b", "c"]}}}, "recode 's': column 'b' is taken"),
+    ({"recode": {"c": {"columns": ["a", "b"]}}}, "recode 'c': 'c' is the name of a column"),
+    (
+        {"derive": {"group": {"from": "type", "map": MAP}}, "recode": {"r": {"columns": ["group", "a"]}}},
+        "recode 'r': column 'group' is derived",
+    ),
+    ({"impossible": [{"a": "a"}, {"a": "b"}]}, "impossible: a: every combination is impossible"),
+    ({"impossible": [{"a": "a", "bb": "x"}]}, "impossible: rule 1: no column 'bb'"),
+    ({"impossible": [{"a": None, "b": "x"}]}, "impossible: rule 1: column 'a' is never missing"),
+    ({"impossible": [{"a": {"min": 3}}]}, "impossible: rule 1: column 'a': got {'min': 3}"),
+    ({"impossible": {"a": "a"}}, "impossible: got {'a': 'a'}"),
+    ({"availability": {"f": {"columns": ["a", "b"]}}}, "availability 'f': column 'a' is never missing"),
+    ({"availability": {"f": {"columns": ["group", "type"]}}}, "column 'type' has other values than 'group'"),
+    ({"ordered": [["age", "a"]]}, "ordered: column 'a' has no order"),
+    ({"unit_id": {"name": "id"}}, "unit_id: needs either records or units"),
+    ({"unit_id": {"name": "a", "records": {1: 1}}}, "unit_id: 'a' is a column of the schema"),
+    ({"unit_id": {"name": "id", "records": {1: 0.5}}}, "sum to 0.5"),
+    ({"unit_id": {"name": "id", "records": {0: 1}}}, "of at least 1"),
+    ({"unit_id": {"name": "id", "records": {1: 1}, "same": ["aa"]}}, "unit_id: same: no column 'aa'"),
+    ({"derived": {}}, "did you mean 'derive'?"),
+]
+
+
+@pytest.mark.parametrize(("rules", "says"), MISTAKES)
+def test_a_mistake_in_a_rule_names_the_rule_and_the_column(rules: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        facts(COLUMNS, **rules)
+    assert says in str(caught.value) and "t.yaml" in str(caught.value) and "way out" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (AGE | {"joint_bins": {"count": 99}}, "joint_bins: count: got 99"),
+        (AGE | {"joint_bins": {"starts": [1, 5]}}, "joint_bins: starts: got (1, 5)"),
+        (AGE | {"joint_bins": {"level": "city"}}, "the column has no hierarchy"),
+        (AGE | {"joint_bins": 5}, "joint_bins: got 5"),
+        (AGE | {"joint_bins": {"count": 2}, "one_way_only": True}, "both joint_bins and one_way_only"),
+    ],
+)
+def test_a_mistake_in_coarse_bins_names_the_column(column: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        facts({"age": column, "a": TWO})
+    assert says in str(caught.value) and "column 'age'" in str(caught.value)

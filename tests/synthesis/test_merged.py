@@ -1,0 +1,91 @@
+"""Rare values merged: whole marginals over fewer codes for every synthesizer, and the values come back."""
+
+import numpy as np
+import pytest
+
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Identity
+from mechanisms.public.rare import MergedQuery, merged_query, rare_groups
+from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.gum import GumSpec
+from synthesis.merged import compressed, expanded, merged_values
+from synthesis.model import SYNTHESIZERS, IndependentSpec, synthesize
+
+BOX = Domain((Attribute("a", 6, 6), Attribute("b", 2)))
+COUNTS = np.array([500.0, 300.0, 20.0, 0.0, -6.0, 10.0])
+JOINT = np.array([[500, 0], [0, 300], [0, 20], [0, 0], [0, 0], [0, 10]])
+
+
+def answer(clique, values, query=None):
+    query = query or Identity(len(values))
+    return NoisyMarginal(clique, query, np.asarray(values, float), "gaussian", 5.0, "e" + "".join(clique))
+
+
+def known(floor=0.0):
+    ones = (answer(("a",), COUNTS), answer(("b",), JOINT.sum(axis=0)))
+    query = merged_query(BOX, ("a", "b"), rare_groups(BOX, ones, 4.5, floor))
+    return Measurements(BOX, (*ones, answer(("a", "b"), query.answer(JOINT.ravel().astype(float)), query)))
+
+
+def test_the_threshold_is_the_larger_of_the_multiple_of_sigma_and_the_floor():
+    one = [answer(("a",), COUNTS)]
+    assert rare_groups(BOX, one, 4.5)["a"].tolist() == [0, 1, 2, 2, 2, 2]
+    assert rare_groups(BOX, one, 3.0)["a"].tolist() == [0, 1, 2, 3, 3, 3]
+    assert rare_groups(BOX, one, 3.0, floor=400)["a"].tolist() == [0, 1, 1, 1, 1, 1]
+
+
+def test_answers_over_merged_codes_are_whole_marginals_and_sums_of_the_fine_ones():
+    measurements = known()
+    plain = compressed(measurements, merged_values(measurements))
+    assert [a.size for a in plain.domain.attributes] == [3, 2]
+    assert all(isinstance(a.query, Identity) and a.values.size == plain.domain.cells(a.clique) for a in plain.answers)
+    assert plain.answers[0].values.tolist() == [500, 300, 24]
+    assert plain.answers[0].scale == pytest.approx(5 * 2**0.5)
+    assert plain.answers[1] is measurements.answers[1]
+
+
+@pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
+def test_every_synthesizer_brings_the_merged_values_back(spec):
+    made = synthesize(known(), spec, rows=8_300, rng=np.random.default_rng(0))
+    counts = np.bincount(made.column("a"), minlength=6)
+    assert made.domain == BOX and made.rows == 8_300
+    assert counts[:2] == pytest.approx([5000, 3000], abs=250)
+    if not isinstance(spec, IndependentSpec):
+        assert ((made.column("a") > 0) == (made.column("b") == 1)).mean() > 0.97
+
+
+def test_merged_rows_follow_the_noisy_counts_of_the_values_and_never_the_negative_ones():
+    measurements = known()
+    rows = synthesize(measurements, GumSpec(), rows=8_300, rng=np.random.default_rng(1))
+    counts = np.bincount(rows.column("a"), minlength=6)
+    assert counts[3] == counts[4] == 0
+    assert counts[2] == pytest.approx(2 * counts[5], abs=2)
+
+
+def test_when_every_value_is_merged_the_values_come_from_the_one_way_marginal():
+    measurements = known(floor=1e9)
+    assert merged_values(measurements)["a"].tolist() == [0] * 6
+    rows = synthesize(measurements, GumSpec(), rows=830, rng=np.random.default_rng(1))
+    assert np.bincount(rows.column("a"), minlength=6).tolist() == [500, 300, 20, 0, 0, 10]
+
+
+def test_merged_values_that_were_all_noise_come_back_evenly():
+    labels = (np.array([0, 0, 0]), np.arange(2))
+    domain = Domain((Attribute("a", 3), Attribute("b", 2)))
+    pair = answer(("a", "b"), [4.0, 5.0], MergedQuery(labels))
+    measurements = Measurements(domain, (answer(("a",), [-1.0, -2.0, -3.0]), pair))
+    groups = merged_values(measurements)
+    made = synthesize(measurements, GumSpec(), rows=9, rng=np.random.default_rng(0))
+    assert np.bincount(made.column("a")).tolist() == [3, 3, 3]
+    plain = compressed(measurements, groups)
+    assert expanded(synthesize(plain, GumSpec(), rows=0, rng=np.random.default_rng(0)), measurements, groups,
+                    np.random.default_rng(0)).rows == 0  # fmt: skip
+
+
+def test_two_ways_of_merging_one_attribute_are_an_error():
+    two = MergedQuery((np.array([0, 0, 1, 1, 1, 1]), np.arange(2)))
+    measurements = known()
+    more = Measurements(BOX, (*measurements.answers, answer(("a", "b"), np.zeros(4), two)))
+    with pytest.raises(UserError, match="merge the values of 'a' in two ways"):
+        synthesize(more, GumSpec(), rows=5, rng=np.random.default_rng(0))
