@@ -53,9 +53,8 @@ def lay_out(targets: Targets, *, append: bool, separate: bool) -> Layout:
             break
         appended.append(taken)
         outer = [t for t in outer if t is not taken.target]
-        if (len(taken.kept) > 1 or set(taken.kept) & bound) and not any(
-            set(taken.kept) <= set(t.clique) for t in outer
-        ):
+        kept = set(taken.kept)
+        if (len(kept) > 1 or kept & bound) and not any(kept <= set(t.clique) for t in outer):
             own = taken.target
             variance = own.stddev**2 * own.values.size / targets.domain.cells(taken.kept)
             outer.append(replace(own, clique=taken.kept, values=own.sums(taken.kept), stddev=variance**0.5))
