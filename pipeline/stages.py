@@ -107,7 +107,9 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
-        statement = make_statement(schema, unit, plan, ledger, known, config.privacy.noise_seed)
+        chose = config.selection.public is not None
+        seed = config.privacy.noise_seed
+        statement = make_statement(schema, unit, plan, ledger, known, seed, public_table=chose)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
             check_seal(folder)

@@ -28,6 +28,10 @@ MISSING = {
 }
 
 
+#: Said where a public table decided which marginals were measured.
+PUBLIC_TABLE = "the table that selection.public names, which chose the marginals"
+
+
 def make_statement(
     schema: Schema,
     unit: PrivacyUnit,
@@ -35,6 +39,8 @@ def make_statement(
     ledger: Ledger,
     measurements: Measurements,
     noise_seed: int | None,
+    *,
+    public_table: bool = False,
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings."""
     answered = {a.event: a for a in measurements.answers}
@@ -59,7 +65,7 @@ def make_statement(
         clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
-        public_facts=tuple(_public_facts(schema, plan, unit)),
+        public_facts=(*_public_facts(schema, plan, unit), *([PUBLIC_TABLE] if public_table else [])),
         outside=tuple(_outside(schema, unit)),
         events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
         versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},

@@ -281,8 +281,8 @@ def reserve(
 def _scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max_records: int) -> float:
     """How far that many L1 distances to fixed marginals move together, in records, when one unit changes; rounded up.
 
-    Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived
-    in `mechanisms.sensitive.scores`); together by m · Δ in L1 and √m · Δ in L2.
+    Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived at
+    `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
     """
     each = sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
     return each * scores if noise == "laplace" else units.round_up(each * units.round_up(math.sqrt(scores)))
