@@ -17,7 +17,7 @@ from evaluation.mgd import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema, load_schema
-from pipeline import build, other
+from pipeline import other
 from pipeline.config import (
     EvaluationConfig,
     ScoreConfig,
@@ -28,6 +28,7 @@ from pipeline.config import (
     typed,
 )
 from pipeline.progress import Stages
+from pipeline.scoring import build_scores
 from pipeline.stages import Run, run
 
 __all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "run", "score", "synthesize"]
@@ -98,7 +99,7 @@ def _spec(
     chosen: dict[str, Any] = {"preset": targets} if isinstance(targets, str) else {"targets": list(targets)}
     for name in settings.keys() - {f.name for f in fields(EvaluationConfig)}:
         raise UserError("no such setting", where=name, fix="a setting of conf/evaluation/default.yaml")
-    return facts, build.build_scores(EvaluationConfig(**{**settings, **chosen}), facts)
+    return facts, build_scores(EvaluationConfig(**{**settings, **chosen}), facts)
 
 
 def _table(given: Table) -> Path | pd.DataFrame:
