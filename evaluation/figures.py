@@ -1,4 +1,4 @@
-"""What a report draws, as JSON values: distributions, errors of pairs, the map, correlations, distances; NOT private."""
+"""What a report draws, as JSON values: distributions, pairs, the map, correlations, distances; NOT private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scoring of a run: the truth and what was set aside against the synthetic table; scores and figures, NOT private."""
+"""The scoring of a run: the rows that were not set aside against the synthetic table; NOT private."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def judge(
     places: tuple[str, str] | None = None,
     progress: Report | None = None,
 ) -> Scorecard:
-    """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json under internal/.
+    """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
 
     Args:
         places: columns of longitude and latitude.
