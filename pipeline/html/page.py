@@ -14,7 +14,7 @@ CSS = """
 --real:#7fb0ff;--made:#f2a65a;--heat:#ff6b6b;--good:#5fcf97;--warn:#ffb4b4;--warnbg:#3a1d20;--track:#2b313b}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
-.banner{background:var(--warnbg);color:var(--warn);padding:.7rem 1.2rem;font-weight:600;border-bottom:1px solid var(--line)}
+.banner{background:var(--warnbg);color:var(--warn);padding:.7rem 1.2rem;font-weight:600}
 main{max-width:1180px;margin:0 auto;padding:1.2rem}
 h1{font-size:1.7rem;line-height:1.2;margin:.6rem 0 .2rem}
 h2{font-size:1.25rem;margin:2.4rem 0 .3rem;padding-top:.4rem;border-top:1px solid var(--line)}
@@ -81,7 +81,8 @@ def page(title: str, subtitle: str, lead: str, sections: Sequence[Section]) -> s
         '<link rel="icon" href="data:,">'
         f"<title>{escape(title)} (NOT private)</title><style>{CSS}</style></head>\n"
         f'<body><div class="banner" role="alert">{escape(BANNER)}</div><main><h1>{escape(title)}</h1>'
-        f'<p class="soft">{escape(subtitle)}</p>{lead}<nav aria-label="Sections">{links}</nav>\n{parts}</main></body></html>\n'
+        f'<p class="soft">{escape(subtitle)}</p>{lead}<nav aria-label="Sections">{links}</nav>\n'
+        f"{parts}</main></body></html>\n"
     )
 
 
@@ -96,7 +97,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, html: Sequence[
         out.append("<tr>")
         for i, value in enumerate(row):
             text = str(value) if i in html else escape(number(value))
-            out.append(f"<td{' class="n"' if right[i] else ''}>{text}</td>")
+            out.append(('<td class="n">' if right[i] else "<td>") + f"{text}</td>")
         out.append("</tr>")
     return f'<div class="scroll"><table>{"".join(out)}</table></div>'
 

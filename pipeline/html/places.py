@@ -22,8 +22,8 @@ def map_section(found: Mapping[str, Any]) -> Section:
     known = [v for line in losses for v in line]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     text = (
-        f"<p>{escape(found['score'])} of each {escape(found['segment'])} and {escape(found['time'])}: 0 is perfect; here "
-        f"from {low:.3g} (pale) to {high:.3g} (strong).</p>"
+        f"<p>{escape(found['score'])} of each {escape(found['segment'])} and {escape(found['time'])}: 0 is perfect; "
+        f"here from {low:.3g} (pale) to {high:.3g} (strong).</p>"
     )
     names = found["segments"]
     if any(v is not None for v in found["x"]):

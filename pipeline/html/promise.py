@@ -51,8 +51,8 @@ def statement_section(said: Mapping[str, Any]) -> Section:
 def _verdict(said: Mapping[str, Any]) -> str:
     spent = said["spent"]
     if said["private"]:
-        text = f"The folder release/ is (ε, δ)-differentially private with ε = {spent['epsilon']:.4g}, δ = {spent['delta']:.3g}."
-        return f"<p>{text} This report is not.</p>"
+        cost = f"ε = {spent['epsilon']:.4g}, δ = {spent['delta']:.3g}"
+        return f"<p>The folder release/ is (ε, δ)-differentially private with {cost}. This report is not.</p>"
     reasons = "; ".join(map(escape, said["reasons_not_private"]))
     return f"<p><b>The release is NOT private either:</b> {reasons}.</p>"
 
@@ -70,8 +70,8 @@ def noise_section(measurements: Measurements) -> Section:
     rows.sort(key=lambda r: float(r[4].rstrip("%")))
     head = ("marginal", "cells", "noise (sd)", "mean answer above 0", "cells above 2 sd", "")
     text = (
-        "<p>A cell whose count is below two standard deviations of its noise is noise. Marginals with few cells above it "
-        "tell little: leave them out, or use coarser bins. This table is computed from the release alone.</p>"
+        "<p>A cell whose count is below two standard deviations of its noise is noise. Marginals with few cells above "
+        "it tell little: leave them out, or use coarser bins. This table is computed from the release alone.</p>"
     )
     rest = rows[SHOWN:]
     more = (
@@ -93,8 +93,9 @@ def units_section(units: Mapping[str, Any]) -> Section:
     sizes = [(int(n), int(count)) for n, count in units["sizes"]]
     total = sum(n * count for n, count in sizes)
     warning = (
-        "<p><b>Choosing C from this picture costs privacy.</b> It is made of exact counts of the people in the table: a "
-        "bound that is chosen by looking at it depends on them, and no ledger knows. Choose C from public knowledge.</p>"
+        "<p><b>Choosing C from this picture costs privacy.</b> It is made of exact counts of the people in the table: "
+        "a bound that is chosen by looking at it depends on them, and no ledger knows. Choose C from public "
+        "knowledge.</p>"
     )
     labels, values = _grouped(sizes)
     picture = histogram(labels, values, label="Units by their number of records")

@@ -43,7 +43,8 @@ def heat(
     left, top, tall = 128, 96, 24
     wide = cell if len(columns) <= 26 else 18
     out = [
-        f'<text transform="translate({left + i * wide + wide / 2 + 4},{top - 6}) rotate(-50)">{escape(_short(c, 18))}</text>'
+        f'<text transform="translate({left + i * wide + wide / 2 + 4},{top - 6}) rotate(-50)">'
+        f"{escape(_short(c, 18))}</text>"
         for i, c in enumerate(columns)
     ]
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
