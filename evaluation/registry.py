@@ -158,7 +158,7 @@ class Outcome:
             out[name] = part.to_json()
             if isinstance(part, Ladder):
                 out["as_good_as"] = part.as_good_as(self.score)
-        return plain(out | {"details": None if self.result is None else self.result.to_json()})
+        return dict(plain(out | {"details": None if self.result is None else self.result.to_json()}))
 
 
 def plain(value: Any) -> Any:

@@ -76,21 +76,29 @@ class Scorecard:
         outcomes: each metric's score, result and references, or why it has none.
         rows: records of the real and of the synthetic table.
         dives: deep dives into the worst marginals, where they were asked for.
+        unplaced: per table, how many values of which column the schema does not place.
     """
 
     outcomes: Mapping[str, Outcome]
     rows: dict[str, int]
     dives: tuple[DeepDive, ...] = ()
+    unplaced: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def mgd(self) -> MGDResult:
         """MGD and its marginals; without a score where it was not asked for."""
-        return _known(self.outcomes.get("mgd"), MGDResult, lambda reason: MGDResult(None, (), reason=reason))
+        outcome = self.outcomes.get("mgd")
+        if outcome is not None and isinstance(outcome.result, MGDResult):
+            return outcome.result
+        return MGDResult(None, (), reason=_why_not(outcome))
 
     @property
     def tvd(self) -> dict[str, Any]:
         """Mean and largest total variation distance per family of marginals, in [0, 1]; or a reason."""
-        return _known(self.outcomes.get("tvd"), Tvd, lambda reason: Tvd((), {}, reason)).to_json()
+        outcome = self.outcomes.get("tvd")
+        if outcome is not None and isinstance(outcome.result, Tvd):
+            return outcome.result.to_json()
+        return {"reason": _why_not(outcome)}
 
     def frame(self) -> pd.DataFrame:
         """One row per metric: metric, score, floor, goal, low, high, perfect, reason, title."""
@@ -105,6 +113,7 @@ class Scorecard:
     def to_json(self) -> dict[str, Any]:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
+        out |= {"unplaced": self.unplaced} if self.unplaced else {}
         if "mgd" in self.outcomes:
             out["mgd"] = self.mgd.to_json()
         if "tvd" in self.outcomes:
@@ -119,10 +128,8 @@ def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
     return outcome.to_json()
 
 
-def _known(outcome: Outcome | None, kind: type, without: Callable[[str], Any]) -> Any:
-    if outcome is not None and isinstance(outcome.result, kind):
-        return outcome.result
-    return without("not asked for" if outcome is None else outcome.reason)
+def _why_not(outcome: Outcome | None) -> str:
+    return "not asked for" if outcome is None else outcome.reason
 
 
 def score_tables(

@@ -17,7 +17,7 @@ from evaluation.mgd import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema, load_schema
-from pipeline import other
+from pipeline import other, two_tables
 from pipeline.config import (
     EvaluationConfig,
     ScoreConfig,
@@ -28,10 +28,11 @@ from pipeline.config import (
     typed,
 )
 from pipeline.progress import Stages
+from pipeline.query import query
 from pipeline.scoring import build_scores
 from pipeline.stages import Run, run
 
-__all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "run", "score", "synthesize"]
+__all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
 
 Table = pd.DataFrame | Path | str
 
@@ -67,7 +68,9 @@ def mgd(
         the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
     """
     facts, spec = _spec(schema, targets, settings)
-    with other.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as tables:
+    with two_tables.encoded(
+        {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
+    ) as tables:
         return score_mgd(tables["real"], tables["synthetic"], facts, spec.targets, alpha=spec.alpha, solver=spec.solver)
 
 
@@ -87,7 +90,9 @@ def deep_dive(
         top: how many bins and movements.
     """
     facts, spec = _spec(schema, [target], settings)
-    with other.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as tables:
+    with two_tables.encoded(
+        {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
+    ) as tables:
         (wanted,) = spec.targets.marginals
         return dive(tables["real"], tables["synthetic"], facts, wanted, alpha=spec.alpha, top=top)
 
@@ -116,4 +121,4 @@ def score(real: Path | str, synthetic: Path | str, schema: Path | str, *override
     """
     config = typed(compose_config("score", overrides), ScoreConfig)
     config.real, config.synthetic, config.schema = str(real), str(synthetic), str(schema)
-    return other.score(config, quiet=True)
+    return two_tables.score(config, quiet=True)

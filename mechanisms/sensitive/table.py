@@ -120,17 +120,17 @@ def load_private(
     if progress is not None:
         progress(coded.rows, 0, "clipping")
     keep, weights = clip_records(path, source, unit, coded.rows, key)
-    aside = None if holdout is None else set_aside_units(path, source, unit, coded.rows, key, holdout)
+    held = None if holdout is None else set_aside_units(path, source, unit, coded.rows, key, holdout)
     sizes = unit_sizes(path, source)
     path.unlink()
     coded = replace(coded, weights=weights)
-    if aside is not None:
-        keep = ~aside if keep is None else keep & ~aside
+    if held is not None:
+        keep = ~held if keep is None else keep & ~held
     if keep is None:
         return PrivateTable(coded, unit, report, complete=True, sizes=sizes)
     with mapped_errors(source):
         kept = _compact(coded, keep, workdir / "kept")
-    return PrivateTable(kept, unit, report, complete=False, aside=aside, sizes=sizes)
+    return PrivateTable(kept, unit, report, complete=False, aside=held, sizes=sizes)
 
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:

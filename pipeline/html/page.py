@@ -44,7 +44,8 @@ svg text.s{fill:var(--soft)}
 .gauge i{position:absolute;inset:0 auto 0 0;background:var(--real);border-radius:4px}
 .gauge u{position:absolute;top:-.2rem;bottom:-.2rem;width:2px;background:var(--made)}
 details{margin:.6rem 0}summary{cursor:pointer;color:var(--real)}
-@media (max-width:600px){main{padding:.8rem}h1{font-size:1.35rem}td,th{padding-right:.5rem}}
+@media (max-width:600px){main{padding:.8rem}.wide th:last-child,.wide td:last-child{display:none}
+h1{font-size:1.35rem}td,th{padding-right:.5rem}}
 @media print{nav{display:none}.card{break-inside:avoid}}
 """
 
@@ -88,9 +89,7 @@ def page(title: str, subtitle: str, lead: str, sections: Sequence[Section]) -> s
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, html: Sequence[int] = ()) -> str:
     """A table; numbers stand right. `html` columns are taken as they are."""
-    right = [
-        bool(rows) and all(isinstance(r[i], int | float) or r[i] in (None, "") for r in rows) for i in range(len(head))
-    ]
+    right = [bool(rows) and all(isinstance(r[i], int | float | None) for r in rows) for i in range(len(head))]
     cells = ['<th class="n">' if r else "<th>" for r in right]
     out = ["<tr>", *(f"{c}{escape(h)}</th>" for c, h in zip(cells, head, strict=True)), "</tr>"]
     for row in rows:

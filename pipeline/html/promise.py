@@ -68,7 +68,7 @@ def noise_section(measurements: Measurements) -> Section:
         name = " × ".join(answer.clique) + ("" if whole else " (merged cells)")
         rows.append((name, cells, round(answer.stddev, 1), round(mean, 1), f"{seen:.0%}", _gauge(seen)))
     rows.sort(key=lambda r: float(r[4].rstrip("%")))
-    head = ("marginal", "cells", "noise (sd)", "mean answer above 0", "cells above 2 sd", "")
+    head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
     text = (
         "<p>A cell whose count is below two standard deviations of its noise is noise. Marginals with few cells above "
         "it tell little: leave them out, or use coarser bins. This table is computed from the release alone.</p>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def _whole(
     boxes = "".join(
         f'<div class="card"><span class="soft">{escape(k)}</span><b>{escape(v)}</b></div>' for k, v in facts
     )
-    makers = {
+    makers: dict[str, Callable[[Any], Section]] = {
         "columns": columns_section,
         "pairs": pairs_section,
         "map": map_section,

@@ -23,7 +23,7 @@ def scores_section(scores: Mapping[str, Any]) -> Section:
         floor = (m.get("floor") or {}).get("value")
         goal = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
         rows.append((m["title"], m["score"], floor, m.get("as_good_as", ""), goal, _gauge(m, floor), m["source"]))
-    head = ("metric", "score", "floor", "reads as", "goal", "worst to perfect", "source")
+    head: tuple[str, ...] = ("metric", "score", "floor", "reads as", "goal", "worst to perfect", "source")
     body = table(head, rows, html=(5,))
     if not any(r[2] is not None for r in rows):
         head = tuple(h for i, h in enumerate(head) if i not in (2, 3))
@@ -32,6 +32,7 @@ def scores_section(scores: Mapping[str, Any]) -> Section:
             '<p class="soft">evaluation.references=true measures the floor of each score (what two samples of the real '
             "table score against each other), independent columns and the ladder of subsamples.</p>"
         )
+    body = f'<div class="wide">{body}</div>'
     if failed:
         body += f"<h3>Not computed</h3>{table(('metric', 'what it is', 'why'), failed)}"
     return Section("scores", "Scores", body)
@@ -45,7 +46,7 @@ def _gauge(m: Mapping[str, Any], floor: float | None) -> str:
 
     def place(value: float) -> float:
         share = (value - low) / (high - low)
-        return 100 * min(max(share if m["perfect"] == high else 1 - share, 0.0), 1.0)
+        return 100.0 * float(min(max(share if m["perfect"] == high else 1 - share, 0.0), 1.0))
 
     mark = "" if floor is None else f'<u style="left:{place(floor):.1f}%"></u>'
     return f'<div class="gauge"><i style="width:{place(m["score"]):.1f}%"></i>{mark}</div>'

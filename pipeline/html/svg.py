@@ -12,18 +12,20 @@ Value = float | None
 def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 320) -> str:
     """Two bars per value, one below the other: shares of records."""
     left, row = 118, 21
-    most = max([*real, *made, 1e-12])
-    scale = (width - left - 44) / most
+    shown = slice(0, -1) if labels and labels[-1].endswith(" others") else slice(None)
+    most = max([*real[shown], *made[shown], 1e-12])
+    room = width - left - 44
     out = []
-    for i, (label, a, b) in enumerate(zip(labels, real, made, strict=True)):
+    for i, (label, *shares) in enumerate(zip(labels, real, made, strict=True)):
         y = i * row
-        said = f"{label}: real {a:.2%}, synthetic {b:.2%}"
+        said = f"{label}: real {shares[0]:.2%}, synthetic {shares[1]:.2%}"
+        a, b = (max(min(s / most, 1.0) * room, 0.5) for s in shares)
         out.append(
             f"<g><title>{escape(said)}</title>"
             f'<text x="{left - 6}" y="{y + 13}" text-anchor="end">{escape(_short(label, 18))}</text>'
-            f'<rect class="real" x="{left}" y="{y + 2}" width="{max(a * scale, 0.5):.1f}" height="7" rx="1"/>'
-            f'<rect class="made" x="{left}" y="{y + 10}" width="{max(b * scale, 0.5):.1f}" height="7" rx="1"/>'
-            f'<text class="s" x="{left + max(a, b) * scale + 4:.1f}" y="{y + 13}">{max(a, b):.1%}</text></g>'
+            f'<rect class="real" x="{left}" y="{y + 2}" width="{a:.1f}" height="7" rx="1"/>'
+            f'<rect class="made" x="{left}" y="{y + 10}" width="{b:.1f}" height="7" rx="1"/>'
+            f'<text class="s" x="{left + max(a, b) + 4:.1f}" y="{y + 13}">{max(shares):.1%}</text></g>'
         )
     return _svg(width, row * len(labels) + 2, "".join(out), "Shares of records per value")
 
