@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.anita_privacy import Privacy
-from evaluation.catalogue_marginals import MAP, map_pie
+from evaluation.catalogue import code_labels, map_cubes
+from evaluation.catalogue_marginals import MAP
 from evaluation.correlation import Correlations
-from evaluation.levels import cell_labels
 from evaluation.ncript import Ncript
 from evaluation.registry import Inputs, Options, plain
 from evaluation.score import Scorecard
@@ -24,6 +24,8 @@ from mechanisms.public.table import CodedTable
 BARS = 16
 #: Points of a curve.
 POINTS = 51
+#: Larger maps are not counted for a picture alone.
+MAP_CELLS = 20_000_000
 
 
 def figures(
@@ -135,7 +137,7 @@ def _map(
     options: Options,
     places: tuple[str, str] | None,
 ) -> dict[str, Any] | None:
-    """The score of each place and time: N-CRiPT's loss where it was computed, else 1 − the pie chart score."""
+    """The score of each place and time: N-CRiPT's loss where it was computed, else how far apart the kinds are."""
     inputs = Inputs(real, synthetic, schema, options)
     names = [getattr(options, role) for role in MAP]
     if None in names or not min(real.rows, synthetic.rows):
@@ -143,25 +145,17 @@ def _map(
     time, segment, _ = names
     found = card.outcomes.get("ncript")
     if found is not None and isinstance(found.result, Ncript):
-        result = found.result
-        losses, said = result.total.T, "N-CRiPT loss"
-        times, segments = [str(t) for t in result.times], [str(s) for s in result.segments]
-    elif {"pie_chart", "inverse_pie"} & set(card.outcomes):
-        losses = 1 - map_pie(inputs).segments.reshape(schema[segment].size, schema[time].size)
-        said = "1 − pie chart score"
-        times, segments = (
-            list(cell_labels(schema, time, schema[time].hierarchy.depth)),
-            list(cell_labels_of(schema[segment])),
-        )
+        losses, said = found.result.total.T, "N-CRiPT loss"
+        labels = (found.result.times, found.result.segments)
+    elif real.domain.cells(tuple(names)) <= MAP_CELLS:
+        cubes = map_cubes(inputs)
+        losses, said = _kinds_apart(cubes.real, cubes.synthetic).T, "Total variation distance of the kinds"
+        labels = (cubes.times, cubes.segments)
     else:
         return None
-    records = dict(
-        zip(
-            cell_labels_of(schema[segment]),
-            np.bincount(real.column(segment), minlength=schema[segment].size),
-            strict=True,
-        )
-    )
+    times, segments = (_named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
+    counts = np.bincount(real.column(segment), minlength=schema[segment].size)
+    records = dict(zip(cell_labels_of(schema[segment]), counts, strict=True))
     where = _places(real, schema, segment, places) if places else {}
     return {
         "score": said,
@@ -174,6 +168,22 @@ def _map(
         "x": [where.get(s, (None, None))[0] for s in segments],
         "y": [where.get(s, (None, None))[1] for s in segments],
     }
+
+
+def _named(column: Column, labels: tuple[object, ...]) -> list[str]:
+    """What the labels of a map's axis are called in the schema; a region keeps its name."""
+    names = dict(zip(map(str, code_labels(column)), cell_labels_of(column), strict=True))
+    return [names.get(str(label), str(label)) for label in labels]
+
+
+def _kinds_apart(real: NDArray[np.float64], synthetic: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Total variation distance along the last axis: two empty rows are alike, an empty one and another are apart."""
+    shares = []
+    for counts in (real, synthetic):
+        total = counts.sum(axis=-1, keepdims=True)
+        shares.append(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
+    one_empty = (real.sum(axis=-1) > 0) != (synthetic.sum(axis=-1) > 0)
+    return np.asarray(np.where(one_empty, 1.0, np.abs(shares[0] - shares[1]).sum(axis=-1) / 2))
 
 
 def _places(real: CodedTable, schema: Schema, segment: str, columns: tuple[str, str]) -> dict[str, tuple[float, float]]:

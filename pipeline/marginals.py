@@ -39,10 +39,7 @@ def write_marginals(folder: Path, schema: Schema, measurements: Measurements) ->
 def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
     """One row per cell of a marginal, in C order: the label of each attribute's code."""
     codes = np.unravel_index(np.arange(schema.domain.cells(clique)), schema.domain.shape(clique))
-    columns = {
-        name: pd.Categorical.from_codes(c, _distinct(schema, name)) for name, c in zip(clique, codes, strict=True)
-    }
-    return pd.DataFrame(columns)
+    return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
 
 
 def code_labels(schema: Schema, name: str) -> list[str]:

@@ -25,13 +25,15 @@ nav{display:flex;flex-wrap:wrap;gap:.2rem .9rem;font-size:.9rem;margin:.6rem 0}
 a{color:var(--real)}
 .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));gap:1rem}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.8rem .9rem;min-width:0}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,160px),1fr));gap:.8rem;margin:1rem 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,135px),1fr));gap:.8rem;margin:1rem 0}
 .facts .card b{display:block;font-size:1.35rem;line-height:1.25;overflow-wrap:anywhere}
 .scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;font-size:.88rem;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--soft);font-weight:600}
 td.n,th.n{text-align:right;white-space:nowrap}
+.scroll.card{width:fit-content}.side{display:flex;flex-wrap:wrap;gap:1rem;align-items:flex-start}
+.side>*{flex:0 1 auto}.small{display:flex;flex-wrap:wrap;gap:.8rem;flex:1 1 320px}.small figure{margin:0}
 svg{display:block;max-width:none}
 .fit svg{max-width:100%;height:auto}
 svg text{fill:var(--ink);font:11px system-ui,-apple-system,"Segoe UI",sans-serif}

@@ -49,6 +49,5 @@ def _drawn(
     for t, time in enumerate(times[:TIMES]):
         column = [line[t] for line in losses]
         picture = dots(x, y, column, names, low=low, high=high, size=150, titles=False, label=f"Scores of {time}")
-        small.append(f"<figure style='margin:0'>{picture}<figcaption>{escape(time)}</figcaption></figure>")
-    style = "display:flex;flex-wrap:wrap;gap:.8rem;margin-top:1rem"
-    return out + f'<div style="{style}">{"".join(small)}</div>'
+        small.append(f"<figure>{picture}<figcaption>{escape(time)}</figcaption></figure>")
+    return f'<div class="side">{out}<div class="small">{"".join(small)}</div></div>'
