@@ -58,7 +58,7 @@ class DataConfig:
     max_records: int | None = None
     rows: int | None = None
     seed: int = 0
-    roles: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, str] | None = None
 
 
 @dataclass
@@ -210,7 +210,7 @@ class QueryConfig:
 
     source: str | None = None
     marginal: list[str] = field(default_factory=list)
-    where: dict[str, Any] = field(default_factory=dict)
+    where: dict[str, Any] | None = None
     output: str | None = None
 
 

@@ -37,15 +37,17 @@ def ready_roles(schema: Schema, path: Path) -> dict[str, str]:
     return dict(yaml.safe_load(entry.read_text(encoding="utf-8")).get("roles") or {})
 
 
-def known_roles(config: EvaluationConfig, declared: Mapping[str, str]) -> dict[str, str]:
-    """Role → column: the settings', else the declared ones.
+def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema) -> dict[str, str]:
+    """Role → column: the settings', else the declared ones, as far as the schema has their columns.
 
     Raises:
         UserError: a declared role that is none.
     """
+    declared = declared or {}
     for name in declared:
         one_of(name, ROLES, "data.roles")
-    named = {role: getattr(config, role) or declared.get(role) for role in ROLES}
+    there = {role: column for role, column in declared.items() if role == "subject" or column in schema.domain}
+    named = {role: getattr(config, role) or there.get(role) for role in ROLES}
     return {role: column for role, column in named.items() if column}
 
 
@@ -96,9 +98,11 @@ def build_options(config: EvaluationConfig, schema: Schema, roles: Mapping[str, 
     )
 
 
-def build_places(config: EvaluationConfig, declared: Mapping[str, str]) -> tuple[str, str] | None:
+def build_places(
+    config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema
+) -> tuple[str, str] | None:
     """The columns of longitude and latitude, if both are known."""
-    roles = known_roles(config, declared)
+    roles = known_roles(config, declared, schema)
     return (roles["longitude"], roles["latitude"]) if {"longitude", "latitude"} <= roles.keys() else None
 
 
@@ -151,7 +155,7 @@ def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, s
         )
         targets = preset_targets(schema, preset)
     solver = cast(Solver, one_of(config.solver, SOLVERS, "evaluation.solver"))
-    options = build_options(config, schema, known_roles(config, roles or {}))
+    options = build_options(config, schema, known_roles(config, roles, schema))
     return ScoreSpec(
         targets,
         alpha=config.alpha,

@@ -89,7 +89,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         build.build_synthesizer(config.synthesis),
         build_scores(config.evaluation, schema, config.data.roles),
     )
-    places = build_places(config.evaluation, config.data.roles)
+    places = build_places(config.evaluation, config.data.roles, schema)
     aside = build_holdout(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)

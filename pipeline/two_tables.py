@@ -68,7 +68,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
     show = Stages(quiet=quiet)
     given = {name: Path(str(getattr(config, name))) for name in TABLES if getattr(config, name)}
-    known = known_roles(config.evaluation, roles)
+    known = known_roles(config.evaluation, roles, schema)
     reading = loaded(
         given, schema, show, delimiter=config.delimiter, limits=config.limits, subject=known.get("subject")
     )
@@ -81,7 +81,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
             card = replace(card, unplaced=_unplaced(found))
         if config.report:
             with show.stage("report"):
-                places = build_places(config.evaluation, roles)
+                places = build_places(config.evaluation, roles, schema)
                 drawn = drawings(card, real, synthetic, schema, options, places)
                 write_whole(Path(config.report), render_scores(schema.name, card.to_json(), drawn), mode=0o600)
     return card
