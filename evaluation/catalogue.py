@@ -10,13 +10,14 @@ import pandas as pd
 from evaluation.anita import NWay, n_way
 from evaluation.anita_privacy import Privacy, privacy
 from evaluation.anita_sequences import Sequences, SequentialAccuracy, sequential_accuracy
+from evaluation.catalogue_marginals import MAP, MARGINALS, map_pie
 from evaluation.correlation import Correlations, correlation_difference
 from evaluation.cube import Cubes, count_cubes
 from evaluation.density import Density, density
 from evaluation.gini import GiniScore, gini_score
 from evaluation.kmarginal import KMarginal
 from evaluation.ncript import Ncript, ncript
-from evaluation.pie_chart import PieChart, pie_chart
+from evaluation.pie_chart import PieChart
 from evaluation.range_2018 import RangeScore, range_score
 from evaluation.registry import Inputs, Metric
 from evaluation.sprint2 import sprint2_coded
@@ -80,9 +81,7 @@ def _sprint3(inputs: Inputs) -> tuple[float | None, Sprint3]:
 
 
 def _pie_chart(inputs: Inputs) -> tuple[float | None, PieChart]:
-    names = {role: inputs.column(role) for role in ("segment", "time", "kind")}
-    places = {"spatial": names["segment"], "temporal": names["time"]}
-    result = pie_chart(inputs.real, inputs.synthetic, category=names["kind"], **places)
+    result = map_pie(inputs)
     return (None if result.score is None else result.score / result.segments.size), result
 
 
@@ -153,8 +152,6 @@ def _tstr(inputs: Inputs) -> tuple[float | None, Tstr]:
     result = tstr(inputs.real, inputs.synthetic, options.holdout, targets=options.targets, seed=options.seed)
     return result.score, result
 
-
-MAP = ("time", "segment", "kind")
 
 _LIST = (
     Metric(
@@ -310,4 +307,4 @@ _LIST = (
     ),
 )
 
-METRICS: dict[str, Metric] = {m.name: m for m in _LIST}
+METRICS: dict[str, Metric] = {m.name: m for m in (*MARGINALS, *_LIST)}

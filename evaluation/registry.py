@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.aemc import Solver
 from evaluation.ncript import NcriptSpec
 from evaluation.references import Goal, Ladder, Reference, floor, independent, ladder
+from evaluation.targets import Targets
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -47,6 +50,9 @@ class Options:
         ncript: parameters of N-CRiPT; None for the paper's.
         buckets: m of ANITA.
         max_rows: rows of each table that distances are measured on; None for all.
+        marginals, alpha, solver: of MGD; None for all 1-, 2- and 3-way marginals, or a sample.
+        why: why something that a metric may need is not there, in place of the words of NEEDS.
+        progress: told how far a long metric is.
         seed: of every draw.
     """
 
@@ -68,6 +74,11 @@ class Options:
     ncript: NcriptSpec | None = None
     buckets: int = 10
     max_rows: int | None = None
+    marginals: Targets | None = None
+    alpha: float = 1.0
+    solver: Solver = "auto"
+    why: Mapping[str, str] = field(default_factory=dict)
+    progress: Callable[[int, int, str], None] | None = None
     seed: int = 0
 
 
@@ -102,6 +113,7 @@ class Metric:
         needs: keys of NEEDS.
         run: the score and the details, which have `to_json()`.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
+        empty: whether it has a say about tables without records itself.
     """
 
     name: str
@@ -115,6 +127,7 @@ class Metric:
     needs: tuple[str, ...]
     run: Callable[[Inputs], tuple[float | None, Any]]
     referable: bool = True
+    empty: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +158,20 @@ class Outcome:
             out[name] = part.to_json()
             if isinstance(part, Ladder):
                 out["as_good_as"] = part.as_good_as(self.score)
-        return out | {"details": None if self.result is None else self.result.to_json()}
+        return dict(plain(out | {"details": None if self.result is None else self.result.to_json()}))
+
+
+def plain(value: Any) -> Any:
+    """JSON values: numbers of numpy as Python's, what is not finite as None."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def find(name: str, metrics: Mapping[str, Metric]) -> Metric:
@@ -191,7 +217,9 @@ def lacking(metric: Metric, inputs: Inputs) -> str:
         return "the two tables have different columns or codes"
     absent = [need for need in metric.needs if getattr(inputs.options, need) is None]
     if absent:
-        return "; ".join(f"needs {need}: {NEEDS[need]}" for need in absent)
+        return "; ".join(f"needs {need}: {inputs.options.why.get(need, NEEDS[need])}" for need in absent)
+    if metric.empty:
+        return ""
     if not inputs.real.rows or not inputs.synthetic.rows:
         return f"the {'synthetic' if inputs.real.rows else 'real'} table has no records"
     return ""
@@ -200,10 +228,10 @@ def lacking(metric: Metric, inputs: Inputs) -> str:
 def measured_references(metric: Metric, inputs: Inputs, *, repeats: int = 3) -> dict[str, Reference | Ladder]:
     """Floor, independent columns and the ladder of subsamples of a metric."""
     seed, rows = inputs.options.seed, inputs.synthetic.rows
-    plain = replace(inputs.options, frames=None)
+    options = replace(inputs.options, frames=None, progress=None)
 
     def score(real: CodedTable, synthetic: CodedTable) -> float | None:
-        return metric.run(Inputs(real, synthetic, inputs.schema, plain))[0]
+        return metric.run(Inputs(real, synthetic, inputs.schema, options))[0]
 
     return {
         "floor": floor(score, inputs.real, rows, repeats=repeats, seed=seed),

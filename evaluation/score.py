@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pandas as pd
+
 from evaluation.aemc import Solver
+from evaluation.catalogue import METRICS
 from evaluation.deep_dive import DETAILS, DeepDive, dive_worst
-from evaluation.mgd import MGDResult, mgd
+from evaluation.mgd import MGDResult
+from evaluation.registry import Options, Outcome, compute, find
 from evaluation.targets import Targets
-from evaluation.tvd import tvd
+from evaluation.tvd import Tvd
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -18,6 +22,8 @@ from mechanisms.public.table import CodedTable
 Progress = Callable[[int, int, str], None]
 
 BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
+#: Metrics whose details have a place of their own in scores.json.
+ON_TOP = ("mgd", "tvd")
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,10 @@ class ScoreSpec:
         detail: none, all, or a key of DETAILS: which tables of the deep dive are wanted.
         worst: how many marginals to dive into, those with the largest shares of the score.
         top: how many bins and movements of each.
+        metrics: what to compute, by name.
+        options: what the metrics may use beside the two tables.
+        references: measure floor, independent columns and the ladder of every metric too (some fifteen times the work).
+        dive: dive into the worst marginals whatever `detail` says: a report wants it.
     """
 
     targets: Targets
@@ -39,10 +49,16 @@ class ScoreSpec:
     detail: str = "none"
     worst: int = 3
     top: int = 10
+    metrics: tuple[str, ...] = ON_TOP
+    options: Options = field(default_factory=Options)
+    references: bool = False
+    dive: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < float("inf"):
             raise UserError(f"got {self.alpha}", where="evaluation.alpha", fix="a number above 0")
+        for name in self.metrics:
+            find(name, METRICS)
         known = ("none", *DETAILS, "all")
         if self.detail not in known:
             fix = f"{did_you_mean(self.detail, known)} one of: {', '.join(known)}".strip()
@@ -57,33 +73,81 @@ class Scorecard:
     """All scores of one pair of tables.
 
     Attributes:
-        mgd: the headline score (0 is perfect).
-        tvd: mean and largest total variation distance per family of marginals, in [0, 1].
+        outcomes: each metric's score, result and references, or why it has none.
         rows: records of the real and of the synthetic table.
         dives: deep dives into the worst marginals, where they were asked for.
+        unplaced: per table, how many values of which column the schema does not place.
     """
 
-    mgd: MGDResult
-    tvd: dict[str, Any]
+    outcomes: Mapping[str, Outcome]
     rows: dict[str, int]
     dives: tuple[DeepDive, ...] = ()
+    unplaced: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def mgd(self) -> MGDResult:
+        """MGD and its marginals; without a score where it was not asked for."""
+        outcome = self.outcomes.get("mgd")
+        if outcome is not None and isinstance(outcome.result, MGDResult):
+            return outcome.result
+        return MGDResult(None, (), reason=_why_not(outcome))
+
+    @property
+    def tvd(self) -> dict[str, Any]:
+        """Mean and largest total variation distance per family of marginals, in [0, 1]; or a reason."""
+        outcome = self.outcomes.get("tvd")
+        if outcome is not None and isinstance(outcome.result, Tvd):
+            return outcome.result.to_json()
+        return {"reason": _why_not(outcome)}
+
+    def frame(self) -> pd.DataFrame:
+        """One row per metric: metric, score, floor, goal, low, high, perfect, reason, title."""
+        rows = []
+        for name, outcome in self.outcomes.items():
+            m, reference = outcome.metric, outcome.references.get("floor")
+            floor = getattr(reference, "value", None)
+            rows.append((name, outcome.score, floor, m.goal, m.low, m.high, m.perfect, outcome.reason, m.title))
+        columns = ["metric", "score", "floor", "goal", "low", "high", "perfect", "reason", "title"]
+        return pd.DataFrame(rows, columns=columns)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values under a banner."""
-        dives = {"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {}
-        return {"not_private": BANNER, "rows": self.rows, "mgd": self.mgd.to_json(), "tvd": self.tvd, **dives}
+        """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
+        out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
+        out |= {"unplaced": self.unplaced} if self.unplaced else {}
+        if "mgd" in self.outcomes:
+            out["mgd"] = self.mgd.to_json()
+        if "tvd" in self.outcomes:
+            out["tvd"] = self.tvd
+        out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
+        return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
+
+
+def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
+    if name in ON_TOP:
+        return replace(outcome, result=None).to_json() | {"details": {"see": name}}
+    return outcome.to_json()
+
+
+def _why_not(outcome: Outcome | None) -> str:
+    return "not asked for" if outcome is None else outcome.reason
 
 
 def score_tables(
     real: CodedTable, synthetic: CodedTable, schema: Schema, spec: ScoreSpec, *, progress: Progress | None = None
 ) -> Scorecard:
-    """Score two tables over the schema's domain.
+    """Score two tables over the schema's domain; a metric that cannot be computed says why and touches no other.
 
-    Cost: a pass over the rows of both tables per batch of marginals.
+    Cost: a pass over the rows of both tables per batch of marginals; see each metric.
     """
-    result = mgd(real, synthetic, schema, spec.targets, alpha=spec.alpha, solver=spec.solver, progress=progress)
-    distances = tvd(real, synthetic, progress=progress)
-    dives = []
-    if spec.detail not in {"none", "marginals"}:
-        dives = dive_worst(result, real, synthetic, schema, worst=spec.worst, top=spec.top)
-    return Scorecard(result, distances, {"real": real.rows, "synthetic": synthetic.rows}, tuple(dives))
+    mine = {"marginals": spec.targets, "alpha": spec.alpha, "solver": spec.solver, "progress": progress}
+    options = replace(spec.options, **mine)  # type: ignore[arg-type]
+    outcomes = {}
+    for name in dict.fromkeys(spec.metrics):
+        if progress is not None:
+            progress(0, 0, name)
+        outcomes[name] = compute(METRICS[name], real, synthetic, schema, options, references=spec.references)
+    card = Scorecard(outcomes, {"real": real.rows, "synthetic": synthetic.rows})
+    if not spec.dive and spec.detail in {"none", "marginals"}:
+        return card
+    dives = dive_worst(card.mgd, real, synthetic, schema, worst=spec.worst, top=spec.top)
+    return replace(card, dives=tuple(dives))

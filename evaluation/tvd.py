@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evaluation.counts import paired_cells
 from mechanisms.public.domain import Clique, Domain
@@ -32,10 +34,46 @@ def tvd_cliques(domain: Domain) -> dict[str, list[Clique]]:
     return {k: [domain.canonical(c) for c in v] for k, v in families.items() if v}
 
 
+@dataclass(frozen=True)
+class Tvd:
+    """Distances of many marginals.
+
+    Attributes:
+        marginals: each marginal with its distance, in [0, 1].
+        families: 1-way, 2-way, 3-way → mean, max, marginals.
+        reason: why there are none.
+    """
+
+    marginals: tuple[tuple[Clique, float], ...]
+    families: dict[str, Any]
+    reason: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """The mean of the 2-way marginals; of the 1-way ones where the table has one column."""
+        family = self.families.get("2-way") or self.families.get("1-way")
+        return None if family is None else float(family["mean"])
+
+    def frame(self) -> pd.DataFrame:
+        """One row per marginal, the worst first: marginal, k, tvd."""
+        rows = [(" × ".join(c), len(c), v) for c, v in self.marginals]
+        frame = pd.DataFrame(rows, columns=["marginal", "k", "tvd"])
+        return frame.sort_values("tvd", ascending=False, kind="stable", ignore_index=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: the families, or the reason."""
+        return {"reason": self.reason} if self.reason else self.families
+
+
 def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> dict[str, Any]:
     """Mean and largest TVD per family of marginals; a reason instead where a table has no records."""
+    return distances(real, synthetic, progress=progress).to_json()
+
+
+def distances(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> Tvd:
+    """The TVD of every 1- and 2-way and of some 3-way marginals."""
     if real.rows == 0 or synthetic.rows == 0:
-        return {"reason": "a table without records has no distribution"}
+        return Tvd((), {}, "a table without records has no distribution")
     families = tvd_cliques(real.domain)
     flat = [c for cliques in families.values() for c in cliques]
     values = [
@@ -48,4 +86,4 @@ def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = 
         part = values[start : start + len(cliques)]
         start += len(cliques)
         result[name] = {"mean": math.fsum(part) / len(part), "max": max(part), "marginals": len(part)}
-    return result
+    return Tvd(tuple(zip(flat, values, strict=True)), result)

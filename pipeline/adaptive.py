@@ -25,7 +25,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.public.zeros import Zeros
 from pipeline.choosing import designs, group_size
-from pipeline.config import Config, SelectionConfig, SynthesisConfig
+from pipeline.config import Config, SelectionConfig
 from pipeline.fitted import IndependentFit, PgmFit
 from pipeline.steps import Fit
 from synthesis.model import SynthesizerSpec
@@ -34,8 +34,6 @@ from synthesis.pgm.model import PgmSpec
 SELECTIONS = ("fixed", "adagrid", "mst", "mwem", "aim", "indif", "priview", "public", "groups", "privbasis")
 #: AIM's first split of the budget, in rounds per column.
 ROUNDS_PER_COLUMN = 2
-#: Synthesizers that take whole marginals alone.
-WHOLE_ONLY = ("gum", "independent")
 
 
 def one_of(value: str, allowed: Sequence[str], where: str) -> str:
@@ -219,20 +217,6 @@ def _threshold(value: float, where: str, of: str = "standard deviations") -> flo
     if not 0 <= value < float("inf"):
         raise UserError(f"got {value}", where=where, fix=f"a number of {of} of at least 0")
     return float(value)
-
-
-def check_synthesizer(synthesis: SynthesisConfig, plan: Plan | AdaptivePlan) -> None:
-    """Refuse before anything is spent what the synthesizer could not use.
-
-    Raises:
-        UserError: the plan may measure more than whole marginals, and the synthesizer takes no other answers.
-    """
-    if isinstance(plan, Plan) or synthesis.kind not in WHOLE_ONLY:
-        return
-    method = plan.method
-    if isinstance(method, Adagrid):
-        what = f"selection={method.kind} measures more than whole marginals"
-        raise UserError(f"{what}, which synthesis={synthesis.kind} cannot use", where="synthesis", fix="synthesis=pgm")
 
 
 def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan, zeros: tuple[Zeros, ...] = ()) -> Fit:

@@ -18,7 +18,7 @@ from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.itemsets import frequent_itemsets
 from mechanisms.public.schema import Schema, load_schema
-from pipeline import build, other
+from pipeline import other, two_tables
 from pipeline.config import (
     EvaluationConfig,
     ScoreConfig,
@@ -29,11 +29,13 @@ from pipeline.config import (
     typed,
 )
 from pipeline.progress import Stages
+from pipeline.query import query
 from pipeline.release import read_release
+from pipeline.scoring import build_scores
 from pipeline.stages import Run, run
 from synthesis.total import estimate_total
 
-__all__ = ["Run", "aemc", "deep_dive", "itemsets", "load_config", "mgd", "run", "score", "synthesize"]
+__all__ = ["Run", "aemc", "deep_dive", "itemsets", "load_config", "mgd", "query", "run", "score", "synthesize"]
 
 Table = pd.DataFrame | Path | str
 
@@ -89,7 +91,9 @@ def mgd(
         the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
     """
     facts, spec = _spec(schema, targets, settings)
-    with other.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as tables:
+    with two_tables.encoded(
+        {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
+    ) as tables:
         return score_mgd(tables["real"], tables["synthetic"], facts, spec.targets, alpha=spec.alpha, solver=spec.solver)
 
 
@@ -109,7 +113,9 @@ def deep_dive(
         top: how many bins and movements.
     """
     facts, spec = _spec(schema, [target], settings)
-    with other.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as tables:
+    with two_tables.encoded(
+        {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
+    ) as tables:
         (wanted,) = spec.targets.marginals
         return dive(tables["real"], tables["synthetic"], facts, wanted, alpha=spec.alpha, top=top)
 
@@ -121,7 +127,7 @@ def _spec(
     chosen: dict[str, Any] = {"preset": targets} if isinstance(targets, str) else {"targets": list(targets)}
     for name in settings.keys() - {f.name for f in fields(EvaluationConfig)}:
         raise UserError("no such setting", where=name, fix="a setting of conf/evaluation/default.yaml")
-    return facts, build.build_scores(EvaluationConfig(**{**settings, **chosen}), facts)
+    return facts, build_scores(EvaluationConfig(**{**settings, **chosen}), facts)
 
 
 def _table(given: Table) -> Path | pd.DataFrame:
@@ -138,4 +144,4 @@ def score(real: Path | str, synthetic: Path | str, schema: Path | str, *override
     """
     config = typed(compose_config("score", overrides), ScoreConfig)
     config.real, config.synthetic, config.schema = str(real), str(synthetic), str(schema)
-    return other.score(config, quiet=True)
+    return two_tables.score(config, quiet=True)

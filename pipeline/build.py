@@ -6,14 +6,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
-import yaml
-
-from evaluation.aemc import SOLVERS, Solver
-from evaluation.presets import PresetSpec, preset_targets
-from evaluation.score import ScoreSpec
-from evaluation.targets import read_targets
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Domain
@@ -26,7 +19,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.choosing import chosen_workload, decided
-from pipeline.config import Config, EvaluationConfig, LimitsConfig, SynthesisConfig, schema_path
+from pipeline.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
@@ -203,39 +196,6 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     if config.seed is not None and config.seed < 0:
         raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
     return kind(**config.options)
-
-
-def build_scores(config: EvaluationConfig, schema: Schema) -> ScoreSpec:
-    """What to score.
-
-    Raises:
-        UserError: settings that cannot be, or that do not fit the schema.
-    """
-    if config.targets is not None and config.preset != "kway":
-        fix = "drop evaluation.preset, or evaluation.targets"
-        raise UserError("a preset and an own list of marginals", where="evaluation.targets", fix=fix)
-    if config.targets is not None:
-        given = _from_file(config.targets) if isinstance(config.targets, str) else config.targets
-        targets = read_targets(schema, given, delta=config.delta)
-    else:
-        preset = PresetSpec(
-            config.preset, tuple(config.attributes), tuple(config.k), config.max_marginals, config.delta, config.seed
-        )
-        targets = preset_targets(schema, preset)
-    solver = cast(Solver, one_of(config.solver, SOLVERS, "evaluation.solver"))
-    return ScoreSpec(targets, alpha=config.alpha, solver=solver)
-
-
-def _from_file(path: str) -> object:
-    """The content of a YAML file of target marginals."""
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        fix = "a path of a YAML file, or a list"
-        raise UserError(f"cannot read {path!r}: {error.strerror}", where="evaluation.targets", fix=fix) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        fix = "a YAML list of target marginals in UTF-8"
-        raise UserError(f"{path!r} is not well formed", where="evaluation.targets", fix=fix) from error
 
 
 def planned_cells(plan: Plan | AdaptivePlan) -> list[tuple[str, int]]:

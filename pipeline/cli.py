@@ -1,4 +1,4 @@
-"""The command line: run | plan | synth | score | schema; a user's mistake is one clear message and exit code 1."""
+"""The command line; a user's mistake is one clear message and exit code 1."""
 
 from __future__ import annotations
 
@@ -20,12 +20,25 @@ from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
-from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages
-from pipeline.config import CONF, Config, DraftConfig, ScoreConfig, SynthConfig, compose_config, plain_delimiter, typed
-from pipeline.folders import not_in_release
+from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages, two_tables
+from pipeline.config import (
+    CONF,
+    Config,
+    DraftConfig,
+    QueryConfig,
+    ReportConfig,
+    ScoreConfig,
+    SynthConfig,
+    compose_config,
+    plain_delimiter,
+    typed,
+)
+from pipeline.folders import RunFolder, not_in_release
 from pipeline.help import help_text
+from pipeline.html.run import render_run
+from pipeline.query import query
 
-COMMANDS = ("run", "plan", "synth", "score", "schema")
+COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -49,7 +62,8 @@ def main(argv: Sequence[str]) -> int:
         if unknown:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
             raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
-        return {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}[command](rest)
+        run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
+        return {**run, "report": _report, "query": _query}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -192,9 +206,10 @@ def _synth(overrides: list[str]) -> int:
 
 def _score(overrides: list[str]) -> int:
     config = typed(compose_config("score", overrides), ScoreConfig)
-    if config.output:
-        not_in_release(Path(config.output), "output")
-    card = other.score(config)
+    for setting, path in (("output", config.output), ("report", config.report)):
+        if path:
+            not_in_release(Path(path), setting)
+    card = two_tables.score(config)
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
     if config.output:
         write_whole(Path(config.output), text + "\n", mode=0o600)
@@ -205,6 +220,37 @@ def _score(overrides: list[str]) -> int:
         print(report_dive.as_text(card, config.detail, config.top), end="", file=sys.stderr)
         print(report_run.summary(card), file=sys.stderr)
         print(text)
+    if config.report:
+        print(f"report (NOT private): {config.report}", file=sys.stdout if config.output else sys.stderr)
+    return 0
+
+
+def _report(arguments: list[str]) -> int:
+    """The report of a run, made again from its own files."""
+    runs = [f"run={json.dumps(a)}" if "=" not in a else a for a in arguments]
+    config = typed(compose_config("report", runs), ReportConfig)
+    if not config.run:
+        raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
+    made = render_run(RunFolder(Path(config.run)), Path(config.output) if config.output else None)
+    print(f"report (NOT private): {made}")
+    return 0
+
+
+def _query(overrides: list[str]) -> int:
+    """A marginal or a range from a release, as CSV."""
+    config = typed(compose_config("query", overrides), QueryConfig)
+    if not config.source:
+        raise UserError("no release given", where="from", fix="from=RUN/release")
+    answer = query(Path(config.source), marginal=config.marginal, where=config.where)
+    text = answer.to_csv(index=False, lineterminator="\n")
+    sources = answer.attrs["sources"]
+    said = f"from {len(sources)} measured marginals: {'; '.join(sources[:6])}{' …' if len(sources) > 6 else ''}"
+    if config.output:
+        write_whole(Path(config.output), text)
+        print(f"{len(answer):,} answers, at no privacy cost: {config.output}")
+    else:
+        print(text, end="")
+    print(said, file=sys.stderr)
     return 0
 
 

@@ -35,6 +35,11 @@ ALLOWED = {
     "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
     "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
+    "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
+    "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
+    "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "marginal": "a list of columns: 'marginal=[age,sex]'",
+    "where": "'where={age: [20, 40], job: [clerk]}'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
 }
 
@@ -53,6 +58,7 @@ class DataConfig:
     max_records: int | None = None
     rows: int | None = None
     seed: int = 0
+    roles: dict[str, str] | None = None
 
 
 @dataclass
@@ -125,6 +131,26 @@ class EvaluationConfig:
     alpha: float = 1.0
     solver: str = "auto"
     seed: int = 0
+    metrics: Any = "quick"
+    references: bool = False
+    holdout: float | None = None
+    time: str | None = None
+    segment: str | None = None
+    kind: str | None = None
+    to: str | None = None
+    group: str | None = None
+    sex: str | None = None
+    income: str | None = None
+    subject: str | None = None
+    order: str | None = None
+    fixed: list[str] = field(default_factory=list)
+    longitude: str | None = None
+    latitude: str | None = None
+    regions: str | None = None
+    predict: list[str] = field(default_factory=list)
+    distance_columns: list[str] = field(default_factory=list)
+    buckets: int = 10
+    max_rows: int = 20_000
 
 
 @dataclass
@@ -181,13 +207,34 @@ class ScoreConfig:
     real: str | None = None
     synthetic: str | None = None
     schema: str | None = None
+    holdout: str | None = None
+    metrics: Any = None
     delimiter: str = ","
     output: str | None = None
+    report: str | None = None
     detail: str = "none"
     worst: int = 3
     top: int = 10
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+
+@dataclass
+class QueryConfig:
+    """Settings of `query`."""
+
+    source: str | None = None
+    marginal: list[str] = field(default_factory=list)
+    where: dict[str, Any] | None = None
+    output: str | None = None
+
+
+@dataclass
+class ReportConfig:
+    """Settings of `report`."""
+
+    run: str | None = None
+    output: str | None = None
 
 
 @dataclass

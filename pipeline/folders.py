@@ -59,6 +59,15 @@ class RunFolder:
         return self.internal / "scores.json"
 
     @property
+    def figures(self) -> Path:
+        """What the report draws."""
+        return self.internal / "figures.json"
+
+    @property
+    def report(self) -> Path:
+        return self.internal / "report.html"
+
+    @property
     def seal(self) -> Path:
         """Digests of the files of `release/`, as they were written."""
         return self.internal / "release.json"

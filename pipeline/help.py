@@ -14,6 +14,8 @@ usage: python -m pipeline COMMAND [setting=value ...]
   plan     what `run` would measure, with sensitivity, noise and share of the budget; opens no data
   synth    a new synthetic table from saved measurements; costs no privacy
   score    score any two tables; the numbers are NOT private
+  report   the report of a run, made again from its own files; NOT private
+  query    a marginal or a range from a release, with standard errors; costs no privacy
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
 
 `python -m pipeline COMMAND --help` shows the settings and examples of a command.
@@ -37,7 +39,17 @@ usage: python -m pipeline plan [setting=value ...] [plan.format=json]""",
 usage: python -m pipeline synth from=RUN/release [setting=value ...]""",
     "score": """Score any two tables, also ones that other tools made. The scores saw raw rows: they are NOT private.
 
-usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output=scores.json]""",
+usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output=scores.json] [report=report.html]
+       [metrics=[mgd,tvd,ncript]] [holdout=TABLE]""",
+    "report": """The report of a run as one HTML file, made again from what the run left: it reads no table. NOT
+private.
+
+usage: python -m pipeline report RUN [output=report.html]""",
+    "query": """A marginal, or the number of records in a range, from the noisy answers of a release alone: unbiased,
+with standard errors and 95 % intervals, at no privacy cost. Where several measured marginals tell, all are used.
+
+usage: python -m pipeline query from=RUN/release marginal=[a,b]
+       python -m pipeline query from=RUN/release 'where={age: [20, 40], sex: [f]}'""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
@@ -74,7 +86,13 @@ EXAMPLES = {
     ],
     "score": [
         "python -m pipeline score real=adult.csv.gz synthetic=release/synthetic.csv schema=adult output=scores.json",
-        "python -m pipeline score real=a.parquet synthetic=b.csv schema=sizes.domain.json",
+        "python -m pipeline score real=a.parquet synthetic=b.csv schema=sizes.domain.json report=report.html",
+        "python -m pipeline score real=a.csv synthetic=b.csv schema=my.yaml holdout=c.csv metrics=[anita_privacy,tstr]",
+    ],
+    "report": ["python -m pipeline report outputs/mine", "python -m pipeline report outputs/mine output=seen.html"],
+    "query": [
+        "python -m pipeline query from=outputs/mine/release marginal=[weekday,hour]",
+        "python -m pipeline query from=outputs/mine/release 'where={hour: [8, 10], weekday: [Monday, Tuesday]}'",
     ],
     "schema": [
         "python -m pipeline schema my.csv output=my.yaml",
@@ -97,6 +115,8 @@ FILES = {
     "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "config"],
     "synth": ["synthesis/gum", "synth"],
     "score": ["evaluation/default", "score"],
+    "report": ["report"],
+    "query": ["query"],
     "schema": ["schema_draft"],
 }
 

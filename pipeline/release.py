@@ -16,6 +16,7 @@ from mechanisms.public.release import Measurements, load_measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.table import CodedTable
 from pipeline.folders import RunFolder, whole_folder
+from pipeline.marginals import write_marginals
 from pipeline.progress import Report
 
 
@@ -43,6 +44,7 @@ def write_release(
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
         write_table(parts / f"synthetic.{form}", synthetic, schema, rng, progress=progress)
         measurements.save(parts / "measurements")
+        write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False) + "\n")
         if folder.internal.is_dir():

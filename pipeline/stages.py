@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.score import Scorecard, score_tables
+from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
@@ -24,18 +24,20 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.noise import noise_source
-from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
+from mechanisms.sensitive.table import fingerprint, load_private
 from pipeline import build
-from pipeline.adaptive import build_fit, check_synthesizer
+from pipeline.adaptive import build_fit
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.html.run import render_run
+from pipeline.judge import judge
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.rounds import measure_plan
-from pipeline.statement import make_statement
+from pipeline.scoring import build_holdout, build_places, build_scores
+from pipeline.statement import held_out, make_statement
 from pipeline.steps import Rounds
 from synthesis.model import synthesize as synthetic_rows
 
@@ -85,10 +87,14 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     schema = build.build_schema(config)
     unit = build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    spec, scoring = build.build_synthesizer(config.synthesis), build.build_scores(config.evaluation, schema)
+    spec, scoring = (
+        build.build_synthesizer(config.synthesis),
+        build_scores(config.evaluation, schema, config.data.roles),
+    )
+    places = build_places(config.evaluation, config.data.roles, schema)
+    aside = build_holdout(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
-    check_synthesizer(config.synthesis, plan)
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -98,18 +104,20 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
             facts = bind(folder, run_facts(config, schema, path))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
-            private = load_private(source, schema, unit, workdir=folder.temporary, key=key, progress=report)
+            private = load_private(
+                source, schema, unit, workdir=folder.temporary, key=key, holdout=aside, progress=report
+            )
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
         with show.stage("measure") as report:
-            ledger = Ledger.open(folder.ledger, plan)
+            ledger = Ledger.open(folder.ledger, plan, {} if aside is None else {"holdout": held_out(aside)})
             noise = noise_source(config.privacy.noise_seed)
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
         chose = config.selection.public is not None
         seed = config.privacy.noise_seed
-        statement = make_statement(schema, unit, plan, ledger, known, seed, public_table=chose)
+        statement = make_statement(schema, unit, plan, ledger, known, seed, aside, public_table=chose)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
             check_seal(folder)
@@ -131,8 +139,10 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         scores = None
         if config.evaluation.enabled:
             with show.stage("score") as report:
-                scores = score_tables(_truth(private, source, schema, folder), made, schema, scoring, progress=report)
-                write_whole(folder.scores, json.dumps(scores.to_json(), indent=1, allow_nan=False), mode=0o600)
+                scores = judge(private, source, schema, folder, made, scoring, places=places, progress=report)
+        if scores is not None:
+            with show.stage("report"):
+                render_run(folder)
         LOG.info("seconds per stage: %s", show.seconds)
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
 
@@ -186,10 +196,3 @@ def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, s
     write_whole(folder.internal / "config.json", json.dumps(asdict(config), indent=1), mode=0o600)
     for name, text in hydra_files.items():
         write_whole(folder.internal / "hydra" / name, text, mode=0o600)
-
-
-def _truth(private: PrivateTable, source: Source, schema: Schema, folder: RunFolder) -> CodedTable:
-    """All rows of the table, unclipped: what the scores compare with."""
-    if private.complete and not schema.engineering.steps:
-        return CodedTable(private.coded.domain, private.coded.columns)
-    return encode_table(source, schema, workdir=folder.temporary / "truth")

@@ -39,6 +39,7 @@ def make_statement(
     ledger: Ledger,
     measurements: Measurements,
     noise_seed: int | None,
+    holdout: float | None = None,
     *,
     public_table: bool = False,
 ) -> PrivacyStatement:
@@ -64,11 +65,22 @@ def make_statement(
         max_records=unit.max_records,
         clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
+        holdout=held_out(holdout),
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
-        public_facts=(*_public_facts(schema, plan, unit), *([PUBLIC_TABLE] if public_table else [])),
+        public_facts=(*_public_facts(schema, plan, unit, holdout), *([PUBLIC_TABLE] if public_table else [])),
         outside=tuple(_outside(schema, unit)),
         events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
         versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+    )
+
+
+def held_out(share: float | None) -> str:
+    """Who was set aside, in words; the same for every unit, and no part of the claim."""
+    if share is None:
+        return "none: every unit counts"
+    return (
+        f"each unit was set aside with probability {share:g}, by its own secret coin, before anything was counted; "
+        "no amplification is claimed for it"
     )
 
 
@@ -81,14 +93,15 @@ def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) ->
     return {**receipt, **bought, "answered": True}
 
 
-def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit) -> list[str]:
+def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit, holdout: float | None) -> list[str]:
     facts = [
         f"the schema {schema.name!r}: columns, bounds, bins and categories (source: {schema.source or 'not named'})"
     ]
     if schema.rules.declared:
         facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
     if plan.neighbouring is Neighbouring.REPLACE:
-        facts.append("the number of records" if unit.column is None else "the number of units")
+        counted = "" if holdout is None else ", in all and of those that were not set aside"
+        facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
     return facts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,8 +59,11 @@ class Ledger:
         return list(self.events)
 
     @classmethod
-    def open(cls, path: Path, plan: Budget) -> Ledger:
+    def open(cls, path: Path, plan: Budget, facts: Mapping[str, Any] | None = None) -> Ledger:
         """The ledger at `path`, new or as it was left.
+
+        Args:
+            facts: JSON values that the first line states beside the plan: what was done before anything was charged.
 
         A last line that was cut off by a crash counts as spent if it names an event at all: the charge is written whole
         before the draw, so that an unreadable last line means that nothing was drawn, and it is removed.
@@ -67,9 +71,9 @@ class Ledger:
         Raises:
             UserError: the file belongs to another plan.
         """
-        ledger = cls(path, plan)
+        ledger, first = cls(path, plan), {"plan": digest(plan), **(facts or {})}
         if not path.exists():
-            ledger._append({"plan": digest(plan)})
+            ledger._append(first)
             return ledger
         lines = path.read_bytes().split(b"\n")
         if lines[-1]:  # no newline at the end: the line was never synced, so its noise was never drawn
@@ -80,8 +84,8 @@ class Ledger:
             fix = "a new run, with its own budget"
             raise UserError("the ledger is damaged: what was spent is not known", where=str(path), fix=fix) from error
         if not records:
-            ledger._append({"plan": digest(plan)})
-        elif records[0] != {"plan": digest(plan)}:
+            ledger._append(first)
+        elif records[0] != first:
             raise UserError("this ledger belongs to another plan", where=str(path), fix="resume with the same settings")
         for record in records[1:]:
             event = _event(record["event"])

@@ -161,7 +161,7 @@ class PrivacyStatement:
         accountant: its name; `conversion` its formula.
         neighbouring: add_remove or replace.
         unit: who is protected, in words; `max_records` is C; `clip` how it was enforced; `missing_unit` what
-            happened to rows without a unit id.
+            happened to rows without a unit id; `holdout` who was set aside before anything was counted.
         events: every charge with sensitivity, scale and cost, and whether an answer exists.
         public_facts: what was taken as public; `outside` what the guarantee does not cover.
         noise_source: the secure source, or the fixed seed's warning.
@@ -179,6 +179,7 @@ class PrivacyStatement:
     max_records: int
     clip: str
     missing_unit: str
+    holdout: str
     noise_source: str
     public_facts: tuple[str, ...]
     outside: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ MissingUnit = Literal["drop", "own", "refuse"]
 NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
 #: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
 MAX_RECORDS = 2**32
+#: Coins drawn from one hash.
+COINS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -129,11 +132,64 @@ def clip_records(
     return keep, weights
 
 
+def set_aside_units(
+    units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes, share: float
+) -> NDArray[np.bool_]:
+    """Which rows belong to units that are set aside: each unit by its own coin, a keyed hash of its id.
+
+    Guarantee: the coins are secret, independent of each other and of the data; whatever is computed from the other
+        units alone is as private as it is without the coins. No amplification by this sampling is claimed.
+    Args:
+        units: as of `clip_records`; a row without an id is a unit of its own where privacy.missing_unit=own, and is
+            never set aside otherwise.
+        key: secret; the same key, the same choice.
+        share: the probability of each unit, between 0 and 1.
+    """
+    held = np.zeros(rows, np.bool_)
+    table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
+    coin = f"left(sha256({literal(key.hex() + ':aside:')} || unit), 16)"
+    with source.connect() as engine:
+        below = literal(f"{_threshold(share):016x}")
+        sql = f"SELECT file_row_number FROM {table} WHERE unit IS NOT NULL AND {coin} < {below}"
+        for (row,) in _columns(source, engine, sql):
+            held[row] = True
+        if unit.missing == "own":
+            alone = set_aside_rows(rows, key, share)
+            for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
+                held[row] = alone[row]
+    return held
+
+
+def set_aside_rows(rows: int, key: bytes, share: float) -> NDArray[np.bool_]:
+    """Which rows are set aside where each row is a unit: each by its own coin, from a keyed hash of its place."""
+    coins = []
+    for start in range(0, rows, COINS):
+        count = min(COINS, rows - start)
+        digest = hashlib.shake_256(key + b":aside:" + str(start).encode()).digest(8 * count)
+        coins.append(np.frombuffer(digest, np.uint64) < np.uint64(_threshold(share)))
+    return np.concatenate(coins) if coins else np.zeros(0, np.bool_)
+
+
+def _threshold(share: float) -> int:
+    if not 0 < share < 1:
+        raise UserError(f"got {share}", where="evaluation.holdout", fix="a share of the units between 0 and 1, or null")
+    return int(share * 2**64)
+
+
 def _surplus(records: str, bound: int, key: bytes) -> str:
     """SQL for the rows beyond the `bound` first of each unit, in the order of a keyed hash of the row's number."""
     order = f"sha256({literal(key.hex())} || CAST(file_row_number AS VARCHAR))"
     ranked = f"row_number() OVER (PARTITION BY unit ORDER BY left({order}, 16), file_row_number)"
     return f"SELECT row FROM (SELECT file_row_number AS row, {ranked} AS place FROM {records}) WHERE place > {bound}"
+
+
+def unit_sizes(units: Path, source: Source) -> NDArray[np.int64]:
+    """How many units have so many records: two columns, records and units. NOT private: for internal/ alone."""
+    table = f"read_parquet({literal(str(units))}, hive_partitioning = false)"
+    each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL GROUP BY unit"
+    with source.connect() as engine:
+        found = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
+    return np.array(found, np.int64).reshape(-1, 2)
 
 
 def _columns(source: Source, engine: Any, sql: str) -> Iterator[tuple[NDArray[np.int64], ...]]:

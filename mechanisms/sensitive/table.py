@@ -19,7 +19,14 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.public.units import Neighbouring
-from mechanisms.sensitive.contribution import PrivacyUnit, clip_records, unit_id
+from mechanisms.sensitive.contribution import (
+    PrivacyUnit,
+    clip_records,
+    set_aside_rows,
+    set_aside_units,
+    unit_id,
+    unit_sizes,
+)
 
 CHUNK = 1 << 22
 
@@ -34,12 +41,16 @@ class PrivateTable:
         unit: who is protected.
         encoding: what encoding could not take as it was; for the internal log alone.
         complete: whether every row of the table is in it.
+        aside: which rows of the file belong to units that were set aside; None where none were.
+        sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
     """
 
     coded: CodedTable
     unit: PrivacyUnit
     encoding: EncodingReport
     complete: bool
+    aside: NDArray[np.bool_] | None = None
+    sizes: NDArray[np.int64] | None = None
 
     @property
     def max_records(self) -> int:
@@ -57,7 +68,14 @@ class PrivateTable:
 
 
 def load_private(
-    source: Source, schema: Schema, unit: PrivacyUnit, *, workdir: Path, key: bytes, progress: Progress | None = None
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    *,
+    workdir: Path,
+    key: bytes,
+    holdout: float | None = None,
+    progress: Progress | None = None,
 ) -> PrivateTable:
     """Encode a table, apply the schema's steps, and clip what each unit contributes; the file is parsed once.
 
@@ -66,7 +84,9 @@ def load_private(
         the guarantee, as does conflict: refuse of a rule.
     Args:
         workdir: where column files go; a folder with mode 0700.
-        key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps. The same key, the same choice.
+        key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps and who is set aside. The same key, the
+            same choice.
+        holdout: each unit is set aside with this probability, by its own coin, before anything is counted.
 
     Returns:
         Rows in the order of the file.
@@ -80,7 +100,12 @@ def load_private(
         coded, report = _engineered(
             *encode_columns(source, schema, workdir=workdir, progress=progress), schema, workdir
         )
-        return PrivateTable(coded, unit, report, complete=True)
+        whole = PrivateTable(coded, unit, report, complete=True)
+        if holdout is None:
+            return whole
+        aside = set_aside_rows(coded.rows, key, holdout)
+        with mapped_errors(source):
+            return replace(whole, coded=_compact(coded, ~aside, workdir / "kept"), complete=False, aside=aside)
     further = {"unit": unit_id(source, unit)}
     path = workdir / "units.parquet"
     with mapped_errors(source):
@@ -100,12 +125,17 @@ def load_private(
     if progress is not None:
         progress(coded.rows, 0, "clipping")
     keep, weights = clip_records(path, source, unit, coded.rows, key)
+    held = None if holdout is None else set_aside_units(path, source, unit, coded.rows, key, holdout)
+    sizes = unit_sizes(path, source)
     path.unlink()
     coded = replace(coded, weights=weights)
+    if held is not None:
+        keep = ~held if keep is None else keep & ~held
     if keep is None:
-        return PrivateTable(coded, unit, report, complete=True)
+        return PrivateTable(coded, unit, report, complete=True, sizes=sizes)
     with mapped_errors(source):
-        return PrivateTable(_compact(coded, keep, workdir / "kept"), unit, report, complete=False)
+        kept = _compact(coded, keep, workdir / "kept")
+    return PrivateTable(kept, unit, report, complete=False, aside=held, sizes=sizes)
 
 
 def _engineered(

@@ -24,7 +24,8 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     people(300).drop(columns="note").to_csv("my.csv", index=False)
     write_demo(Path("real.csv"), rows=500, seed=1)
     found = commands()
-    assert [c[0] for c in found] == ["schema", "run", "plan", "run", "run", "synth", "score", "run", "run"]
+    names = ["schema", "run", "plan", "run", "run", "synth", "report", "query", "query", "score", "score", "run", "run"]
+    assert [c[0] for c in found] == names
     for arguments in found:
         small = ["data.rows=500"] if arguments[0] == "run" and "data=table" not in arguments else []
         small = [] if any(a.startswith("data.rows") for a in arguments) and "-m" not in arguments else small
@@ -32,6 +33,9 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert len(pd.read_csv("outputs/again/release/synthetic.csv")) == 1000
     assert len(list(Path("multirun/demo").glob("*/*/release/privacy.json"))) == 4
     assert Path("scores.json").exists()
+    assert Path("outputs/mine/internal/report.html").exists()
+    assert "pie chart score" in Path("report.html").read_text(encoding="utf-8")
+    assert len(pd.read_csv("weekday_hour.csv")) == 7 * 24
     assert "way out" not in capsys.readouterr().err
 
 

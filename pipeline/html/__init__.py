@@ -1,0 +1,1 @@
+"""The report: one HTML file that needs no network and no script."""

@@ -1,0 +1,100 @@
+"""From the files of a run, or the scores of two tables, to one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from pipeline.folders import RunFolder, not_in_release
+from pipeline.html.page import Section, number, page
+from pipeline.html.places import map_section
+from pipeline.html.promise import noise_section, statement_section, units_section
+from pipeline.html.scored import (
+    columns_section,
+    correlation_section,
+    distances_section,
+    mgd_section,
+    pairs_section,
+    scores_section,
+)
+from pipeline.judge import report_files
+from pipeline.release import read_release
+
+
+def render_run(folder: RunFolder, output: Path | None = None) -> Path:
+    """The report of a run from its own files; reads no table. NOT private: it lies under internal/.
+
+    Args:
+        output: another place than internal/report.html; not inside a release folder.
+    Raises:
+        UserError: no run there, or one without scores.
+    """
+    if not folder.scores.is_file():
+        inner = folder.root.parent if folder.root.name in {"release", "internal"} else None
+        fix = f"report {inner}" if inner is not None else "the folder of a run with evaluation.enabled=true"
+        raise UserError(f"no scores in {folder.internal}", where="report", fix=fix)
+    schema, statement, measurements = read_release(folder.release)
+    scores, drawn = report_files(folder.scores), report_files(folder.figures)
+    units = drawn.get("units")
+    first = [statement_section(statement), noise_section(measurements)]
+    last = [units_section(units)] if units else []
+    spent = statement["spent"]
+    facts = [
+        ("ε spent", f"{spent['epsilon']:.4g}"),
+        ("δ", f"{spent['delta']:.3g}"),
+        ("release", "private" if statement["private"] else "NOT private"),
+        *_facts(scores),
+    ]
+    title = f"Synthetic {schema.name}"
+    text = _whole(title, f"the run in {folder.root.name}", facts, first, scores, drawn, last)
+    target = output or folder.report
+    not_in_release(target, "output")
+    write_whole(target, text, mode=0o600)
+    return target
+
+
+def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
+    """The report of any two tables: what is known of them without a run."""
+    return _whole(f"Scores over {name}", "two tables, scored", _facts(scores), [], scores, drawn, [])
+
+
+def _facts(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = scores["rows"]
+    facts = [("real records", number(rows["real"])), ("synthetic records", number(rows["synthetic"]))]
+    for name, said in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
+        value = scores["metrics"].get(name, {}).get("score")
+        if value is not None:
+            facts.append((said, number(value)))
+    return facts
+
+
+def _whole(
+    title: str,
+    subtitle: str,
+    facts: list[tuple[str, str]],
+    first: list[Section],
+    scores: Mapping[str, Any],
+    drawn: Mapping[str, Any],
+    last: list[Section],
+) -> str:
+    boxes = "".join(
+        f'<div class="card"><span class="soft">{escape(k)}</span><b>{escape(v)}</b></div>' for k, v in facts
+    )
+    makers: dict[str, Callable[[Any], Section]] = {
+        "columns": columns_section,
+        "pairs": pairs_section,
+        "map": map_section,
+        "correlation": correlation_section,
+        "distances": distances_section,
+    }
+    sections = [scores_section(scores), *first]
+    for name, make in makers.items():
+        if drawn.get(name):
+            sections.append(make(drawn[name]))
+        if name == "pairs" and scores.get("mgd", {}).get("marginals"):
+            sections.append(mgd_section(scores))
+    return page(title, subtitle, f'<div class="facts">{boxes}</div>', [*sections, *last])

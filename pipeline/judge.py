@@ -1,0 +1,93 @@
+"""The scoring of a run: the rows that were not set aside against the synthetic table; NOT private."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.figures import figures
+from evaluation.registry import Options, plain
+from evaluation.score import Scorecard, ScoreSpec, score_tables
+from mechanisms.public.codec import encode_table
+from mechanisms.public.engine import Source
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema import Schema
+from mechanisms.public.table import CodedTable
+from mechanisms.sensitive.table import PrivateTable
+from pipeline.folders import RunFolder
+from pipeline.progress import Report
+
+
+def judge(
+    private: PrivateTable,
+    source: Source,
+    schema: Schema,
+    folder: RunFolder,
+    made: CodedTable,
+    spec: ScoreSpec,
+    *,
+    places: tuple[str, str] | None = None,
+    progress: Report | None = None,
+) -> Scorecard:
+    """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
+
+    Args:
+        places: columns of longitude and latitude.
+    """
+    truth, aside = _truth(private, source, schema, folder)
+    subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
+    options = replace(spec.options, holdout=aside, why={**spec.options.why, "subject": subject})
+    spec = replace(spec, options=options, dive=True)
+    card = score_tables(truth, made, schema, spec, progress=progress)
+    drawn = drawings(card, truth, made, schema, options, places) | {"units": _units(private)}
+    write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
+    write_whole(folder.figures, as_text(drawn), mode=0o600)
+    return card
+
+
+def drawings(
+    card: Scorecard,
+    real: CodedTable,
+    synthetic: CodedTable,
+    schema: Schema,
+    options: Options,
+    places: tuple[str, str] | None,
+) -> dict[str, Any]:
+    """What the report draws, under its format's name."""
+    return {"format": "figures/1", **figures(card, real, synthetic, schema, options, places)}
+
+
+def as_text(value: Any) -> str:
+    """A JSON text without NaN."""
+    return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
+
+
+def report_files(path: Path) -> dict[str, Any]:
+    """A JSON file's content; empty where there is none."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def _units(private: PrivateTable) -> dict[str, Any] | None:
+    """How many units have how many records; None where a record is a unit."""
+    if private.sizes is None:
+        return None
+    unit = private.unit
+    return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
+
+
+def _truth(
+    private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
+) -> tuple[CodedTable, CodedTable | None]:
+    """All rows of the table, unclipped: those that scores compare with, and those that were set aside."""
+    if private.complete and not schema.engineering.steps:
+        return CodedTable(private.coded.domain, private.coded.columns), None
+    whole = encode_table(source, schema, workdir=folder.temporary / "truth")
+    if private.aside is None:
+        return whole, None
+    chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
+    kept, held = (CodedTable(whole.domain, tuple(np.asarray(c[rows]) for c in whole.columns)) for rows in chosen)
+    return kept, held

@@ -1,0 +1,146 @@
+"""Units set aside before anything is counted, by secret coins; and scores of tables with a holdout and subjects."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.engine import open_table
+from mechanisms.public.schema import load_schema
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.table import load_private
+from tests.pipeline.conftest import TOWN, command, people
+
+UNIT = ["privacy.unit=person", "privacy.max_records=2"]
+KEY = b"k" * 32
+
+
+def private(folder, unit, *, key=KEY, share=0.3, name="w"):
+    work = folder / name
+    work.mkdir(mode=0o700)
+    source = open_table(folder / "town.csv", workdir=work, memory_limit_bytes=1 << 30, threads=1)
+    return load_private(source, load_schema(folder / "town.yaml"), unit, workdir=work, key=key, holdout=share)
+
+
+def test_whole_units_are_set_aside_and_none_of_their_records_count(town):
+    ids = people(600)["person"]
+    table = private(town, PrivacyUnit("person", 20))
+    aside = set(ids[table.aside])
+    assert not aside & set(ids[~table.aside])
+    assert table.coded.rows == (~table.aside).sum()
+    assert 0.15 < len(aside) / ids.nunique() < 0.45
+
+
+def test_a_units_coin_depends_on_its_id_and_the_key_alone(town):
+    ids = people(600)["person"]
+    first = private(town, PrivacyUnit("person", 20))
+    people(600).iloc[::-1].iloc[:400].to_csv(town / "town.csv", index=False)
+    again = private(town, PrivacyUnit("person", 20), name="w2")
+    other = ids.iloc[::-1].iloc[:400]
+    assert set(other[again.aside]) == set(other) & set(ids[first.aside])
+    third = private(town, PrivacyUnit("person", 20), key=b"z" * 32, name="w3")
+    assert set(other[third.aside]) != set(other[again.aside])
+
+
+def test_records_have_coins_of_their_own_where_a_record_is_the_unit(town):
+    table = private(town, PrivacyUnit(), share=0.5)
+    assert 220 < table.aside.sum() < 380
+    assert table.coded.rows == 600 - table.aside.sum()
+    assert np.abs(np.diff(table.aside.astype(int))).sum() > 200  # no runs
+
+
+def test_a_row_without_an_id_is_set_aside_alone_or_never(town):
+    people(600).assign(person=None).to_csv(town / "town.csv", index=False)
+    own = private(town, PrivacyUnit("person", 1, missing="own"), share=0.5)
+    assert 220 < own.aside.sum() < 380
+    dropped = private(town, PrivacyUnit("person", 1, missing="drop"), name="w2")
+    assert not dropped.aside.any()
+    assert dropped.coded.rows == 0
+
+
+def test_statement_and_ledger_say_who_was_set_aside_and_no_budget_changes(town, capsys):
+    assert command("run", *TOWN, *UNIT, "evaluation.holdout=0.25", "hydra.run.dir=out") == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    assert "probability 0.25" in said["holdout"] and "no amplification" in said["holdout"]
+    assert said["spent"]["epsilon"] > 0.999
+    assert all(e["sensitivity"] >= 2 for e in said["events"])
+    first = json.loads((town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()[0])
+    assert first["holdout"] == said["holdout"]
+    scores = json.loads((town / "out" / "internal" / "scores.json").read_text())
+    assert scores["rows"]["real"] < 600
+    again = command("run", *TOWN, *UNIT, "evaluation.holdout=0.3", "hydra.run.dir=out", "resume=true")
+    assert again == 1
+    assert "evaluation.holdout" in capsys.readouterr().err
+
+
+def test_a_run_without_a_holdout_says_so(town):
+    assert command("run", *TOWN, "hydra.run.dir=out", "evaluation.enabled=false") == 0
+    assert json.loads((town / "out" / "release" / "privacy.json").read_text())["holdout"].startswith("none")
+
+
+@pytest.mark.parametrize("share", ["0", "1", "-0.5", "nan"])
+def test_a_holdout_that_is_no_share_is_refused_before_anything_is_read(town, capsys, share):
+    assert command("run", *TOWN, f"evaluation.holdout={share}", "hydra.run.dir=out") == 1
+    assert "evaluation.holdout" in capsys.readouterr().err
+
+
+TABLES = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json"]
+
+
+def scored(town):
+    return json.loads((town / "scores.json").read_text())["metrics"]
+
+
+def test_score_computes_the_metrics_that_are_named_and_each_has_the_documented_form(town):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    people(300, seed=3).to_csv("held.csv", index=False)
+    settings = ["metrics=[anita_privacy,tstr,anita_2way]", "holdout=held.csv", "evaluation.predict=[sex]"]
+    assert command("score", *TABLES, *settings, "evaluation.references=true") == 0
+    found = scored(town)
+    assert list(found) == ["anita_privacy", "tstr", "anita_2way"]
+    for metric in found.values():
+        assert {"score", "title", "goal", "range", "perfect", "reference", "source", "details"} <= metric.keys()
+        assert metric["score"] is not None
+    assert 0.9 < found["anita_2way"]["floor"]["value"] <= 1
+    assert "sample of the real rows" in found["anita_2way"]["as_good_as"]
+    assert found["anita_privacy"]["details"]["rows"]["holdout"] == 300
+
+
+def test_subjects_are_read_from_both_files_and_their_absence_is_said(town):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    settings = ["metrics=[anita_sequences]", "evaluation.subject=person"]
+    assert command("score", *TABLES, *settings) == 0
+    assert scored(town)["anita_sequences"]["score"] > 0.5
+    people(500, seed=2).drop(columns="person").to_csv("made.csv", index=False)
+    assert command("score", *TABLES, *settings) == 0
+    assert "synthetic table has no column 'person'" in scored(town)["anita_sequences"]["reason"]
+
+
+def test_an_unknown_metric_is_refused_with_a_suggestion(town, capsys):
+    people(50).to_csv("made.csv", index=False)
+    assert command("score", *TABLES, "metrics=[tdv]") == 1
+    assert "did you mean 'tvd'?" in capsys.readouterr().err
+
+
+def test_values_beyond_the_schema_are_counted_in_the_scores(town):
+    pd.concat([people(100), people(5).assign(age=140)]).to_csv("made.csv", index=False)
+    assert command("score", *TABLES, "metrics=tvd") == 0
+    found = json.loads((town / "scores.json").read_text())
+    assert found["unplaced"]["synthetic"]["outside"] == {"age": 5}
+    assert list(found["metrics"]) == ["tvd"]
+    assert "mgd" not in found
+
+
+def test_the_ready_tables_declare_roles_that_their_schemas_know():
+    from pipeline.config import CONF, load_config
+    from pipeline.scoring import COLUMN_ROLES, build_scores
+
+    for name in sorted(p.stem for p in (CONF / "data").glob("*.yaml") if p.stem != "table"):
+        config = load_config([f"data={name}"])
+        schema = load_schema(CONF / "schemas" / str(config.data.schema))
+        spec = build_scores(config.evaluation, schema, config.data.roles)
+        for role, column in (config.data.roles or {}).items():
+            assert role == "subject" or column in schema.domain, (name, role)
+            assert role in {*COLUMN_ROLES, "subject"}
+        assert ("pie_chart" in spec.metrics) == {"time", "segment", "kind"}.issubset(config.data.roles or {})

@@ -1,0 +1,118 @@
+"""Tables for analysts: the marginals of a release as CSV, and questions answered from its noisy answers alone."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline import query
+from synthesis.answers import estimate_count, estimate_marginal
+from synthesis.tables import marginal_tables
+from tests.pipeline.conftest import TOWN, command, people
+
+SHARP = [*TOWN, "privacy.epsilon=1000000", "privacy.delta=1e-3", "hydra.run.dir=out"]
+
+
+def answer(clique, values, sigma, query=None):
+    values = np.asarray(values, float)
+    return NoisyMarginal(clique, query or Identity(values.size), values, "gaussian", sigma, "x")
+
+
+TWO = Domain((Attribute("a", 2, 2), Attribute("b", 3)))
+
+
+def test_a_marginal_is_the_mean_of_all_that_tell_weighted_by_precision():
+    known = Measurements(TWO, (answer(("a",), [10, 20], 1.0), answer(("a", "b"), [4, 4, 4, 6, 6, 6], 1.0)))
+    found = estimate_marginal(known, ("a",))
+    assert found.values == pytest.approx([(10 + 12 / 3) / (4 / 3), (20 + 18 / 3) / (4 / 3)])
+    assert found.errors == pytest.approx([np.sqrt(3 / 4)] * 2)
+    assert found.sources == (("a",), ("a", "b"))
+
+
+def test_a_count_adds_the_cells_it_holds_and_their_variances():
+    known = Measurements(TWO, (answer(("a", "b"), [1, 2, 3, 4, 5, 6], 2.0),))
+    found = estimate_count(known, {"b": np.array([1.0, 0, 1]), "a": np.array([1.0, 0])})
+    assert (found.values[0], found.errors[0]) == pytest.approx((4.0, 2.0 * np.sqrt(2)))
+
+
+def test_other_queries_tell_what_their_answers_add_up_to_and_no_more():
+    merged = SparseQuery.of(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    known = Measurements(TWO, (answer(("b",), [5, 7], 1.0, merged),))
+    found = estimate_count(known, {"b": np.array([1.0, 1.0, 0.0])})
+    assert (found.values[0], found.errors[0]) == pytest.approx((5.0, 1.0))
+    with pytest.raises(UserError, match="no measured marginal tells b"):
+        estimate_marginal(known, ("b",))
+
+
+def test_standard_errors_of_both_kinds_are_those_of_repeated_noise():
+    rng = np.random.default_rng(5)
+    truth = np.array([400.0, 30.0, 5.0, 80.0, 300.0, 10.0])
+    errors, stated = [], []
+    for _ in range(60):
+        drawn = Measurements(TWO, (answer(("a", "b"), truth + rng.normal(0, 8, 6), 8.0),))
+        (table,) = marginal_tables(drawn)
+        errors.append((table.consistent.ravel() - truth) ** 2)
+        stated.append(table.consistent_error.ravel() ** 2)
+    ratio = np.sqrt(np.mean(stated) / np.mean(errors))
+    assert 0.7 < ratio < 1.4
+
+
+def test_a_release_holds_its_marginals_as_tables_and_they_are_sealed(town, capsys):
+    assert command("run", *SHARP) == 0
+    folder = town / "out" / "release" / "marginals"
+    index = pd.read_csv(folder / "index.csv")
+    assert set(index["marginal"]) == {"age", "sex", "job", "age × sex", "age × job", "sex × job"}
+    table = pd.read_csv(folder / index.set_index("marginal").loc["sex × job", "file"])
+    assert list(table.columns[2:]) == ["noisy", "noisy_standard_error", "consistent", "consistent_standard_error"]
+    real = people(600).groupby(["sex", "job"]).size()
+    for sex, job, noisy, consistent in zip(
+        table["sex"], table["job"], table["noisy"], table["consistent"], strict=True
+    ):
+        assert noisy == pytest.approx(real.get((sex, job), 0), abs=1)
+        assert consistent == pytest.approx(real.get((sex, job), 0), abs=1)
+    assert "marginals/index.csv" in json.loads((town / "out" / "internal" / "release.json").read_text())
+    (folder / "index.csv").write_text("mine")
+    assert command("run", *SHARP, "resume=true") == 1
+    assert "not as this run wrote it: marginals/index.csv" in capsys.readouterr().err
+
+
+def test_query_answers_marginals_and_ranges_as_the_table_would(town, capsys):
+    assert command("run", *SHARP) == 0
+    (town / "town.csv").unlink()
+    shutil.rmtree(town / "out" / "internal")
+    capsys.readouterr()
+    real = people(600)
+    assert command("query", "from=out/release", "marginal=[sex]") == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out)).set_index("sex")
+    assert table["count"].to_dict() == pytest.approx(real["sex"].value_counts().to_dict(), abs=1)
+    inside = real["age"].between(20, 49) & (real["sex"] == "f")
+    assert command("query", "from=out/release", "where={age: [20, 49], sex: [f]}", "output=answer.csv") == 0
+    (count,) = pd.read_csv("answer.csv")["count"]
+    assert count == pytest.approx(inside.sum(), abs=1)
+    half = query(town / "out" / "release", where={"age": [20, 24]})["count"][0]
+    assert half == pytest.approx(real["age"].between(20, 29).sum() / 2, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ([], "nothing asked"),
+        (["marginal=[age]", "where={age: [1, 2]}"], "one question at a time"),
+        (["marginal=[agee]"], "did you mean 'age'?"),
+        (["where={job: [bakker]}"], "did you mean 'baker'?"),
+        (["where={age: [40, 20]}"], "low first"),
+        (["marginal=[age,sex,job]"], "no measured marginal tells age × sex × job"),
+        (["marginal=age"], "marginal=[age,sex]"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why(town, capsys, asked, said):
+    assert command("run", *SHARP, "evaluation.enabled=false") == 0
+    assert command("query", "from=out/release", *asked) == 1
+    assert said in capsys.readouterr().err

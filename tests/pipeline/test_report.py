@@ -1,0 +1,127 @@
+"""The report: one file, no network, no script; what it says follows from the run's own files; a browser agrees."""
+
+import json
+import re
+import shutil
+import stat
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.conftest import TOWN, command, people
+
+UNIT = ["privacy.unit=person", "privacy.max_records=2"]
+MAP = ["evaluation.time=age", "evaluation.segment=sex", "evaluation.kind=job"]
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+
+
+class Page(HTMLParser):
+    """Counts tags, and holds every attribute that could reach outside of the file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+        self.reached: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.reached += [v or "" for k, v in attrs if k in {"src", "href", "action", "srcset"}]
+        if tag not in {"meta", "link", "path", "rect", "circle", "polyline"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in {"path", "rect", "circle", "polyline"}:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture
+def report(town: Path) -> Path:
+    settings = [*TOWN, *UNIT, *MAP, "evaluation.holdout=0.3", "evaluation.metrics=all"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    return town / "out" / "internal" / "report.html"
+
+
+def test_a_report_is_one_closed_file_without_scripts_under_a_banner(report):
+    page = Page(report.read_text(encoding="utf-8"))
+    assert not page.open
+    assert "script" not in page.tags
+    assert all(r.startswith("#") or r == "data:," for r in page.reached)
+    assert "NOT PRIVATE" in report.read_text(encoding="utf-8")
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+
+
+def test_a_report_holds_every_part_that_its_run_knows(report):
+    text = report.read_text(encoding="utf-8")
+    parts = ["scores", "promise", "noise", "columns", "pairs", "mgd", "map", "correlation", "distances", "units"]
+    assert re.findall(r'<section id="(\w+)"', text) == parts
+    assert Page(text).tags["svg"] > 8
+    assert "Choosing C from this picture costs privacy" in text
+    assert "set aside with probability 0.3" in text
+
+
+def test_a_metric_that_cannot_be_computed_says_why_in_the_report_and_touches_no_other(report):
+    scores = json.loads((report.parent / "scores.json").read_text())
+    assert scores["metrics"]["gini"]["score"] is None
+    assert "evaluation.income=COLUMN" in scores["metrics"]["gini"]["reason"]
+    assert scores["metrics"]["ncript"]["score"] is not None
+    assert "evaluation.income=COLUMN" in report.read_text()
+
+
+def test_report_renders_again_from_the_run_alone(report, town, capsys):
+    before = report.read_bytes()
+    (town / "town.csv").unlink()
+    report.unlink()
+    assert command("report", "out") == 0
+    assert report.read_bytes() == before
+    assert command("report", "out", "output=elsewhere.html") == 0
+    assert (town / "elsewhere.html").exists()
+    assert command("report", "out", "output=out/release/report.html") == 1
+    assert "lies in the release folder" in capsys.readouterr().err
+
+
+def test_report_of_what_is_no_run_says_what_is_one(town, capsys):
+    assert command("report", "nothing") == 1
+    assert "no scores" in capsys.readouterr().err
+    assert command("report") == 1
+    assert "no run given" in capsys.readouterr().err
+
+
+def test_names_from_the_schema_never_become_tags(town):
+    people(200).rename(columns={"job": "<script>x</script>"}).to_csv("odd.csv", index=False)
+    schema = (town / "town.yaml").read_text().replace("job:", "'<script>x</script>':").replace("clerk", "<b>clerk")
+    (town / "odd.yaml").write_text(schema)
+    tables = ["real=odd.csv", "synthetic=odd.csv", "schema=odd.yaml"]
+    assert command("score", *tables, "report=odd.html", "output=odd.json") == 0
+    page = Page((town / "odd.html").read_text())
+    assert "script" not in page.tags
+    assert not page.open
+
+
+def test_a_report_of_an_empty_synthetic_table_is_made_too(town):
+    people(600).head(0).to_csv("none.csv", index=False)
+    tables = ["real=town.csv", "synthetic=none.csv", "schema=town.yaml"]
+    assert command("score", *tables, "report=none.html", "output=none.json") == 0
+    assert "no records" in (town / "none.html").read_text()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("width", [500, 1280])
+def test_a_browser_shows_the_report_without_complaint_and_without_a_page_wider_than_its_window(report, tmp_path, width):
+    """The probe is a script of the test's own: the report has none."""
+    probe = "<script>document.title='width '+document.documentElement.scrollWidth+' of '+innerWidth</script></body>"
+    seen = tmp_path / "seen.html"
+    seen.write_text(report.read_text(encoding="utf-8").replace("</body>", probe), encoding="utf-8")
+    ended = subprocess.run(
+        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
+         f"--user-data-dir={tmp_path / 'browser'}", f"--window-size={width},2000", "--dump-dom", f"file://{seen}"],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert "CONSOLE" not in ended.stderr
+    found = re.search(r"<title>width (\d+) of (\d+)</title>", ended.stdout)
+    assert found is not None
+    assert int(found[1]) <= int(found[2])
+    assert ended.stdout.count("<svg") == report.read_text(encoding="utf-8").count("<svg")
