@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 EXPERIMENTS = {"mgd_table1": "pipeline.experiments.mgd_table1"}
 
 
-def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
-    """Run the experiment that the settings name; returns what a person should read at the end.
+def known(config: Config) -> str:
+    """The name of the experiment that the settings ask for.
 
     Raises:
-        UserError: no experiment of that name, `smoke` without one, or as of the experiment itself.
+        UserError: no experiment of that name, or `smoke` without one.
     """
     kind = config.experiment.kind
     if kind is None:
@@ -28,5 +28,14 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     if kind not in EXPERIMENTS:
         fix = f"{did_you_mean(kind, EXPERIMENTS)} one of: {', '.join(EXPERIMENTS)}".strip()
         raise UserError(f"no experiment {kind!r}", where="experiment.kind", fix=fix)
-    said: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
+    return kind
+
+
+def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
+    """Run the experiment that the settings name; returns what a person should read at the end.
+
+    Raises:
+        UserError: as of `known` and of the experiment itself.
+    """
+    said: str = import_module(EXPERIMENTS[known(config)]).run_and_tell(config, root, hydra_files)
     return said
