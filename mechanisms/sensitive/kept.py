@@ -1,4 +1,4 @@
-"""A PrivateTable kept on disk for several runs on the same rows; raw data, for the owner alone, deleted by its keeper."""
+"""A PrivateTable kept on disk for several runs on the same rows: raw data, for the owner alone."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def kept_private(
 ) -> PrivateTable:
     """As `load_private`, but encoded and clipped once for all who ask with the same data, schema and unit.
 
-    Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate), only those who bring the
-        same key share a table.
+    Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate), only those who bring
+        the same key share a table.
     Args:
         folder: of mode 0700, on a disk of its owner; whoever made it deletes it.
         data: what the file's content is known by (see `fingerprint`).

@@ -13,7 +13,23 @@ if TYPE_CHECKING:
     from pipeline.config import Config
 
 #: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.
-EXPERIMENTS = {"mgd_table1": "pipeline.experiments.mgd_table1"}
+EXPERIMENTS = {
+    "mgd_table1": "pipeline.experiments.mgd_table1",
+    "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
+    "challenge": "pipeline.experiments.challenge",
+    "maps": "pipeline.experiments.maps",
+}
+CONF = Path(__file__).resolve().parents[2] / "conf" / "experiment"
+
+
+def described() -> str:
+    """All experiments, each with the line that its file says about itself."""
+    lines = []
+    for path in sorted(CONF.glob("*.yaml")):
+        comments = [x[1:].strip() for x in path.read_text(encoding="utf-8").splitlines() if x.startswith("#")]
+        about = next((c for c in comments if not c.startswith(("@package", "python -m"))), "")
+        lines.append(f"    {path.stem}: {about}")
+    return "\n".join(lines)
 
 
 def known(config: Config) -> str:
@@ -26,7 +42,7 @@ def known(config: Config) -> str:
     if kind is None:
         raise UserError("only experiments have a small version", where="smoke", fix="experiment=mgd_table1 smoke=true")
     if kind not in EXPERIMENTS:
-        fix = f"{did_you_mean(kind, EXPERIMENTS)} one of: {', '.join(EXPERIMENTS)}".strip()
+        fix = f"{did_you_mean(kind, EXPERIMENTS)} one of:\n{described()}".strip()
         raise UserError(f"no experiment {kind!r}", where="experiment.kind", fix=fix)
     return kind
 
