@@ -89,9 +89,10 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def smaller(config: Config) -> Config:
-    """The experiment in seconds: few generated rows, one ε, few passes, no choice of pairs."""
+    """The experiment in seconds: few generated rows, one ε, few passes, no choice of pairs, no floors."""
     settings, synthesis = config.experiment, config.synthesis
-    settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], rows=min(settings.rows, SMOKE_ROWS))
+    settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
+    settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS))
     few = {"gum": {"iterations": SMOKE_PASSES, "descents": 0}, "pgm": {"iterations": 30}}.get(synthesis.kind, {})
     synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
@@ -200,7 +201,7 @@ def _options(config: Config, world: World, made: CodedTable) -> Options:
     known = {"time", "segment", "kind", "to", "group", "sex", "income"}
     for role in roles.keys() - known:
         raise UserError("no such role", where=f"experiment.roles.{role}", fix=f"one of: {', '.join(sorted(known))}")
-    options = Options(**roles, holdout=world.holdout, seed=config.experiment.query_seed)
+    options = replace(Options(holdout=world.holdout, seed=config.experiment.query_seed), **roles)  # type: ignore[arg-type]
     if world.subjects is not None:
         rng = np.random.default_rng(config.experiment.sample_seed)
         ids = rng.permutation(made.rows) // config.experiment.per_subject

@@ -134,4 +134,4 @@ def save(figure: Figure, inside: Path, name: str) -> None:
     """PNG and SVG, for the owner alone."""
     for suffix, extra in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
         with whole_file(inside / f"{name}.{suffix}", mode=0o600) as part:
-            figure.savefig(part, format=suffix, **extra)  # type: ignore[arg-type]
+            figure.savefig(part, format=suffix, **extra)

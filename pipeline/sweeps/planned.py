@@ -64,12 +64,12 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     """
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
-        lines = [[str(o) for o in line] for batch in BasicSweeper.split_arguments(parsed, None) for line in batch]
+        lines = [tuple(line) for batch in BasicSweeper.split_arguments(parsed, None) for line in batch]
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
-    swept = [o.get_key_element() for o in parsed if o.is_sweep_override()]
+    swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
     plans: dict[str, int] = {}
-    return [_job(tuple(line), swept, load, plans) for line in lines]
+    return [_job(line, swept, load, plans) for line in lines]
 
 
 def _job(overrides: tuple[str, ...], swept: list[str], load: Load, plans: dict[str, int]) -> Job:
@@ -78,7 +78,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, plans: dict[s
     try:
         composed = load(overrides)
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
-        settings = typed(OmegaConf.masked_copy(composed, [k for k in composed if k != "hydra"]), Config)
+        settings = typed(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]), Config)
         job = replace(job, settings=settings)
         return replace(job, memory=_check(settings, plans))
     except UserError as error:
