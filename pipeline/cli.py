@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -37,6 +36,7 @@ from pipeline.folders import RunFolder, not_in_release
 from pipeline.help import help_text
 from pipeline.html.run import render_run
 from pipeline.query import query
+from pipeline.said import explained, say_what_is_safe
 
 COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema")
 
@@ -85,34 +85,15 @@ def _failed(error: BaseException) -> int:
     return 1
 
 
-def explained(error: BaseException) -> str:
-    """One message for every kind of failure: what, where, and the way out."""
-    if isinstance(error, UserError):
-        return str(error)
-    if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
-        return "interrupted\n  way out: start it again; a run whose measurements were kept says above how to go on"
-    if isinstance(error, MemoryError):
-        fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
-        return f"out of memory\n  way out: {fix}"
-    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-    if full and not getattr(error, "filename", None):
-        return "the disk is full\n  way out: free some space, or another folder: hydra.run.dir=outputs/mine"
-    if isinstance(error, OSError) and error.filename:
-        fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
-        return f"{error.filename}: {error.strerror}\n  way out: {fix}"
-    return (
-        f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
-        "HYDRA_FULL_ERROR=1 shows the traceback"
-    )
-
-
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
     plain = [plain_delimiter(o) for o in overrides if not o.startswith("-")]
-    flags = [o for o in overrides if o.startswith("-")]
+    if len(plain) < len(overrides):
+        from pipeline.sweeps.sweep import sweep  # plotting is slow to load
+
+        return sweep(plain)
     typed(compose_config("config", plain), Config)
     failures: list[tuple[Path, Exception]] = []
-    made: list[stages.Run] = []
 
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
@@ -121,16 +102,14 @@ def _run(overrides: list[str]) -> int:
             if settings.experiment.kind or settings.smoke:
                 print(experiments.run_experiment(settings, root, _hydra_files(config)))
                 return
-            done = stages.run(settings, root, hydra_files=_hydra_files(config))
-            print(report_run.where_to_look(done))
-            made.append(done)
+            print(report_run.where_to_look(stages.run(settings, root, hydra_files=_hydra_files(config))))
         except KeyboardInterrupt:
-            _say_what_is_safe(root)
+            say_what_is_safe(root)
             raise
-        except Exception as error:  # a failed job never takes a sweep down
+        except Exception as error:  # Hydra would say it in its own way
             failures.append((root, error))
 
-    sys.argv = ["pipeline", *flags, *plain]
+    sys.argv = ["pipeline", *plain]
     asked = os.environ.get("HYDRA_FULL_ERROR")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's own failures come to `_failed` too
     try:
@@ -139,39 +118,11 @@ def _run(overrides: list[str]) -> int:
         os.environ.pop("HYDRA_FULL_ERROR")
         if asked is not None:
             os.environ["HYDRA_FULL_ERROR"] = asked
-    if failures and not flags:
-        root, error = failures[0]
+    for root, error in failures:
         if not isinstance(error, UserError) or error.where != "hydra.run.dir":
-            _say_what_is_safe(root)
+            say_what_is_safe(root)
         raise error
-    if flags and made:
-        _keep_sweep_inside(made[0].folder.root)
-        print(report_run.sweep_table(made))
-    if failures:
-        print(f"\n{len(failures)} of the sweep's jobs failed:", file=sys.stderr)
-        for root, error in failures:
-            print(f"  {root.name}: {explained(error)}", file=sys.stderr)
-            if not isinstance(error, UserError) or error.where != "hydra.run.dir":
-                _say_what_is_safe(root)
-    return 1 if failures else 0
-
-
-def _keep_sweep_inside(job: Path) -> None:
-    """Hydra's record of the sweep may name files and seeds: it goes to the first job's internal/."""
-    for folder in (job.parent, *job.parents):
-        if (folder / "multirun.yaml").is_file():
-            (folder / "multirun.yaml").replace(job / "internal" / "hydra" / "multirun.yaml")
-            return
-
-
-def _say_what_is_safe(root: Path) -> None:
-    """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if any((root / "internal" / kept).exists() for kept in ("ledger.jsonl", "rows")):
-        print(
-            "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
-            file=sys.stderr,
-        )
-        print(f"  hydra.run.dir={root} resume=true", file=sys.stderr)
+    return 0
 
 
 def _hydra_files(config: DictConfig) -> dict[str, str]:

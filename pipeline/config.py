@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.sensitive.contribution import NO_UNIT
+from pipeline.experiments import described
 from pipeline.experiments.settings import ExperimentConfig
 
 #: What settings that are no single value look like.
@@ -308,11 +309,12 @@ def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserErr
             group = CONF / key
             if group.is_dir():
                 choices = sorted(p.stem for p in group.glob("*.yaml"))
-                fix = f"{did_you_mean(value, choices)} one of: {', '.join(choices)}".strip()
+                known = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
+                fix = f"{did_you_mean(value, choices)} one of:{known}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
-            known = _keys(compose(name, groups))
-            if key not in known:
-                fix = did_you_mean(key, known) or f"see `python -m pipeline {name} --help`"
+            keys = _keys(compose(name, groups))
+            if key not in keys:
+                fix = did_you_mean(key, keys) or f"see `python -m pipeline {name} --help`"
                 return UserError("no such setting", where=f"override {override!r}", fix=fix)
             return UserError(_first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
     return UserError(_first_line(error), where="settings", fix="see --help")

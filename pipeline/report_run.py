@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from evaluation.score import ON_TOP, Scorecard
 from pipeline.stages import Run
 
@@ -42,24 +40,6 @@ def where_to_look(done: Run) -> str:
         lines += [f"  keep back {folder.scores} (NOT private):"]
         lines += [f"            {line}" for line in summary(done.scores).splitlines()]
     return "\n".join(lines)
-
-
-def sweep_table(made: list[Run]) -> str:
-    """One line per job of a sweep. All of them looked at the same people: their losses add up."""
-    rows = [("ε", "rows", "MGD", "2-way TVD", "folder")]
-    for done in made:
-        two = done.scores.tvd.get("2-way") if done.scores else None
-        mgd = _shown(done.scores.mgd.score) if done.scores else ""
-        distance = _shown(two["mean"]) if two else ""
-        rows.append((f"{done.statement.budget['epsilon']:g}", f"{done.rows:,}", mgd, distance, str(done.folder.root)))
-    widths = [max(len(r[i]) for r in rows) for i in range(4)]
-    lines = ["  ".join([*(c.rjust(w) for c, w in zip(r[:4], widths, strict=True)), r[4]]) for r in rows]
-    open_ = sum(not done.statement.private for done in made)
-    epsilon, delta = (math.fsum(done.statement.spent[k] for done in made) for k in ("epsilon", "delta"))
-    said = f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
-    if open_:
-        said = f"{open_} of {len(made)} are NOT private: no total holds for what is published together with them"
-    return "\n".join(["", *lines, said])
 
 
 def _shown(value: float | None) -> str:

@@ -24,8 +24,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.kept import kept_private, only_one
 from mechanisms.sensitive.noise import noise_source
-from mechanisms.sensitive.table import fingerprint, load_private
+from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.adaptive import build_fit
 from pipeline.config import Config
@@ -71,7 +73,14 @@ class Run:
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
 
-def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Run:
+def run(
+    config: Config,
+    root: Path | str,
+    *,
+    hydra_files: Mapping[str, str] | None = None,
+    quiet: bool = False,
+    shared: Path | None = None,
+) -> Run:
     """A table in; a private synthetic table, its privacy statement and its scores out.
 
     Guarantee: what lies in `release/` is (ε, δ)-differentially private for the unit and the neighbouring relation of
@@ -81,6 +90,7 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
         root: the run's folder.
         hydra_files: name → content, kept under internal/hydra.
         quiet: show no progress.
+        shared: a closed folder where the jobs of a sweep keep the encoded table; who made it deletes it.
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
@@ -98,15 +108,13 @@ def run(config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | No
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
-            path = _table(config, folder, report)
+            path = _table(config, folder, report, shared)
             source = open_source(path, config, folder)
             build.check_unit(unit, source.names)
             facts = bind(folder, run_facts(config, schema, path))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
-            private = load_private(
-                source, schema, unit, workdir=folder.temporary, key=key, holdout=aside, progress=report
-            )
+            private = _private(source, schema, unit, folder, key, facts["data"], aside, shared, report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
         with show.stage("measure") as report:
@@ -158,14 +166,35 @@ def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledge
         show.warn([said])
 
 
-def _table(config: Config, folder: RunFolder, report: Report) -> Path:
-    """The table to read; the demo's is generated first, under internal/."""
+def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:
+    """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
     if config.data.name != "demo" or config.data.path:
         return build.data_path(config)
-    path = folder.temporary / "demo.parquet"
     rows = 290_000 if config.data.rows is None else config.data.rows
-    write_demo(path, rows=rows, seed=config.data.seed, progress=report)
+    name = f"demo-{rows}-{config.data.seed}"
+    path = (shared or folder.temporary) / f"{name}.parquet"
+    with only_one(path.parent, name):
+        if not path.exists():
+            write_demo(path, rows=rows, seed=config.data.seed, progress=report)
     return path
+
+
+def _private(
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    folder: RunFolder,
+    key: bytes,
+    data: str,
+    aside: float | None,
+    shared: Path | None,
+    report: Report,
+) -> PrivateTable:
+    """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside)."""
+    if shared is None or aside is not None:
+        work = folder.temporary
+        return load_private(source, schema, unit, workdir=work, key=key, holdout=aside, progress=report)
+    return kept_private(shared, source, schema, unit, data=data, key=key, progress=report)
 
 
 def open_source(path: Path, config: Config, folder: RunFolder) -> Source:

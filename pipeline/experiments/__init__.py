@@ -13,20 +13,45 @@ if TYPE_CHECKING:
     from pipeline.config import Config
 
 #: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.
-EXPERIMENTS = {"mgd_table1": "pipeline.experiments.mgd_table1"}
+EXPERIMENTS = {
+    "mgd_table1": "pipeline.experiments.mgd_table1",
+    "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
+    "challenge": "pipeline.experiments.challenge",
+    "maps": "pipeline.experiments.maps",
+}
+CONF = Path(__file__).resolve().parents[2] / "conf" / "experiment"
+
+
+def described() -> str:
+    """All experiments, each with the line that its file says about itself."""
+    lines = []
+    for path in sorted(CONF.glob("*.yaml")):
+        comments = [x[1:].strip() for x in path.read_text(encoding="utf-8").splitlines() if x.startswith("#")]
+        about = next((c for c in comments if not c.startswith(("@package", "python -m"))), "")
+        lines.append(f"    {path.stem}: {about}")
+    return "\n".join(lines)
+
+
+def known(config: Config) -> str:
+    """The name of the experiment that the settings ask for.
+
+    Raises:
+        UserError: no experiment of that name, or `smoke` without one.
+    """
+    kind = config.experiment.kind
+    if kind is None:
+        raise UserError("only experiments have a small version", where="smoke", fix="experiment=mgd_table1 smoke=true")
+    if kind not in EXPERIMENTS:
+        fix = f"{did_you_mean(kind, EXPERIMENTS)} one of:\n{described()}".strip()
+        raise UserError(f"no experiment {kind!r}", where="experiment.kind", fix=fix)
+    return kind
 
 
 def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Run the experiment that the settings name; returns what a person should read at the end.
 
     Raises:
-        UserError: no experiment of that name, `smoke` without one, or as of the experiment itself.
+        UserError: as of `known` and of the experiment itself.
     """
-    kind = config.experiment.kind
-    if kind is None:
-        raise UserError("only experiments have a small version", where="smoke", fix="experiment=mgd_table1 smoke=true")
-    if kind not in EXPERIMENTS:
-        fix = f"{did_you_mean(kind, EXPERIMENTS)} one of: {', '.join(EXPERIMENTS)}".strip()
-        raise UserError(f"no experiment {kind!r}", where="experiment.kind", fix=fix)
-    said: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
+    said: str = import_module(EXPERIMENTS[known(config)]).run_and_tell(config, root, hydra_files)
     return said

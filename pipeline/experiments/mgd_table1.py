@@ -69,7 +69,7 @@ def run(
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
-            path = _table(config, folder, report)
+            path = demo_table(config, folder, report)
             facts = bind(folder, stages.run_facts(config, schema, path))
             stages.keep_settings(folder, config, hydra_files or {})
             write_whole(folder.internal / "map.yaml", schema.to_yaml(), mode=0o600)
@@ -139,7 +139,7 @@ def _check(config: Config) -> None:
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
 
 
-def _table(config: Config, folder: RunFolder, report: Report) -> Path:
+def demo_table(config: Config, folder: RunFolder, report: Report) -> Path:
     """The table's file; the demo's is generated once, under internal/."""
     if config.data.name != "demo" or config.data.path:
         return build.data_path(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from mechanisms.public.errors import UserError
 
@@ -13,6 +14,7 @@ class ExperimentConfig:
     """`experiment.*`; the values come from conf/experiment."""
 
     kind: str | None = None
+    name: str | None = None
     columns: list[str] | None = None
     dpsyn: list[float] = field(default_factory=list)
     laplace: list[float] = field(default_factory=list)
@@ -25,6 +27,17 @@ class ExperimentConfig:
     query_seed: int = 0
     sample_seed: int = 0
     delta: float = 2.0
+    epsilons: list[float] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    rows: int = 20_000
+    per_subject: int = 50
+    holdout: float = 0.0
+    floors: bool = True
+    source: str = ""
+    says: str = ""
+    reported: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

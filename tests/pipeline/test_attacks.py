@@ -115,7 +115,7 @@ def test_a_sweep_with_seeds_states_no_total(town, capsys):
     assert command("run", "-m", *UNIT, "seed=1", "privacy.epsilon=0.5,1") == 0
     assert "2 of 2 are NOT private" in capsys.readouterr().out
     assert not list(town.glob("multirun/*/*/multirun.yaml"))
-    assert list(town.glob("multirun/*/*/*/internal/hydra/multirun.yaml"))
+    assert list(town.glob("multirun/*/*/internal/hydra/multirun.yaml"))
 
 
 def test_a_sweep_over_tables_makes_a_folder_for_each(town):

@@ -162,6 +162,7 @@ def test_a_claim_on_too_few_rows_or_equal_scores_is_not_checked():
 
 MISTAKES = [
     (["experiment=mgd_tabel1"], "did you mean 'mgd_table1'"),
+    (["experiment=mgd_tabel1"], "dpsyn_figure2: Figure 2 of the DPSyn paper"),
     (["smoke=true"], "experiment=mgd_table1"),
     ([*SMOKE, "experiment.querys=3"], "did you mean 'experiment.queries'"),
     ([*SMOKE, "experiment.laplace=[0]"], "experiment.laplace"),

@@ -12,7 +12,18 @@ from mechanisms.public.schema import Schema, load_schema, parse_schema
 from pipeline.config import CONF, SCHEMAS, DataConfig, schema_path
 from pipeline.demo import demo_schema
 
-READY = ("demo", "adult", "adult_codes", "fire_calls", "fire15", "acs", "chicago_taxi", "drug_deaths", "baseball")
+READY = (
+    "demo",
+    "adult",
+    "adult_codes",
+    "fire_calls",
+    "pums1940",
+    "fire15",
+    "acs",
+    "chicago_taxi",
+    "drug_deaths",
+    "baseball",
+)
 FIELDS = [f.name for f in fields(DataConfig)]
 
 #: Sizes of the published domains (columns of codes), in the order of the table.

@@ -1,0 +1,251 @@
+"""`experiment.kind=challenge`: releases at some ε, each scored with the challenge's own metrics."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.catalogue import METRICS
+from evaluation.references import floor
+from evaluation.registry import Inputs, Metric, Options, compute, find
+from mechanisms.public.codec import encode_columns, encode_table
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema import Schema
+from mechanisms.public.table import CodedTable
+from pipeline import build, stages
+from pipeline.config import Config
+from pipeline.demo import write_demo
+from pipeline.experiments.findings import Findings, reported, summary, write_findings
+from pipeline.experiments.settings import ExperimentConfig
+from pipeline.experiments.standin import stand_in, write_coded
+from pipeline.experiments.tables import promise
+from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.progress import Report, Stages, misfits
+
+#: What `smoke=true` leaves.
+SMOKE_ROWS, SMOKE_EPSILONS, SMOKE_PASSES = 1_500, 1, 3
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """The truth of an experiment. NOT private.
+
+    Attributes:
+        schema: the table's public facts.
+        path: the file that the releases are made from.
+        real: its rows in codes; holdout: rows that were set aside, in codes.
+        subjects: a number per row for its unit; None where every row is one.
+    """
+
+    schema: Schema
+    path: Path
+    real: CodedTable
+    holdout: CodedTable | None
+    subjects: np.ndarray | None
+
+
+def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+    """Make a release per ε, score each, and write the table and the figure beside what the source reports.
+
+    Each ε is an ordinary run with its own release and its own promise in `epsilon-…/`; the scores are NOT private.
+
+    Raises:
+        UserError: an impossible setting, or a table that does not fit.
+    """
+    _check(config)
+    config = smaller(config) if config.smoke else config
+    schema = build.build_schema(config)
+    show = Stages(quiet=quiet)
+    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+        with show.stage("load") as report:
+            path = _table(config, schema, folder, report)
+            facts = bind(folder, stages.run_facts(config, schema, path))
+            stages.keep_settings(folder, config, hydra_files or {})
+            world = _world(config, schema, path, folder, show, report)
+        rows: list[dict[str, Any]] = []
+        for place, epsilon in enumerate(config.experiment.epsilons):
+            with show.stage(f"ε = {epsilon:g}") as report:
+                report(place, len(config.experiment.epsilons), "")
+                rows += _rows(config, world, folder, epsilon)
+        settings = config.experiment
+        found = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
+        write_findings(found, folder.internal)
+    return found
+
+
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
+    """Like `run`; returns the short table and where everything lies."""
+    found = run(config, root, hydra_files=hydra_files)
+    files = "\n".join(f"  {root / 'internal' / n}" for n in ("table.md", "table.csv", "figure.png", "experiment.json"))
+    return f"\n{summary(found)}\n\nNOT private, keep back:\n{files}"
+
+
+def smaller(config: Config) -> Config:
+    """The experiment in seconds: few generated rows, one ε, few passes, no choice of pairs, no floors."""
+    settings, synthesis = config.experiment, config.synthesis
+    settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
+    settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS))
+    few = {"gum": {"iterations": SMOKE_PASSES, "descents": 0}, "pgm": {"iterations": 30}}.get(synthesis.kind, {})
+    synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
+    selection = config.selection
+    if selection.kind == "mst":  # the choice among all pairs is what takes long
+        selection = replace(selection, kind="fixed", k=[1])
+    return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
+
+
+def _check(config: Config) -> None:
+    settings = config.experiment
+    if not settings.epsilons or any(not e > 0 for e in settings.epsilons):
+        fix = "'experiment.epsilons=[0.1,1,10]'"
+        raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
+    for name in settings.metrics:
+        find(name, METRICS)
+    if not 0 <= settings.holdout < 1:
+        raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
+
+
+def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) -> Path:
+    """The user's file, or a generated one, made once under internal/."""
+    if config.data.path:
+        return build.data_path(config)
+    path = folder.internal / "stand-in.parquet"
+    if not path.exists():
+        rows = config.experiment.rows
+        if config.data.name == "demo":
+            write_demo(path, rows=rows, seed=config.data.seed, progress=report)
+        else:
+            unit = None if config.privacy.unit == build.RECORD else config.privacy.unit
+            table = stand_in(schema, rows, config.data.seed)
+            write_coded(table, schema, path, config.data.seed, unit, config.experiment.per_subject)
+        path.chmod(0o600)
+    return path
+
+
+def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Report) -> World:
+    source = stages.open_source(path, config, folder)
+    real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
+    show.warn(misfits(encoding))
+    if not real.rows:
+        raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
+    share = config.experiment.holdout
+    if share:
+        order = np.random.default_rng(config.experiment.sample_seed).permutation(real.rows)
+        cut = int(share * real.rows)
+        aside, kept = (CodedTable(real.domain, tuple(c[i] for c in real.columns)) for i in (order[:cut], order[cut:]))
+        path = folder.internal / "training.parquet"
+        write_coded(kept, schema, path, config.data.seed, None, 1)
+        return World(schema, path, kept, aside, None)
+    unit = config.privacy.unit
+    return World(schema, path, real, None, None if unit == build.RECORD else _ids(path, unit, config.data.delimiter))
+
+
+def _ids(path: Path, unit: str, delimiter: str) -> np.ndarray:
+    """A number per row for the value of one column."""
+    if path.suffix == ".parquet":
+        frame = pd.read_parquet(path, columns=[unit])
+    else:
+        frame = pd.read_csv(path, usecols=[unit], sep=delimiter, dtype=str)
+    return np.asarray(pd.factorize(frame[unit], use_na_sentinel=False)[0], np.int64)
+
+
+def _rows(config: Config, world: World, folder: RunFolder, epsilon: float) -> list[dict[str, Any]]:
+    """The scores of one release, from their file if they were finished before."""
+    home = folder.root / f"epsilon-{epsilon:g}"
+    kept = folder.internal / "rows" / f"{home.name}.json"
+    if kept.exists():
+        known: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
+        return known
+    start = time.perf_counter()
+    done = stages.run(_release_config(config, world, home, epsilon), home, quiet=True)
+    seconds = time.perf_counter() - start
+    source = stages.open_source(done.table, config, folder)
+    made = encode_table(source, world.schema, workdir=folder.temporary / home.name)
+    options = _options(config, world, made)
+    facts = {"dataset": config.synthesis.kind, "epsilon": epsilon, "seconds": round(seconds, 2)}
+    facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
+    rows = []
+    for name in config.experiment.metrics:
+        metric = METRICS[name]
+        outcome = compute(metric, world.real, made, world.schema, options)
+        row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
+        row["floor"] = _floor(metric, world, made, options) if config.experiment.floors else None
+        rows.append(row | {"reported": reported(config.experiment.reported, name, epsilon)})
+    write_whole(kept, json.dumps(rows, indent=1, allow_nan=False), mode=0o600)
+    return rows
+
+
+def _release_config(config: Config, world: World, home: Path, epsilon: float) -> Config:
+    """An ordinary run on the experiment's table."""
+    return replace(
+        config,
+        data=replace(config.data, path=str(world.path)),
+        privacy=replace(config.privacy, epsilon=epsilon),
+        evaluation=replace(config.evaluation, enabled=False),
+        experiment=ExperimentConfig(),
+        smoke=False,
+        resume=(home / "internal" / "manifest.json").exists(),
+    )
+
+
+def _options(config: Config, world: World, made: CodedTable) -> Options:
+    """The roles of the columns, and subjects for the synthetic rows: `per_subject` rows each, in random order."""
+    roles = dict(config.experiment.roles)
+    known = {"time", "segment", "kind", "to", "group", "sex", "income"}
+    for role in roles.keys() - known:
+        raise UserError("no such role", where=f"experiment.roles.{role}", fix=f"one of: {', '.join(sorted(known))}")
+    options = replace(Options(holdout=world.holdout, seed=config.experiment.query_seed), **roles)  # type: ignore[arg-type]
+    if world.subjects is not None:
+        rng = np.random.default_rng(config.experiment.sample_seed)
+        ids = rng.permutation(made.rows) // config.experiment.per_subject
+        options = replace(options, subject=(world.subjects, ids))
+    return options
+
+
+def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> float | None:
+    """What fresh real records would score, measured once; None where the metric needs more than the tables."""
+    if not metric.referable:
+        return None
+    found = floor(
+        lambda a, b: metric.run(Inputs(a, b, world.schema, options))[0], world.real, made.rows, repeats=1, seed=0
+    )
+    return found.value
+
+
+def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:
+    generated = not config.data.path
+    shape = {a.name: a.size for a in world.schema.domain.attributes}
+    return {
+        "experiment": config.experiment.name or config.data.name,
+        "smoke": config.smoke,
+        "data": {
+            "name": config.data.name,
+            "kind": f"generated stand-in for {config.data.name}, {world.real.rows:,} rows"
+            if generated
+            else f"{Path(str(config.data.path)).name}, {world.real.rows:,} rows",
+            "fingerprint": facts["data"],
+            "records": world.real.rows,
+            "domain": shape,
+        },
+        "settings": asdict(config.experiment),
+        "privacy": asdict(config.privacy),
+        "synthesis": asdict(config.synthesis),
+        "selection": asdict(config.selection),
+    }
+
+
+def _notes(config: Config) -> tuple[str, ...]:
+    notes = list(config.experiment.notes)
+    if not config.data.path:
+        notes.append(
+            "The table is generated: its columns depend on each other through hidden kinds of records. The source's "
+            "figures are about real people; only the way of measuring is the same. Give the real file: data.path=FILE."
+        )
+    return tuple(notes)

@@ -1,0 +1,136 @@
+"""`experiment=dpsyn_figure2`: the noise's standard deviation by composition method over k (paper 002)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.files import write_whole
+from mechanisms.public.units import Neighbouring
+from pipeline import stages
+from pipeline.config import Config
+from pipeline.experiments.findings import save
+from pipeline.folders import claimed, logged
+
+SOURCE = "Paper 002 (DPSyn), Figure 2 and section 2.5"
+#: Panel → ε, δ and the crossing that the paper prints.
+PANELS = {"A": (0.01, 1e-8, 18), "B": (0.01, 1e-12, 28), "C": (1.0, 1e-8, 19), "D": (1.0, 1e-12, 28)}
+#: Curve → mechanism and accountant. The last one is not in the paper.
+METHODS = {
+    "lap_basic": ("laplace", "basic"),
+    "lap_adv": ("laplace", "advanced"),
+    "lap_zcdp": ("laplace", "zcdp"),
+    "gauss_basic": ("gaussian", "basic"),
+    "gauss_zcdp": ("gaussian", "zcdp"),
+    "gauss_gdp (ours)": ("gaussian", "gdp"),
+}
+#: Numbers of marginals; the small version takes the last list.
+KS = (1, 2, 3, 5, 7, 10, 14, 18, 19, 24, 28, 29, 35, 40, 50, 60, 70, 80, 90, 100)
+SMOKE_KS = (1, 10, 30)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel.
+
+    Attributes:
+        epsilon, delta: the whole budget.
+        ks: numbers of marginals.
+        stddev: curve → the standard deviation of one cell's noise for each k.
+        printed: the paper's crossing of lap_basic and gauss_zcdp.
+    """
+
+    epsilon: float
+    delta: float
+    ks: tuple[int, ...]
+    stddev: dict[str, list[float]]
+    printed: int
+
+    @property
+    def crossing(self) -> float:
+        """The k, as a real number, where lap_basic and gauss_zcdp have equal noise.
+
+        One grows with k, the other with √k, so that any k tells it: k · (gauss / lap)².
+        """
+        ratio = self.stddev["gauss_zcdp"][-1] / self.stddev["lap_basic"][-1]
+        return self.ks[-1] * ratio**2
+
+
+def stddev(mechanism: str, accountant: str, k: int, epsilon: float, delta: float) -> float:
+    """The standard deviation of a cell's noise where k marginals share a budget equally, by the pipeline's own plan."""
+    plan = make_plan(
+        Domain((Attribute("cell", 2),)),
+        [Request(("cell",))] * k,
+        mechanism=mechanism,
+        accountant=accountant,
+        epsilon=epsilon,
+        delta=delta,
+        neighbouring=Neighbouring.ADD_REMOVE,
+        max_records=1,
+    )
+    return plan.measurements[0].stddev
+
+
+def panel(name: str, ks: tuple[int, ...]) -> Panel:
+    """One panel of the figure."""
+    epsilon, delta, printed = PANELS[name]
+    curves = {curve: [stddev(*how, k, epsilon, delta) for k in ks] for curve, how in METHODS.items()}
+    return Panel(epsilon, delta, ks, curves, printed)
+
+
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
+    """Compute the four panels, write the table and the figure; no data is read, so that all of it may be published."""
+    ks = SMOKE_KS if config.smoke else KS
+    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+        stages.keep_settings(folder, config, hydra_files)
+        panels = {name: panel(name, ks) for name in PANELS}
+        _write(panels, folder.internal)
+    lines = ["panel      ε      δ   the paper's crossing   ours   rounded"]
+    for name, p in panels.items():
+        lines.append(
+            f"{name}     {p.epsilon:6g} {p.delta:6g} {p.printed:>22} {p.crossing:>6.2f} {round(p.crossing):>9}"
+        )
+    return "\n".join(["", *lines, "", f"no data was read: {root / 'internal' / 'figure2.png'} may be published"])
+
+
+def _write(panels: Mapping[str, Panel], inside: Path) -> None:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["panel", "epsilon", "delta", "method", "k", "stddev"])
+    for name, p in panels.items():
+        for curve, values in p.stddev.items():
+            table.writerows([name, p.epsilon, p.delta, curve, k, v] for k, v in zip(p.ks, values, strict=True))
+    write_whole(inside / "figure2.csv", text.getvalue())
+    facts: dict[str, Any] = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
+    facts["crossings"] = {n: {"source_says": p.printed, "we_get": p.crossing} for n, p in panels.items()}
+    write_whole(inside / "experiment.json", json.dumps(facts, indent=1))
+    _draw(panels, inside)
+
+
+def _draw(panels: Mapping[str, Panel], inside: Path) -> None:
+    with matplotlib.rc_context({"svg.hashsalt": "figure2", "font.size": 9}):
+        figure = Figure(figsize=(11, 7.5), layout="constrained")
+        for i, (name, p) in enumerate(panels.items()):
+            axes = figure.add_subplot(2, 2, i + 1)
+            for curve, values in p.stddev.items():
+                style = "--" if "ours" in curve else "-"
+                axes.plot(p.ks, values, style, marker=".", markersize=3, linewidth=1.2, label=curve)
+            axes.axvline(p.crossing, color="#999999", linestyle=":")
+            axes.set_yscale("log")
+            axes.set_xlabel("k, the number of marginals")
+            axes.set_ylabel("standard deviation of a cell's noise (log)")
+            title = f"({name}) ε = {p.epsilon:g}, δ = {p.delta:g}: crossing {p.crossing:.2f} (the paper: {p.printed})"
+            axes.set_title(title, fontsize=9)
+            axes.grid(alpha=0.3)
+        figure.legend(handles=figure.axes[0].get_lines(), loc="outside upper center", ncols=6, frameon=False)
+        save(figure, inside, "figure2")

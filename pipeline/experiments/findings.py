@@ -1,0 +1,137 @@
+"""What an experiment found, beside what its source reports: a table, a figure, JSON. NOT private."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from mechanisms.public.files import whole_file, write_whole
+from pipeline.experiments.report import BANNER
+
+COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "seconds", "promise")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The rows of one experiment.
+
+    Attributes:
+        rows: one per table made and metric, with the keys of COLUMNS; a score of None has a `reason`.
+        setting: the experiment's name, its data, seeds and settings.
+        source: where it was published; says: what the source reports.
+        notes: how ours differs.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    setting: Mapping[str, Any]
+    source: str
+    says: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        small = ", smoke test" if self.setting["smoke"] else ""
+        return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
+
+
+def reported(settings: Mapping[str, Any], metric: str, epsilon: float) -> float | None:
+    """The source's figure for a metric at an ε, if it prints one."""
+    found = settings.get(metric, {})
+    value = found.get(f"{epsilon:g}") if isinstance(found, Mapping) else None
+    return None if value is None else float(value)
+
+
+def write_findings(findings: Findings, inside: Path) -> None:
+    """table.csv, table.md, figure.svg and .png, experiment.json, and the rows for a sweep's table."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(findings.rows)
+    write_whole(inside / "table.csv", table.getvalue(), mode=0o600)
+    write_whole(inside / "table.md", as_markdown(findings), mode=0o600)
+    facts = {"format": "experiment/1", "not_private": BANNER, **findings.setting, "source": findings.source}
+    facts |= {"source_says": findings.says, "notes": list(findings.notes), "rows": list(findings.rows)}
+    write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
+    keep_rows(findings.rows, inside)
+    draw(findings, inside)
+
+
+def keep_rows(rows: tuple[dict[str, Any], ...], inside: Path) -> None:
+    """What a sweep gathers from each of its jobs."""
+    kept = ("epsilon", "metric", "goal", "score", "floor", "seconds")
+    lines = [{**{k: row.get(k) for k in kept}, "method": row.get("dataset")} for row in rows]
+    write_whole(inside / "scores_of_experiment.json", json.dumps({"rows": lines}, indent=1), mode=0o600)
+
+
+def as_markdown(findings: Findings) -> str:
+    """The table for readers: what the source says beside what we get."""
+    lines = [f"# {findings.title}", "", f"**{BANNER}**", "", f"Source: {findings.source}", ""]
+    lines += [f"The source says: {findings.says}", ""]
+    heads = ["table", "ε", "metric", "source says", "we get", "floor"]
+    lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in findings.rows:
+        got = shown(row["score"]) if row["score"] is not None else f"undefined: {row.get('reason', '')}"
+        cells = [row["dataset"], f"{row['epsilon']:g}", row["metric"], shown(row["reported"]), got, shown(row["floor"])]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Notes", "", *(f"- {note}" for note in findings.notes)]
+    promises = dict.fromkeys(row["promise"] for row in findings.rows)
+    return "\n".join([*lines, "", "## What each table promises", "", *(f"- {p}" for p in promises)]) + "\n"
+
+
+def shown(value: float | None) -> str:
+    """A number for readers."""
+    return "–" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def summary(findings: Findings) -> str:
+    """What a person reads at the end."""
+    heads = ["table", "ε", "metric", "source says", "we get", "floor"]
+    rows = [heads]
+    for row in findings.rows:
+        marks = [shown(row[k]) for k in ("reported", "score", "floor")]
+        rows.append([row["dataset"], f"{row['epsilon']:g}", row["metric"], *marks])
+    widths = [max(len(r[i]) for r in rows) for i in range(len(heads))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+    return "\n".join([findings.title, *lines, "", f"The source says: {findings.says}"])
+
+
+def draw(findings: Findings, inside: Path) -> None:
+    """A panel per metric: ours over ε, its floor, and the source's figures where it prints any."""
+    names = list(dict.fromkeys(row["metric"] for row in findings.rows))
+    with matplotlib.rc_context({"svg.hashsalt": "experiment", "font.size": 9}):
+        figure = Figure(figsize=(4.4 * max(1, len(names)), 3.4), layout="constrained")
+        for i, name in enumerate(names):
+            axes = figure.add_subplot(1, len(names), i + 1)
+            chosen = [row for row in findings.rows if row["metric"] == name]
+            kinds = dict.fromkeys(row["dataset"] for row in chosen)
+            for kind in kinds:
+                part = [row for row in chosen if row["dataset"] == kind and row["score"] is not None]
+                axes.plot([r["epsilon"] for r in part], [r["score"] for r in part], "o-", label=f"{kind}")
+            for key, style in (("reported", "s--"), ("floor", "k:")):
+                part = [row for row in chosen if row.get(key) is not None]
+                if part:
+                    label = "the source" if key == "reported" else "floor"
+                    axes.plot([r["epsilon"] for r in part], [r[key] for r in part], style, label=label)
+            axes.set_xscale("log")
+            axes.set_xlabel("ε")
+            better = chosen[0]["goal"]
+            axes.set_title(f"{name}, {'lower' if better == 'low' else 'higher'} is better", fontsize=9)
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize=7, frameon=False)
+        figure.suptitle(f"{findings.title}. NOT private.", fontsize=10)
+        save(figure, inside, "figure")
+
+
+def save(figure: Figure, inside: Path, name: str) -> None:
+    """PNG and SVG, for the owner alone."""
+    for suffix, extra in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        with whole_file(inside / f"{name}.{suffix}", mode=0o600) as part:
+            figure.savefig(part, format=suffix, **extra)

@@ -1,0 +1,143 @@
+"""One job of a sweep, in a process of its own: whatever becomes of it, the others go on and its outcome is on disk."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from pipeline import experiments, stages
+from pipeline.config import Config, typed
+from pipeline.folders import RunFolder
+from pipeline.said import explained
+from pipeline.sweeps.planned import digest
+
+OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended. NOT private.
+
+    Attributes:
+        status: done or failed.
+        settings: what its settings are known by.
+        error: why it failed.
+        seconds: wall time of the job; of each stage in `stages`.
+        memory_mb: the largest memory that its process held.
+    """
+
+    status: str
+    settings: str
+    error: str = ""
+    seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
+    memory_mb: float = 0.0
+
+
+def job(config: DictConfig) -> None:
+    """What Hydra's launchers call: run it in a process of its own, and leave the outcome in the job's internal/."""
+    hydra = HydraConfig.get()
+    root = Path(hydra.runtime.output_dir)
+    files = {
+        "config.yaml": OmegaConf.to_yaml(config, resolve=True),
+        "hydra.yaml": OmegaConf.to_yaml(HydraConfig.instance().cfg),
+        "overrides.yaml": OmegaConf.to_yaml(hydra.overrides.task),
+    }
+    settings = typed(config, Config)
+    shared = Path(hydra.sweep.dir) / "internal" / "shared"
+    if multiprocessing.get_start_method() not in multiprocessing.get_all_start_methods():
+        multiprocessing.set_start_method("forkserver", force=True)  # a launcher's own, which its children do not know
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    start = time.perf_counter()
+    child = context.Process(target=_work, args=(settings, root, files, shared.resolve(), os.getpid()))
+    child.start()
+    child.join()
+    if child.exitcode:
+        signal = f"by signal {-child.exitcode}" if child.exitcode < 0 else f"with code {child.exitcode}"
+        why = f"its process was ended {signal}" + (" (out of memory?)" if child.exitcode == -9 else "")
+        keep(root, Outcome("failed", digest(settings), why, time.perf_counter() - start))
+
+
+def keep(root: Path, outcome: Outcome) -> None:
+    """The outcome, under the job's internal/; a disk that is full leaves none, and the job counts as failed."""
+    (root / "internal").mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_whole(root / "internal" / OUTCOME, json.dumps(asdict(outcome), indent=1), mode=0o600)
+
+
+def outcome_of(root: Path) -> Outcome | None:
+    """The outcome that a job left; None where there is none that can be read."""
+    try:
+        return Outcome(**json.loads((root / "internal" / OUTCOME).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, parent: int) -> None:
+    """In the process of the job: its own output goes to internal/output.log."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    start = time.perf_counter()
+    outcome = Outcome("failed", digest(settings))
+    try:
+        inside = root / "internal"
+        inside.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = os.open(inside / "output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+        settings = replace(settings, resume=settings.resume and RunFolder(root).manifest.exists())
+        outcome = replace(outcome, status="done", stages=_run(settings, root, files, shared))
+    except Exception as error:
+        outcome = replace(outcome, error=explained(error))
+    except KeyboardInterrupt:
+        os._exit(1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    keep(root, replace(outcome, seconds=time.perf_counter() - start, memory_mb=round(memory, 1)))
+
+
+def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> dict[str, float]:
+    if settings.experiment.kind or settings.smoke:
+        print(experiments.run_experiment(settings, root, files))
+        return {}
+    return dict(stages.run(settings, root, hydra_files=files, shared=shared).seconds)
+
+
+def _end_with(parent: int) -> None:
+    """A job never outlives the sweep that started it."""
+    while _alive(parent):
+        time.sleep(1)
+    os._exit(1)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def refused(root: Path, error: UserError) -> Outcome:
+    """The outcome of a job that was not started."""
+    return Outcome("failed", "", str(error))
+
+
+def load_json(path: Path) -> dict[str, Any]:
+    """A JSON file of a job; empty where there is none."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found

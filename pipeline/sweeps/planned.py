@@ -1,0 +1,130 @@
+"""The jobs of a sweep, known and checked before the first of them starts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError
+from pipeline import build, experiments
+from pipeline.config import Config, typed
+from pipeline.scoring import build_scores
+
+#: What may differ between a job and its continuation.
+FREE = ("resume", "limits", "plan")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep.
+
+    Attributes:
+        overrides: its settings as on the command line.
+        varied: the settings that differ between the jobs → their values here.
+        root: its folder.
+        settings: all of its settings; None where they cannot be.
+        memory: the bytes that it is predicted to need.
+        error: why it cannot run; empty where nothing is known against it.
+    """
+
+    overrides: tuple[str, ...]
+    varied: dict[str, str]
+    root: Path
+    settings: Config | None = None
+    memory: int = 0
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """The varied settings in one line."""
+        return " ".join(f"{k}={v}" for k, v in self.varied.items()) or self.root.name
+
+
+Load = Callable[[Sequence[str]], DictConfig]
+
+
+def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
+    """Every combination of the swept values, each composed and checked alone.
+
+    Args:
+        overrides: of the whole sweep, such as ``privacy.epsilon=0.1,1``.
+        load: overrides of one job → its composed settings, with Hydra's own.
+    Raises:
+        UserError: a list of values that cannot be read.
+    """
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        lines = [tuple(line) for batch in BasicSweeper.split_arguments(parsed, None) for line in batch]
+    except HydraException as error:
+        raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
+    swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
+    plans: dict[str, int] = {}
+    return [_job(line, swept, load, plans) for line in lines]
+
+
+def _job(overrides: tuple[str, ...], swept: list[str], load: Load, plans: dict[str, int]) -> Job:
+    values = dict(o.split("=", 1) for o in overrides)
+    job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
+    try:
+        composed = load(overrides)
+        job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
+        settings = typed(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]), Config)
+        job = replace(job, settings=settings)
+        return replace(job, memory=_check(settings, plans))
+    except UserError as error:
+        return replace(job, error=str(error))
+    except (HydraException, OmegaConfBaseException) as error:
+        return replace(job, error=str(error).strip().splitlines()[0])
+
+
+def _check(config: Config, plans: dict[str, int]) -> int:
+    """Whatever can be known without the data; returns the predicted bytes.
+
+    Raises:
+        UserError: as the run would, but earlier.
+    """
+    if config.experiment.kind or config.smoke:
+        experiments.known(config)
+        return build.LIBRARIES_BYTES
+    key = digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
+    if key in plans:
+        return plans[key]
+    schema = build.build_schema(config)
+    build.build_unit(config)
+    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    build.build_synthesizer(config.synthesis)
+    build_scores(config.evaluation, schema, config.data.roles)
+    build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    build.check_memory(config, schema, plan)
+    if config.data.name != "demo" or config.data.path:
+        path = build.data_path(config)
+        if not path.exists():
+            raise UserError(f"no file {str(path)!r}", where="data.path", fix="check the path")
+    plans[key] = build.predicted_memory_bytes(config, schema, plan)
+    return plans[key]
+
+
+def digest(config: Config, *, seeds: bool = True) -> str:
+    """What a job's settings are known by, without those that a continuation may change."""
+    facts: dict[str, Any] = asdict(config)
+    for free in FREE:
+        del facts[free]
+    if not seeds:
+        facts["synthesis"]["seed"] = None
+    return hashlib.blake2b(json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def side_by_side(jobs: Sequence[Job], cores: int, memory: int) -> int:
+    """How many jobs run at a time: a core each, and together no more than `memory` bytes by what is predicted."""
+    largest = max((job.memory for job in jobs), default=0)
+    return max(1, min(cores, len(jobs), memory // max(largest, 1)))

@@ -1,0 +1,139 @@
+"""The tidy table of a sweep: a row per job and metric. It saw raw rows: NOT private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mechanisms.public.files import whole_file
+from pipeline.folders import RunFolder
+from pipeline.sweeps.jobs import Outcome, load_json
+from pipeline.sweeps.planned import Job
+
+#: What every results table has, besides the varied settings.
+COLUMNS = ("job", "status", "data", "method", "epsilon", "delta", "seed")
+MEASURES = ("metric", "goal", "score", "floor", "seconds", "memory_mb", "private", "spent_epsilon", "spent_delta")
+
+
+def results_table(jobs: Sequence[tuple[Job, Outcome]]) -> pd.DataFrame:
+    """A row per job and metric; a job without scores has one row with none."""
+    rows = [row for job, outcome in jobs for row in _rows(job, outcome)]
+    varied = list(dict.fromkeys(k for job, _ in jobs for k in job.varied))
+    names = [*COLUMNS, *(v for v in varied if v not in COLUMNS), *MEASURES, "error"]
+    frame = pd.DataFrame(rows)
+    further = [c for c in frame.columns if c not in names]
+    return frame.reindex(columns=[*names, *further])
+
+
+def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
+    facts: dict[str, Any] = {"job": job.name, "status": outcome.status, **job.varied}
+    if job.settings is not None:
+        privacy = job.settings.privacy
+        facts |= {"data": job.settings.data.name, "method": method_of(job)}
+        if job.settings.experiment.kind is None:
+            facts |= {"epsilon": privacy.epsilon, "delta": privacy.delta}
+        seeds = {privacy.noise_seed, job.settings.synthesis.seed} - {None}
+        facts["seed"] = min(seeds) if seeds else None  # type: ignore[type-var]
+    facts |= {"seconds": outcome.seconds, "memory_mb": outcome.memory_mb, "error": outcome.error.splitlines()[0:1]}
+    facts["error"] = facts["error"][0] if facts["error"] else ""
+    facts |= {f"seconds_{stage}": spent for stage, spent in outcome.stages.items()}
+    folder = RunFolder(job.root)
+    said = load_json(folder.release / "privacy.json")
+    if said:
+        facts |= {"private": said["private"]}
+        facts |= {"spent_epsilon": said["spent"]["epsilon"], "spent_delta": said["spent"]["delta"]}
+    experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
+    scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
+    made = [facts | row for row in [*scores, *experiment]]
+    return made or [facts | {"metric": None}]
+
+
+def method_of(job: Job) -> str:
+    """What a curve stands for: the synthesizer, and whatever else varies but ε and seeds."""
+    assert job.settings is not None
+    named = {"selection": job.settings.selection.kind, "synthesis": job.settings.synthesis.kind}
+    aside = {"privacy.epsilon", "seed", "privacy.noise_seed", "synthesis.seed", "evaluation.seed", "data"}
+    further = [f"{k}={v}" for k, v in job.varied.items() if k not in aside and k not in named]
+    chosen = [job.varied.get(k, v) for k, v in named.items() if k in job.varied or k == "synthesis"]
+    return " ".join([" + ".join(chosen), *further])
+
+
+def metric_rows(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """Name, goal, score and floor of every metric in a scores.json; a score that is undefined has no row."""
+    rows = []
+    mgd = card.get("mgd", {})
+    if isinstance(mgd, dict):
+        rows.append(_row("MGD", "low", mgd))
+    for name, family in card.get("tvd", {}).items():
+        if isinstance(family, dict) and "mean" in family:
+            rows.append(_row(f"{name} TVD", "low", {**family, "score": family["mean"]}))
+    for name, found in card.get("metrics", {}).items():
+        if isinstance(found, dict):
+            rows.append(_row(str(name), str(found.get("goal", "low")), found))
+    return [row for row in rows if row["score"] is not None]
+
+
+def _row(name: str, goal: str, found: dict[str, Any]) -> dict[str, Any]:
+    floor = found.get("floor")
+    if isinstance(floor, dict):
+        floor = next((floor[k] for k in ("mean", "value", "score") if k in floor), None)
+    return {"metric": name, "goal": goal, "score": found.get("score"), "floor": floor}
+
+
+def write_results(frame: pd.DataFrame, inside: Path) -> None:
+    """results.csv and results.parquet, for the owner alone."""
+    with whole_file(inside / "results.csv", mode=0o600) as part:
+        frame.to_csv(part, index=False)
+    with whole_file(inside / "results.parquet", mode=0o600) as part:
+        text = {c: frame[c].astype("string") for c in frame.columns if frame[c].dtype == object and c != "private"}
+        frame.assign(**text).to_parquet(part, index=False)
+
+
+def total(frame: pd.DataFrame) -> str:
+    """What all jobs together promise about the same people."""
+    jobs = frame.drop_duplicates("job")
+    known = jobs[jobs["private"].notna()]
+    if known.empty:
+        return "no releases: nothing of this sweep may be published"
+    open_ = int((~known["private"].astype(bool)).sum())
+    if open_:
+        said = f"{open_} of {len(known)} are NOT private: no total holds for what is published together with them"
+        if jobs["seed"].notna().any() and jobs["epsilon"].nunique() > 1:
+            said += " (a seed: equal noise at two ε gives the truth away)"
+        return said
+    epsilon, delta = (math.fsum(known[f"spent_{k}"]) for k in ("epsilon", "delta"))
+    return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
+
+
+def as_text(frame: pd.DataFrame) -> str:
+    """One line per finished job: its varied settings and scores."""
+    jobs = frame[frame["status"] == "done"]
+    if jobs.empty:
+        return ""
+    scores = jobs[jobs["metric"].notna()]
+    names = list(dict.fromkeys(scores["metric"]))[:6]
+    rows = [["job", *names, "seconds", "MB"]]
+    for name, group in jobs.groupby("job", sort=False):
+        found = dict(zip(group["metric"], group["score"], strict=True))
+        times = [f"{group['seconds'].iloc[0]:.1f}", f"{group['memory_mb'].iloc[0]:.0f}"]
+        rows.append([str(name), *(_shown(found.get(n)) for n in names), *times])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(t.ljust(w) if i == 0 else t.rjust(w) for i, (t, w) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.4g}"
+
+
+def outcomes_json(jobs: Iterable[tuple[Job, Outcome]]) -> list[dict[str, Any]]:
+    """How each job ended, for programs."""
+    return [{"job": job.name, "folder": str(job.root), **asdict(outcome)} for job, outcome in jobs]

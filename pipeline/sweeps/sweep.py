@@ -1,0 +1,217 @@
+"""`run -m`: the jobs of a sweep are checked, started side by side, and gathered in one table and one report."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hydra import initialize_config_dir
+from hydra._internal.callbacks import Callbacks
+from hydra._internal.hydra import Hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.types import HydraContext, RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.sensitive.table import fingerprint
+from pipeline import build
+from pipeline.config import CONF, Config
+from pipeline.folders import BANNER, not_in_release
+from pipeline.progress import Report, Stages
+from pipeline.said import say_what_is_safe
+from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
+from pipeline.sweeps.planned import Job, digest, planned_jobs, side_by_side
+from pipeline.sweeps.results import as_text, outcomes_json, results_table, total, write_results
+
+
+def sweep(overrides: Sequence[str]) -> int:
+    """All jobs of a sweep; returns 0, or 1 where a job failed.
+
+    Guarantee: each job's release is as private as it says; together they spend the sum of what they spent.
+    Raises:
+        UserError: no job can run, or the sweep's folder cannot be used.
+    """
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        master = _master(hydra, overrides)
+        root = Path(str(master.hydra.sweep.dir))
+        fixed = [f"hydra.sweep.dir={json.dumps(str(root), ensure_ascii=False)}"]
+        params = [f"{k}={v}" for k, v in (master.hydra.sweeper.params or {}).items()]
+        asked = [*params, *master.hydra.overrides.task]
+        jobs = planned_jobs(asked, lambda o: hydra.config_loader.load_sweep_config(master, [*o, *fixed]))
+        wanted = [j for j in jobs if not j.error]
+        _name_the_invalid(jobs)
+        with _opened(root) as inside:
+            write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
+            ended = _skipped(wanted)
+            left = [j for j in wanted if j.name not in ended]
+            if ended:
+                print(f"{len(ended)} of {len(wanted)} jobs were done before", file=sys.stderr)
+            show = Stages()
+            with show.stage("sweep") as report:
+                ended |= _launched(hydra, master, left, fixed, report)
+            ended |= {j.name: Outcome("failed", "", j.error) for j in jobs if j.error}
+            return _told([(j, ended[j.name]) for j in jobs], inside)
+
+
+def _master(hydra: Hydra, overrides: Sequence[str]) -> DictConfig:
+    try:
+        master: DictConfig = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
+        return master
+    except (HydraException, OmegaConfBaseException) as error:
+        fix = "key=value,value or key=range(5); quotes around brackets; see run --help"
+        raise UserError(str(error).strip().splitlines()[0], where="run -m", fix=fix) from error
+
+
+def _name_the_invalid(jobs: Sequence[Job]) -> None:
+    """What cannot run, said before anything starts.
+
+    Raises:
+        UserError: that is all of it.
+    """
+    wrong = [j for j in jobs if j.error]
+    if len(wrong) == len(jobs):
+        said = sorted({j.error for j in wrong})
+        raise UserError("none of the jobs can run:\n  " + "\n  ".join(said), where="run -m", fix="mend these settings")
+    for j in wrong:
+        print(f"cannot run {j.name}: {j.error}", file=sys.stderr)
+    if wrong:
+        print(f"{len(jobs) - len(wrong)} of {len(jobs)} jobs start", file=sys.stderr)
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[Path]:
+    """The sweep's internal/: closed to others, for one sweep at a time; what its jobs shared is deleted at the end."""
+    inside = root / "internal"
+    not_in_release(root, "hydra.sweep.dir")
+    try:
+        inside.mkdir(parents=True, exist_ok=True, mode=0o700)
+        inside.chmod(0o700)
+        lock = (inside / "lock").open("w")
+    except OSError as error:
+        fix = "another folder"
+        raise UserError(f"cannot write in {root} ({error.strerror})", where="hydra.sweep.dir", fix=fix) from error
+    shared = inside / "shared"
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            fix = "wait for it, or use another folder"
+            raise UserError(f"another sweep is at work in {root}", where="hydra.sweep.dir", fix=fix) from error
+        write_whole(inside / "NOT_PRIVATE.txt", BANNER.replace(" What may leave is in ../release, under", " See"))
+        shutil.rmtree(shared, ignore_errors=True)
+        shared.mkdir(mode=0o700)
+        try:
+            yield inside
+        finally:
+            shutil.rmtree(shared, ignore_errors=True)
+
+
+def _skipped(jobs: Sequence[Job]) -> dict[str, Outcome]:
+    """The jobs that a sweep before this one finished, with the same settings and data."""
+    found: dict[str, Outcome] = {}
+    prints: dict[str, str] = {}
+    for j in jobs:
+        outcome = outcome_of(j.root)
+        if j.settings is None or not j.settings.resume or outcome is None or outcome.status != "done":
+            continue
+        if outcome.settings == digest(j.settings) and _same_data(j.settings, j.root, prints):
+            found[j.name] = outcome
+    return found
+
+
+def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
+    if settings.data.path is None:
+        return True
+    path = settings.data.path
+    if path not in prints:
+        prints[path] = fingerprint(Path(path).expanduser())
+    return bool(load_json(root / "internal" / "manifest.json").get("data", prints[path]) == prints[path])
+
+
+def _launched(
+    hydra: Hydra, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Report
+) -> dict[str, Outcome]:
+    """The outcomes of the jobs, run by Hydra's launcher."""
+    if not jobs:
+        return {}
+    memory, cores = build.memory_limit_bytes(None), build.threads(None)
+    limits = {j.settings.limits.memory_gb for j in jobs if j.settings} - {None}
+    memory = min([memory, *(int(x * 1e9) for x in limits if x is not None)])
+    together = side_by_side(jobs, cores, memory)
+    with open_dict(master):
+        if master.hydra.launcher.get("n_jobs") == -1:
+            master.hydra.launcher.n_jobs = together
+    each = [*fixed, f"limits.memory_gb={memory / together / 1e9:.3f}"]
+    if not any(o.startswith("limits.threads=") for o in jobs[0].overrides):
+        each.append(f"limits.threads={max(1, cores // together)}")
+    for j in jobs:
+        (j.root / "internal" / OUTCOME).unlink(missing_ok=True)
+    context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(master))
+    launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=job, config=master)
+    stop = threading.Event()
+    watch = threading.Thread(target=_watch, args=(jobs, report, stop), daemon=True)
+    watch.start()
+    try:
+        returns = launcher.launch([[*j.overrides, *each] for j in jobs], initial_job_idx=0)
+    finally:
+        stop.set()
+        watch.join()
+        _end_workers(str(master.hydra.launcher._target_))
+    return {j.name: outcome_of(j.root) or _lost(r) for j, r in zip(jobs, returns, strict=True)}
+
+
+def _lost(returned: Any) -> Outcome:
+    """A job that left no outcome: what the launcher says about it."""
+    said = getattr(returned, "_return_value", None)
+    return Outcome("failed", "", str(said) if said else "it left no outcome: is the disk full?")
+
+
+def _watch(jobs: Sequence[Job], report: Report, stop: threading.Event) -> None:
+    """One line for the whole sweep."""
+    while not stop.wait(0.5):
+        done = sum((j.root / "internal" / OUTCOME).exists() for j in jobs)
+        at_work = sum((j.root / "internal" / "lock").exists() for j in jobs) - done
+        report(done, len(jobs), f"{done} of {len(jobs)} jobs done, {max(at_work, 0)} at work")
+
+
+def _end_workers(launcher: str) -> None:
+    """joblib keeps its workers for later, in the folder where they began; the next sweep may be elsewhere."""
+    if "joblib" in launcher:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True)
+
+
+def _told(jobs: list[tuple[Job, Outcome]], inside: Path) -> int:
+    """The table and the report on disk; what a person should know on the screen."""
+    from pipeline.sweep_report import render
+
+    frame = results_table(jobs)
+    write_results(frame, inside)
+    write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
+    page = render([inside.parent])
+    print(f"\n{as_text(frame)}\n{total(frame)}")
+    print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
+    failed = [(j, o) for j, o in jobs if o.status != "done"]
+    if failed:
+        print(f"\n{len(failed)} of the sweep's {len(jobs)} jobs failed:", file=sys.stderr)
+        for j, outcome in failed:
+            print(f"  {j.name}: {outcome.error}", file=sys.stderr)
+            if not j.error and "hydra.run.dir" not in outcome.error:
+                say_what_is_safe(j.root)
+        print(f"the others are done; again: hydra.sweep.dir={inside.parent} resume=true", file=sys.stderr)
+    return 1 if failed else 0

@@ -1,0 +1,140 @@
+"""Every published experiment in its small version: one command, a table and a figure beside what the source says."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.public.schema import load_schema
+from pipeline.config import CONF, SCHEMAS
+from pipeline.experiments import described
+from pipeline.experiments.challenge import run as run_challenge
+from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel
+from pipeline.experiments.maps import ncript_parts, sprint1
+from pipeline.experiments.standin import stand_in, subjects
+from tests.pipeline.conftest import TOWN, command
+
+CHALLENGES = ["anita_tradeoff", "nist2018_fire", "nist2018_pums", "nist2021_sprint2", "nist2021_sprint3"]
+MAPS = ["ncript_table2", "nist2021_sprint1"]
+
+
+def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_test():
+    files = {p.stem: p.read_text().splitlines() for p in (CONF / "experiment").glob("*.yaml")}
+    assert files.keys() == {*CHALLENGES, *MAPS, "dpsyn_figure2", "mgd_table1", "none"}
+    for name, lines in files.items():
+        if name != "none":
+            first = next(line for line in lines if "@package" not in line)
+            assert first.startswith("# python -m pipeline run "), name
+            assert f"experiment={name}" in first
+    assert all(f"{name}: " in described() for name in files)
+
+
+@pytest.mark.parametrize("name", [*CHALLENGES, *MAPS])
+def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few = ["experiment.rows=400", "synthesis.rows=400"] if name in CHALLENGES else ["data.rows=400"]
+    assert command("run", f"experiment={name}", "smoke=true", *few, "hydra.run.dir=out") == 0
+    inside = Path("out/internal")
+    assert inside.stat().st_mode & 0o777 == 0o700
+    facts = json.loads((inside / "experiment.json").read_text())
+    assert facts["experiment"] == name
+    assert facts["smoke"] is True
+    assert "generated" in facts["data"]["kind"]
+    assert facts["source"]
+    assert facts["source_says"]
+    with (inside / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(row["score"] != "" for row in rows), rows
+    assert "NOT private" in (inside / "table.md").read_text()
+    assert (inside / "figure.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_challenge_on_a_file_of_ones_own_and_resumed(town):
+    own = ["experiment=nist2018_fire", *TOWN, "experiment.epsilons=[1,2]", "experiment.floors=false"]
+    own += ["synthesis=independent", "hydra.run.dir=out"]
+    assert command("run", *own) == 0
+    facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
+    assert facts["data"]["kind"] == "town.csv, 600 rows"
+    assert [r["epsilon"] for r in facts["rows"]] == [1, 1, 2, 2]
+    assert (town / "out" / "epsilon-1" / "release" / "privacy.json").exists()
+    before = (town / "out" / "internal" / "rows" / "epsilon-1.json").stat().st_mtime_ns
+    assert command("run", *own, "resume=true") == 0
+    assert (town / "out" / "internal" / "rows" / "epsilon-1.json").stat().st_mtime_ns == before
+
+
+def test_a_sweep_of_challenges_gathers_their_scores(town):
+    own = ["experiment=nist2018_fire", *TOWN, "experiment.epsilons=[1]", "experiment.floors=false"]
+    assert command("run", "-m", *own, "synthesis=independent,gum", "smoke=true", "hydra.sweep.dir=sweep") == 0
+    with (town / "sweep" / "internal" / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(r["method"], r["metric"]) for r in rows} == {
+        (m, s) for m in ("independent", "gum") for s in ("density", "range_2018")
+    }
+
+
+MISTAKES = [
+    (["experiment.epsilons=[]"], "experiment.epsilons"),
+    (["experiment.epsilons=[-1]"], "experiment.epsilons"),
+    (["experiment.metrics=[densty]"], "did you mean 'density'"),
+    (["experiment.holdout=1"], "experiment.holdout"),
+    (["+experiment.roles.tme=age"], "experiment.roles.tme"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES)
+def test_a_mistake_is_one_clear_message(arguments, said, town, capsys):
+    own = ["experiment=nist2018_fire", *TOWN, "smoke=true", "synthesis=independent"]
+    assert command("run", *own, *arguments) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(("name", "printed"), [(n, p[2]) for n, p in PANELS.items()])
+def test_the_crossings_of_figure_2_are_those_of_the_paper(name, printed):
+    """Paper 002, Figure 2: lap_basic and gauss_zcdp have equal noise at k = 18, 28, 19 and 28 (rounded)."""
+    found = panel(name, SMOKE_KS)
+    assert round(found.crossing) == printed
+    assert found.crossing == pytest.approx({"A": 18.43, "B": 27.64, "C": 18.92, "D": 28.13}[name], abs=0.01)
+    adv, zcdp = found.stddev["lap_adv"], found.stddev["lap_zcdp"]
+    assert all(z < a for a, z in zip(adv[1:], zcdp[1:], strict=True))
+    assert found.stddev["gauss_gdp (ours)"] < found.stddev["gauss_zcdp"]
+
+
+def test_figure_2_is_drawn_without_any_data(tmp_path):
+    assert command("run", "experiment=dpsyn_figure2", "smoke=true", f"hydra.run.dir={tmp_path}/out") == 0
+    facts = json.loads((tmp_path / "out" / "internal" / "experiment.json").read_text())
+    assert {n: c["source_says"] for n, c in facts["crossings"].items()} == {"A": 18, "B": 28, "C": 19, "D": 28}
+    assert (tmp_path / "out" / "internal" / "figure2.svg").stat().st_size > 10_000
+
+
+def test_the_same_map_is_perfect_for_both_scorers():
+    truth = np.random.default_rng(0).poisson(5.0, (12, 4, 6)).astype(float)
+    assert sprint1(truth, truth)["sprint1_mean"] == 1
+    assert ncript_parts(truth, truth)["total"] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_stand_in_has_the_schemas_domain_every_value_and_dependent_columns():
+    schema = load_schema(SCHEMAS / "chicago_taxi.yaml")
+    made = stand_in(schema, 20_000, 0)
+    for attribute, column in zip(schema.domain.attributes, made.columns, strict=True):
+        assert set(np.unique(column)) == set(range(attribute.size))
+    pair = np.histogram2d(made.column("fare"), made.column("tips"), bins=11)[0] / made.rows
+    apart = np.abs(pair - np.outer(pair.sum(axis=1), pair.sum(axis=0))).sum() / 2
+    assert apart > 0.05
+    again = stand_in(schema, 20_000, 0)
+    assert all((a == b).all() for a, b in zip(made.columns, again.columns, strict=True))
+    assert np.bincount(subjects(1000, 5, np.random.default_rng(0))).max() <= 5
+
+
+def test_the_census_stand_in_has_the_papers_columns():
+    """Paper 002, Table 2: 12 of the 98 columns with their numbers of values."""
+    domain = load_schema(SCHEMAS / "pums1940.yaml").domain
+    assert len(domain) == 98
+    paper = {"SPLIT": 2, "SEX": 2, "CITIZEN": 6, "EMPSTATD": 15, "AGEMONTH": 15, "AGE": 130, "RACED": 238}
+    paper |= {"DURUNEMP": 100, "EDUCD": 44, "METAREAD": 378, "CITY": 1162}
+    assert {name: domain[name].size for name in paper} == paper
+    assert run_challenge.__doc__

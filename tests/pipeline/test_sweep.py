@@ -1,0 +1,203 @@
+"""`run -m`: every job on its own, what they share deleted, one table and one page of all of them."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.config import load_config
+from pipeline.sweep_report import best_methods, is_sweep, render
+from pipeline.sweeps import planned
+from pipeline.sweeps.jobs import Outcome, outcome_of
+from pipeline.sweeps.planned import Job, side_by_side
+from pipeline.sweeps.results import metric_rows, results_table, total
+from tests.pipeline.conftest import TOWN, command, people
+
+FAST = [*TOWN, "synthesis=independent", "hydra.sweep.dir=sweep"]
+
+
+def jobs_of(folder):
+    return sorted(p for p in folder.iterdir() if p.name != "internal")
+
+
+def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(town, capsys):
+    grid = ["privacy.epsilon=0.5,2", "synthesis=independent,gum", "synthesis.seed=range(2)"]
+    assert command("run", "-m", *TOWN, "hydra.sweep.dir=sweep", *grid) == 0
+    inside = town / "sweep" / "internal"
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o700
+    assert not (inside / "shared").exists()
+    table = pd.read_parquet(inside / "results.parquet")
+    assert len(table) == 8 * 4  # jobs × metrics
+    assert set(table["method"]) == {"independent", "gum"}
+    assert set(table["epsilon"]) == {0.5, 2}
+    assert set(table["metric"]) == {"MGD", "1-way TVD", "2-way TVD", "3-way TVD"}
+    assert (table["seconds"] > 0).all()
+    assert (table["memory_mb"] > 50).all()
+    assert len(pd.read_csv(inside / "results.csv")) == len(table)
+    page = (inside / "sweep.html").read_text()
+    for words in ("NOT private", "Best method", "Error against time", "<svg", "at most ε = 10"):
+        assert words in page, words
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    ).replace("https://matplotlib.org", "")
+    assert "at most ε = 10" in capsys.readouterr().out
+
+
+def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town, capsys):
+    assert command("run", "-m", *FAST, "privacy.epsilon=-1,1", "mechanism=gaussian,gauss") == 1
+    said = capsys.readouterr().err
+    before = said[: said.index("sweep  ")]
+    assert "cannot run privacy.epsilon=-1 mechanism=gaussian" in before
+    assert "mechanism/gauss" in before
+    assert "1 of 4 jobs start" in before
+    assert len(list((town / "sweep").glob("*/release"))) == 1
+    assert "3 of the sweep's 4 jobs failed" in said
+
+
+def test_a_sweep_of_nothing_that_can_run_starts_nothing(town, capsys):
+    assert command("run", "-m", *FAST, "privacy.epsilon=-1,0") == 1
+    assert "none of the jobs can run" in capsys.readouterr().err
+    assert not (town / "sweep").exists()
+
+
+def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(town, capsys):
+    sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
+    assert command(*sweep) == 0
+    first, second = jobs_of(town / "sweep")
+    (second / "internal" / "outcome.json").unlink()
+    when = {f: (f / "internal" / "outcome.json").stat().st_mtime_ns for f in (first,)}
+    ledger = (second / "internal" / "ledger.jsonl").read_bytes()
+    assert command(*sweep, "resume=true") == 0
+    assert "1 of 2 jobs were done before" in capsys.readouterr().err
+    assert (first / "internal" / "outcome.json").stat().st_mtime_ns == when[first]
+    assert outcome_of(second).status == "done"
+    assert (second / "internal" / "ledger.jsonl").read_bytes() == ledger
+    assert len(jobs_of(town / "sweep")) == 2
+    people(599).to_csv(town / "town.csv", index=False)
+    assert command(*sweep, "resume=true") == 1
+    assert "changed since the run began: data" in capsys.readouterr().err
+
+
+def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
+    """The first job's folder holds a pipe where its lock should be: it waits until it is killed."""
+    assert command("run", "-m", *FAST, "privacy.epsilon=1,2", "limits.threads=1") == 0
+    capsys.readouterr()
+    first, second = jobs_of(town / "sweep")
+    for folder in (first, second):
+        (folder / "internal" / "outcome.json").unlink()
+    lock = first / "internal" / "lock"
+    lock.unlink()
+    os.mkfifo(lock)
+    again = [sys.executable, "-m", "pipeline", "run", "-m", *FAST, "privacy.epsilon=1,2", "resume=true"]
+    process = subprocess.Popen(again, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if (second / "internal" / "outcome.json").exists():
+            break
+        time.sleep(0.1)
+    waiting = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and _works_in(p, first)]
+    for pid in waiting:
+        os.kill(pid, 9)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "ended by signal 9" in error
+    assert "1 of the sweep's 2 jobs failed" in error
+    assert outcome_of(second).status == "done"
+
+
+def _works_in(process: Path, folder: Path) -> bool:
+    """Whether this process writes its output into the job's folder."""
+    try:
+        return (process / "fd" / "1").readlink() == folder / "internal" / "output.log"
+    except OSError:
+        return False
+
+
+def test_the_jobs_share_the_encoded_rows_and_each_truncation_has_its_own(town):
+    unit = ["privacy.unit=person", "privacy.max_records=2", "privacy.epsilon=1,2", "evaluation.enabled=false"]
+    for clip in ("weight", "truncate"):
+        assert command("run", "-m", *TOWN, *unit, f"privacy.clip={clip}", f"hydra.sweep.dir={clip}") == 0
+        assert len(list((town / clip).glob("*/release/synthetic.csv"))) == 2
+
+
+def test_a_shared_table_gives_the_same_release_as_a_run_of_its_own(town):
+    same = [*TOWN, "seed=5", "privacy.unit=person", "privacy.max_records=2"]
+    assert command("run", *same, "hydra.run.dir=alone") == 0
+    assert command("run", "-m", *same, "privacy.epsilon=1,2", "hydra.sweep.dir=sweep") == 0
+    alone = (town / "alone" / "release" / "synthetic.csv").read_bytes()
+    assert alone in [(f / "release" / "synthetic.csv").read_bytes() for f in jobs_of(town / "sweep")]
+
+
+def test_memory_bounds_how_many_jobs_run_side_by_side(tmp_path):
+    jobs = [Job((), {}, tmp_path, memory=m) for m in (3, 4, 2)]
+    assert side_by_side(jobs, cores=8, memory=100) == 3
+    assert side_by_side(jobs, cores=8, memory=9) == 2
+    assert side_by_side(jobs, cores=8, memory=3) == 1
+    assert side_by_side(jobs, cores=2, memory=100) == 2
+
+
+def test_a_seed_is_named_as_what_gives_the_truth_away_and_no_sum_is_stated():
+    rows = {"job": ["a", "b"], "private": [False, False], "seed": [1, 1], "epsilon": [0.5, 1.0]}
+    said = total(pd.DataFrame(rows | {"spent_epsilon": [0.5, 1], "spent_delta": [0, 0]}))
+    assert "2 of 2 are NOT private" in said
+    assert "equal noise at two ε gives the truth away" in said
+    assert "at most" not in said
+
+
+def test_the_best_method_follows_the_goal_of_the_metric():
+    rows = [
+        {"data": "d", "metric": m, "goal": g, "epsilon": 1.0, "method": name, "score": s}
+        for m, g in (("low", "low"), ("high", "high"))
+        for name, s in (("a", 1.0), ("a", 3.0), ("b", 4.0))
+    ]
+    best = best_methods(pd.DataFrame(rows)).set_index("metric")
+    assert best.loc["low", "best"] == "a"
+    assert best.loc["high", "best"] == "b"
+    assert best.loc["low", "score"] == 2
+
+
+def test_scores_of_either_form_become_rows():
+    card = {"mgd": {"score": 0.1}, "tvd": {"rows": 3, "2-way": {"mean": 0.2}}}
+    card |= {"metrics": {"density": {"score": 9.0, "goal": "high", "floor": {"mean": 10.0}}, "gini": {"score": None}}}
+    rows = {r["metric"]: r for r in metric_rows(card)}
+    assert rows.keys() == {"MGD", "2-way TVD", "density"}
+    assert rows["density"] == {"metric": "density", "goal": "high", "score": 9.0, "floor": 10.0}
+
+
+def test_a_failed_job_has_a_row_with_its_reason(tmp_path):
+    job = Job((), {"privacy.epsilon": "1"}, tmp_path, load_config([]))
+    table = results_table([(job, Outcome("failed", "", "out of memory\n  way out: less"))])
+    assert table["error"].tolist() == ["out of memory"]
+    assert table["score"].isna().all()
+
+
+def test_several_sweeps_make_one_page(town):
+    for name, method in (("a", "independent"), ("b", "gum")):
+        assert command("run", "-m", *TOWN, f"synthesis={method}", "privacy.epsilon=1,2", f"hydra.sweep.dir={name}") == 0
+    assert is_sweep(town / "a")
+    page = render([town / "a", town / "b"], town / "both.html").read_text()
+    assert page.count("a: privacy.epsilon=") == 2
+    assert "at most ε = 6" in page
+
+
+@pytest.mark.parametrize("launcher", ["slurm", "ray"])
+def test_the_optional_launchers_are_complete(launcher):
+    from hydra import compose, initialize_config_dir
+
+    from pipeline.config import CONF
+
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", [f"hydra/launcher={launcher}"], return_hydra_config=True)
+    assert "Launcher" in config.hydra.launcher._target_
+
+
+def test_equal_settings_have_one_digest_whatever_a_continuation_changes():
+    one, other = load_config([]), load_config(["resume=true", "limits.threads=1"])
+    assert planned.digest(one) == planned.digest(other)
+    assert planned.digest(one) != planned.digest(load_config(["privacy.epsilon=2"]))
+    assert json.dumps(planned.digest(one))
