@@ -63,4 +63,6 @@ def sweep_table(made: list[Run]) -> str:
 
 
 def _shown(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
+    if value is None:
+        return "undefined"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
