@@ -43,4 +43,6 @@ def where_to_look(done: Run) -> str:
 
 
 def _shown(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
+    if value is None:
+        return "undefined"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"

@@ -15,7 +15,7 @@ from synthesis.consistency import Targets, consistent
 #: Draws of the noise that the error of the consistent marginals is estimated from.
 DRAWS = 10
 #: Beyond so many cells in all they are not drawn.
-MAX_CELLS = 1_000_000
+MAX_CELLS = 200_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,11 +35,11 @@ def statement_section(said: Mapping[str, Any]) -> Section:
     head = ("charge", "mechanism", "sensitivity", "noise (sd)", "cost", "answered")
     events = [
         (
-            " × ".join(e.get("clique", ())) or e["id"],
+            " × ".join(e.get("clique") or ()) or e["id"],
             e["mechanism"],
             float(e.get("sensitivity") or 0),
             e.get("stddev"),
-            ", ".join(f"{k} = {number(v)}" for k, v in e.get("cost", {}).items()),
+            ", ".join(f"{k} = {number(v)}" for k, v in (e.get("cost") or {}).items()),
             "yes" if e["answered"] else "no",
         )
         for e in said["events"]

@@ -24,6 +24,7 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(town, ca
     out = town / "out"
     assert sorted(p.name for p in out.iterdir()) == ["internal", "release"]
     assert sorted(p.name for p in (out / "release").iterdir()) == [
+        "marginals",
         "measurements",
         "privacy.json",
         "schema.yaml",
