@@ -26,7 +26,7 @@ ABOUT = {
     "run": """A table in; a differentially private synthetic table, its privacy statement and its scores out.
 
 usage: python -m pipeline run [setting=value ...]      one run
-       python -m pipeline run -m privacy.epsilon=0.1,1,10      a sweep: one run per value
+       python -m pipeline run -m privacy.epsilon=0.1,1,10      a sweep: one run per value, side by side
        python -m pipeline run experiment=mgd_table1 [smoke=true]   a published experiment, on your data or the demo
 
 A run leaves `release/` (what may be published, under the terms of its privacy.json) and `internal/` (NOT private).""",
@@ -71,6 +71,8 @@ EXAMPLES = {
         "python -m pipeline run privacy.max_records=3 privacy.clip=truncate synthesis=independent",
         "python -m pipeline run 'selection.marginals=[[incident_type,priority],[neighbourhood]]' mechanism=laplace",
         "python -m pipeline run -m privacy.epsilon=0.1,1,10 synthesis=gum,independent",
+        "python -m pipeline run -m hydra.sweep.dir=multirun/mine resume=true privacy.epsilon=0.1,1   # goes on",
+        "python -m pipeline run experiment=dpsyn_figure2",
         "python -m pipeline run experiment=mgd_table1 data=fire_calls data.path=fire-calls.csv.gz",
         "python -m pipeline run hydra.run.dir=outputs/mine   # and, after an interruption:",
         "python -m pipeline run hydra.run.dir=outputs/mine resume=true",
