@@ -37,6 +37,7 @@ from pipeline.help import help_text
 from pipeline.html.run import render_run
 from pipeline.query import query
 from pipeline.said import explained, say_what_is_safe
+from pipeline.sweep_report import is_sweep, render
 
 COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema")
 
@@ -177,7 +178,12 @@ def _score(overrides: list[str]) -> int:
 
 
 def _report(arguments: list[str]) -> int:
-    """The report of a run, made again from its own files."""
+    """The report of a run, made again from its own files; of one or several sweeps, from their results."""
+    folders = [Path(a) for a in arguments if "=" not in a]
+    if folders and all(map(is_sweep, folders)):
+        outputs = [Path(a.partition("=")[2]) for a in arguments if a.startswith("output=")]
+        print(f"report (NOT private): {render(folders, outputs[0] if outputs else None)}")
+        return 0
     runs = [f"run={json.dumps(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("report", runs), ReportConfig)
     if not config.run:

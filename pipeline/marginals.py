@@ -38,12 +38,19 @@ def write_marginals(folder: Path, schema: Schema, measurements: Measurements) ->
 
 def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
     """One row per cell of a marginal, in C order: the label of each attribute's code."""
-    codes = np.unravel_index(np.arange(schema.domain.cells(clique)), schema.domain.shape(clique))
+    codes = np.unravel_index(np.arange(schema.measured.cells(clique)), schema.measured.shape(clique))
     return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
 
 
+def as_a_column(schema: Schema, name: str) -> bool:
+    """Whether a measured attribute is a column of the table as it stands, untouched by rules of the schema."""
+    return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
+
+
 def code_labels(schema: Schema, name: str) -> list[str]:
-    """What each code of a column is called."""
+    """What each code of a measured attribute is called; one that a rule of the schema made has numbers alone."""
+    if not as_a_column(schema, name):
+        return [f"code {i}" for i in range(schema.measured[name].size)]
     column = schema[name]
     return [*column.labels, *([] if column.other is None else [column.other]), *(["missing"] if column.missing else [])]
 

@@ -15,7 +15,7 @@ from mechanisms.public.bins import DAY, FloatGrid, IntegerGrid
 from mechanisms.public.column import DATE_KINDS, Column
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
-from pipeline.marginals import cells_frame, code_labels
+from pipeline.marginals import as_a_column, cells_frame, code_labels
 from pipeline.release import read_release
 from synthesis.answers import estimate_count, estimate_marginal
 
@@ -40,6 +40,11 @@ def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, An
         fix = "marginal=[a,b], or where={a: [20, 40]}"
         raise UserError("one question at a time" if marginal else "nothing asked", where="query", fix=fix)
     for name in (*marginal, *(where or {})):
+        if name in schema.domain and not as_a_column(schema, name):
+            fix = "score the synthetic table, or ask about the columns that it is made from"
+            raise UserError(
+                f"{name!r} was not measured as it stands: a rule of the schema made it", where="query", fix=fix
+            )
         if name not in schema.domain:
             fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
             raise UserError(f"no column {name!r}", where="marginal" if marginal else "where", fix=fix)
@@ -48,7 +53,7 @@ def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, An
         found = estimate_count(measurements, weights)
         frame = pd.DataFrame({name: [str(wanted)] for name, wanted in where.items()})
     else:
-        clique = schema.domain.canonical(tuple(marginal))
+        clique = schema.measured.canonical(tuple(marginal))
         found = estimate_marginal(measurements, clique)
         frame = cells_frame(schema, clique)
     numbers = {"count": found.values, "standard_error": found.errors}

@@ -24,6 +24,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
+from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept import kept_private, only_one
 from mechanisms.sensitive.noise import noise_source
@@ -97,10 +98,8 @@ def run(
     schema = build.build_schema(config)
     unit = build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    spec, scoring = (
-        build.build_synthesizer(config.synthesis),
-        build_scores(config.evaluation, schema, config.data.roles),
-    )
+    spec = build.build_synthesizer(config.synthesis)
+    scoring = build_scores(config.evaluation, schema, config.data.roles)
     places = build_places(config.evaluation, config.data.roles, schema)
     aside = build_holdout(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
@@ -133,15 +132,7 @@ def run(
                 again = folder.temporary / "released"
                 made = encode_table(open_source(table, config, folder), schema, workdir=again, progress=report)
         else:
-            build.check_rows(schema.measured, known, spec, config.synthesis.rows, config.limits)
-            with show.stage("synthesize") as report:
-                rng = np.random.default_rng(config.synthesis.seed)
-                made = synthetic_rows(
-                    known, spec, rows=config.synthesis.rows, rng=rng, zeros=schema.zeros, progress=report
-                )
-                made = undo(made, schema.engineering, rng)
-            with show.stage("release") as report:
-                write_release(folder, schema, statement.to_json(), known, made, form=form, rng=rng, progress=report)
+            made = _released(config, schema, folder, statement, known, show)
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
@@ -153,6 +144,27 @@ def run(
                 render_run(folder)
         LOG.info("seconds per stage: %s", show.seconds)
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
+
+
+def _released(
+    config: Config,
+    schema: Schema,
+    folder: RunFolder,
+    statement: PrivacyStatement,
+    known: Measurements,
+    show: Stages,
+) -> CodedTable:
+    """Synthetic rows from the answers, and `release/` with them; from here on no raw row is read."""
+    spec, rows = build.build_synthesizer(config.synthesis), config.synthesis.rows
+    build.check_rows(schema.measured, known, spec, rows, config.limits)
+    rng = np.random.default_rng(config.synthesis.seed)
+    with show.stage("synthesize") as report:
+        made = synthetic_rows(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        made = undo(made, schema.engineering, rng)
+    with show.stage("release") as report:
+        form, said = config.release.format, statement.to_json()
+        write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
+    return made
 
 
 def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:

@@ -84,7 +84,7 @@ def _write(place: Path, private: PrivateTable) -> None:
         "weights": None if coded.weights is None else file_of(coded.weights, "plain-weights"),
         "complete": private.complete,
         "encoding": [report.rows, dict(report.outside), dict(report.unplaced), dict(report.conflicts)],
-        "sizes": None if private.sizes is None else file_of(private.sizes, "plain-sizes"),
+        "sizes": None if private.sizes is None else [private.sizes.tolist(), private.sizes.dtype.str],
     }
     write_whole(place / "table.json", json.dumps(facts), mode=0o600)
 
@@ -93,7 +93,7 @@ def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     facts = json.loads((place / "table.json").read_text(encoding="utf-8"))
     columns = tuple(mapped(place / name, np.dtype(dtype)) for name, dtype in facts["columns"])
     weights = None if facts["weights"] is None else mapped(place / facts["weights"][0], np.dtype(facts["weights"][1]))
-    sizes = None if facts["sizes"] is None else mapped(place / facts["sizes"][0], np.dtype(facts["sizes"][1]))
+    sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
     rows, outside, unplaced, conflicts = facts["encoding"]
     coded = CodedTable(schema.measured, columns, weights)
     report = EncodingReport(rows, outside, unplaced, conflicts)
