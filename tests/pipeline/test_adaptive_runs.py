@@ -45,14 +45,20 @@ def test_plan_names_choices_and_what_is_chosen_later(town, capsys, selection):
 
 @pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid"])
 def test_a_run_of_each_selection_stays_within_its_budget(town, selection):
-    settings = ["synthesis=pgm", "hydra.run.dir=out", "privacy.unit=person", "privacy.max_records=4"]
+    settings = [
+        "synthesis=pgm",
+        "hydra.run.dir=out",
+        "privacy.unit=person",
+        "privacy.max_records=4",
+        "privacy.epsilon=20",
+    ]
     assert command("run", *TOWN, f"selection={selection}", *settings) == 0
     said = json.loads((town / "out" / "release" / "privacy.json").read_text())
     assert said["private"] is True
-    assert 0.9 < said["spent"]["epsilon"] <= 1.0
+    assert 18 < said["spent"]["epsilon"] <= 20
     measured = [e for e in said["events"] if e["mechanism"] != "exponential"]
     assert all(e["answered"] and e["clique"] and e["sensitivity"] <= 4 for e in measured)
-    assert any(len(e["clique"]) == 2 for e in measured)
+    assert any(len(e["clique"]) >= 2 for e in measured)
     assert list(pd.read_csv(town / "out" / "release" / "synthetic.csv").columns) == ["age", "sex", "job"]
 
 
@@ -67,7 +73,6 @@ def test_targets_stand_in_every_marginal(town):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["selection=adagrid"], "synthesis=pgm"),
         (["selection=pairs", "selection.merge=-1"], "selection.merge"),
         (["selection=mst", "selection.floor=-1"], "selection.floor"),
         (["selection=aim", "privacy.accountant=basic"], "privacy.accountant"),
