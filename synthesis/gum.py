@@ -158,7 +158,7 @@ class _Work:
 
         A cell below its target grows by min(n_t − n_s, α n_s); an empty cell, which could never grow so, by α n_t, by
         Replace. Cells above give rows in proportion to their excess, or by the paper's min(n_s − n_t, β n_s) with the
-        β that keeps the number of rows. (On real tables that left the two-way marginals a third further off.)
+        β that keeps the number of rows.
         """
         rows, counts = len(self.keys), self.counts(target.clique)
         gap = target.values.ravel() * (rows / target.values.sum()) - counts

@@ -57,18 +57,20 @@ def test_the_draft_encodes_the_table_it_came_from(tmp_path: Path) -> None:
     assert table.rows == 500 and str(report) == "nothing"
 
 
-def test_odd_tables_have_a_draft_too(tmp_path: Path) -> None:
+def test_odd_tables_have_a_draft_that_knows_every_column_and_encodes_every_row(tmp_path: Path) -> None:
     unique = "only\n" + "".join(f"text {i}\n" for i in range(900))
-    for text in (
-        "a,b\n",
-        "a\n\n\n",
-        "a,b\n1,\n",
-        "a\n1.5\n",
-        "a\n1e300\n-1e300\n",
-        "a\ninf\n",
-        unique,
-        '"a ""q"", #",b\nx,y\n',
+    for text, columns, rows in (
+        ("a,b\n", 2, 0),
+        ("a\n\n\n", 1, 2),
+        ("a,b\n1,\n", 2, 1),
+        ("a\n1.5\n", 1, 1),
+        ("a\n1e300\n-1e300\n", 1, 2),
+        ("a\ninf\n", 1, 1),
+        (unique, 1, 900),
+        ('"a ""q"", #",b\nx,y\n', 2, 1),
     ):
         path = csv(tmp_path, text)
         _, facts = drafted(path)
-        encoded(path, facts)
+        table, _ = encoded(path, facts)
+        assert len(facts.columns) + len(facts.leave_out) == columns
+        assert table.rows == rows
