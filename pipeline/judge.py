@@ -20,6 +20,7 @@ from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.progress import Report
+from pipeline.scoring import affordable
 
 
 def judge(
@@ -39,6 +40,7 @@ def judge(
         places: columns of longitude and latitude.
     """
     truth, aside = _truth(private, source, schema, folder)
+    spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
     options = replace(spec.options, holdout=aside, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)

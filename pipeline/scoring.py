@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from evaluation.catalogue import METRICS
 from evaluation.catalogue_marginals import MAP
 from evaluation.presets import PresetSpec, preset_targets
 from evaluation.registry import NEEDS, Options
-from evaluation.score import ScoreSpec
+from evaluation.score import ON_TOP, ScoreSpec
 from evaluation.targets import read_targets
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
@@ -22,6 +23,8 @@ from pipeline.config import CONF, SCHEMAS, EvaluationConfig
 
 #: Seconds on some hundred thousand rows, without any setting.
 QUICK = ("mgd", "tvd", "anita_1way", "anita_2way", "anita_3way", "correlation", "density", "range_2018")
+#: In a run on more rows than this, the quick metrics are those on top alone: the others cost many times the synthesis.
+MANY_ROWS = 5_000_000
 #: As quick, where time, segment and kind are known.
 QUICK_MAP = ("range_query", "pie_chart")
 #: Columns of the schema that play a role; the subject is a column of the file, and may be left out of the schema.
@@ -132,6 +135,13 @@ def _regions(level: str | None, schema: Schema, segment: str | None) -> dict[str
     tree = schema[segment].hierarchy
     nodes = tree.level(level).nodes
     return {leaf: nodes[i] for leaf, i in zip(tree.leaves, tree.nodes_of(level), strict=True)}
+
+
+def affordable(spec: ScoreSpec, rows: int) -> ScoreSpec:
+    """The same, or on a very large table, where the metrics are the quick ones, those on top alone."""
+    if rows <= MANY_ROWS or not set(QUICK) <= set(spec.metrics) <= {*QUICK, *QUICK_MAP}:
+        return spec
+    return replace(spec, metrics=ON_TOP)
 
 
 def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, str] | None = None) -> ScoreSpec:

@@ -5,7 +5,10 @@ import pytest
 
 from evaluation.geometry import Axis
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema import load_schema
 from pipeline import aemc, deep_dive, mgd
+from pipeline.config import EvaluationConfig, schema_path
+from pipeline.scoring import MANY_ROWS, affordable, build_scores
 from tests.pipeline.conftest import people
 
 
@@ -35,3 +38,11 @@ def test_aemc_takes_arrays_and_a_distance_matrix_or_axes():
     assert aemc(p, q, line, 0.0).value == pytest.approx(1.0)
     assert aemc(p, q, Axis.path(3, 3, 1), 0.0).value == pytest.approx(1.0)
     assert aemc(p, q, np.where(np.eye(3), 0, np.inf), 0.0).value == pytest.approx(2.0)
+
+
+def test_on_very_many_rows_the_quick_metrics_are_those_on_top():
+    spec = build_scores(EvaluationConfig(), load_schema(schema_path("demo")))
+    assert affordable(spec, MANY_ROWS) == spec
+    assert affordable(spec, MANY_ROWS + 1).metrics == ("mgd", "tvd")
+    asked = build_scores(EvaluationConfig(metrics=["mgd", "density"]), load_schema(schema_path("demo")))
+    assert affordable(asked, 10**9) == asked
