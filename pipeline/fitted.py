@@ -35,6 +35,9 @@ class IndependentFit:
     def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
         return sum(domain.shape(domain.names))
 
+    def answerable(self, clique: Clique) -> bool:
+        return True
+
 
 @dataclass
 class PgmFit:
@@ -56,6 +59,9 @@ class PgmFit:
 
     def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
         return model_cells(domain, [*cliques, *(c for c, _ in self.zeros)])
+
+    def answerable(self, clique: Clique) -> bool:
+        return self.last is None or self.last.answerable(clique)
 
 
 def worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:
@@ -122,11 +128,14 @@ def _taught(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
 
 
 def _small_enough(steps: Steps, candidates: Sequence[Clique], fit: Fit, limit: int) -> list[Clique]:
-    """The candidates whose model, with all that is measured, keeps to the limit; those inside a measured one always."""
+    """The candidates whose model, with all that is measured, keeps to the limit; those inside a measured one always.
+
+    Those that the present model cannot answer within memory are left out: their scores could not be computed.
+    """
     measured = [a.clique for a in steps.known]
-    inside = [c for c in candidates if any(set(c) <= set(m) for m in measured)]
-    free = set(inside)
-    return [c for c in candidates if c in free or fit.cells(steps.domain, [*measured, c]) <= limit]
+    free = {c for c in candidates if any(set(c) <= set(m) for m in measured)}
+    small = [c for c in candidates if c in free or fit.cells(steps.domain, [*measured, c]) <= limit]
+    return [c for c in small if c in free or fit.answerable(c)]
 
 
 def _scores(

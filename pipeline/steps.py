@@ -44,6 +44,10 @@ class Fit(Protocol):
         """How large a model of these marginals is."""
         ...
 
+    def answerable(self, clique: Clique) -> bool:
+        """Whether the model fitted last gives this marginal within memory."""
+        ...
+
 
 @dataclass(frozen=True)
 class Rounds:

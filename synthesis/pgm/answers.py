@@ -8,8 +8,9 @@ import numpy as np
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from synthesis.pgm.elimination import _size, bits_of, cells_of, eliminate, members, neighbours
+from synthesis.pgm.elimination import HEURISTICS, bits_of, cells_of, eliminate, members, neighbours
 from synthesis.pgm.inference import Engine, Values, onto
+from synthesis.pgm.junction_tree import JunctionTree
 
 #: The largest table that variable elimination may build, in cells.
 MAX_CELLS = 50_000_000
@@ -30,17 +31,22 @@ def model_marginal(engine: Engine, marginals: Values, clique: Clique, *, max_cel
     if home is not None:
         gone, order = onto(tree.cliques[home], clique)
         return np.asarray(tables[home].sum(axis=gone).transpose(order)).ravel()
-    factors = _needed(engine, tables, clique)
-    return _eliminated(tree.domain, factors, clique, max_cells).ravel()
+    return _eliminated(tree.domain, _factors(tree, tables, clique), clique, max_cells).ravel()
 
 
-def _needed(engine: Engine, tables: Sequence[Values], clique: Clique) -> list[Factor]:
-    """Factors whose product has the clique's marginal: those of the smallest subtrees that hold its attributes.
+def largest_table(tree: JunctionTree, clique: Clique) -> int:
+    """Cells of the largest table that `model_marginal` builds for a clique; nothing is computed."""
+    if tree.home(clique) is not None:
+        return tree.domain.cells(clique)
+    return _order(tree.domain, [kept for _, kept, _ in _needed(tree, clique)], clique)[1]
+
+
+def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Clique]]:
+    """The nodes of the smallest subtrees that hold the clique's attributes: number, attributes kept, separator.
 
     A root gives its marginal, every other node its probabilities given the separator. Nodes that only sum to 1 are
     left out from the leaves up, then from the root down; each node is first summed to what is asked or shared.
     """
-    tree = engine.tree
     wanted = set(clique)
     used = set(range(len(tree.cliques)))
     for node in reversed(range(len(tree.cliques))):
@@ -52,12 +58,19 @@ def _needed(engine: Engine, tables: Sequence[Values], clique: Clique) -> list[Fa
         top = tree.parents[node] not in used
         if top and len(children) == 1 and set(tree.cliques[node]) & wanted <= set(tree.cliques[children[0]]):
             used.discard(node)
-    factors = []
+    needed = []
     for node in sorted(used):
-        top = tree.parents[node] not in used
         shared = {n for c in tree.children[node] if c in used for n in tree.separators[c]}
-        separator = () if top else tree.separators[node]
+        separator = tree.separators[node] if tree.parents[node] in used else ()
         kept = tuple(n for n in tree.cliques[node] if n in wanted | shared | set(separator))
+        needed.append((node, kept, separator))
+    return needed
+
+
+def _factors(tree: JunctionTree, tables: Sequence[Values], clique: Clique) -> list[Factor]:
+    """Factors whose product, summed to the clique, is its marginal."""
+    factors = []
+    for node, kept, separator in _needed(tree, clique):
         gone, _ = onto(tree.cliques[node], kept)
         table = np.asarray(tables[node].sum(axis=gone))
         if separator:
@@ -67,24 +80,32 @@ def _needed(engine: Engine, tables: Sequence[Values], clique: Clique) -> list[Fa
     return factors
 
 
+def _order(domain: Domain, cliques: Sequence[Clique], clique: Clique) -> tuple[list[tuple[str, Clique]], int]:
+    """Attributes to sum out of a product, each with the others of its joint table, and that of the largest.
+
+    The order of the heuristic whose largest table is smallest.
+    """
+    names = domain.canonical({n for c in cliques for n in c})
+    index = {n: i for i, n in enumerate(names)}
+    graph = neighbours(len(names), [bits_of(c, index) for c in cliques])
+    sizes, keep = domain.shape(names), bits_of(clique, index)
+    orders = [eliminate(graph, sizes, cost, keep=keep) for cost in HEURISTICS.values()]
+    order = min(orders, key=lambda o: max((cells_of(c, sizes) for _, c in o), default=0))
+    largest = max([cells_of(c, sizes) for _, c in order] + [domain.cells(clique)])
+    return [(names[i], tuple(names[j] for j in members(joint) if j != i)) for i, joint in order], largest
+
+
 def _eliminated(domain: Domain, factors: list[Factor], clique: Clique, max_cells: int) -> Values:
     """The product of factors, summed over all attributes but the clique's."""
-    names = domain.canonical({n for c, _ in factors for n in c})
-    index = {n: i for i, n in enumerate(names)}
-    graph = neighbours(len(names), [bits_of(c, index) for c, _ in factors])
-    sizes = domain.shape(names)
-    order = eliminate(graph, sizes, _size, keep=bits_of(clique, index))
-    largest = max([cells_of(c, sizes) for _, c in order] + [domain.cells(clique)])
+    order, largest = _order(domain, [c for c, _ in factors], clique)
     if largest > max_cells:
         raise UserError(
             f"the marginal of {' × '.join(clique)} needs a table of {largest:,} cells, more than {max_cells:,}",
             where="marginal",
             fix="ask for fewer or coarser columns",
         )
-    for i, joint in order:
-        name = names[i]
+    for name, rest in order:
         having = [f for f in factors if name in f[0]]
-        rest = tuple(names[j] for j in members(joint) if j != i)
         factors = [f for f in factors if name not in f[0]] + [(rest, _product(having, rest))]
     return _product(factors, clique)
 

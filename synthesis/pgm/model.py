@@ -18,7 +18,7 @@ from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.queries import QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable
-from synthesis.pgm.answers import model_marginal
+from synthesis.pgm.answers import MAX_CELLS, largest_table, model_marginal
 from synthesis.pgm.estimation import Estimate, Progress, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
 from synthesis.pgm.inference import Engine, Values, spread
@@ -124,6 +124,10 @@ class GraphicalModel:
             UserError: an unknown attribute; a marginal across the model that needs too large a table.
         """
         return model_marginal(self.engine, self._marginals, self.domain.canonical(clique)) * self.total
+
+    def answerable(self, clique: Sequence[str]) -> bool:
+        """Whether `marginal` gives this clique within its memory."""
+        return largest_table(self.engine.tree, self.domain.canonical(clique)) <= MAX_CELLS
 
     def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
         """Answers to linear queries over a marginal, in records."""

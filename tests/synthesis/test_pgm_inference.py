@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from synthesis.pgm.answers import model_marginal
+from synthesis.pgm.answers import largest_table, model_marginal
 from synthesis.pgm.inference import Engine
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells
 from tests.synthesis.pgm_worlds import CLIQUES, NAMES, SHAPES, SIZES, cliques_of, joint, side, sums, world
@@ -142,3 +142,5 @@ def test_a_marginal_across_the_model_that_is_too_large_is_refused():
     engine = Engine(tree)
     with pytest.raises(UserError, match="needs a table"):
         model_marginal(engine, engine.infer(np.zeros(tree.cells)).marginals, ("a", "d", "f"), max_cells=4)
+    assert largest_table(tree, ("a", "d", "f")) > 4
+    assert largest_table(tree, tree.cliques[0]) == tree.sizes[0]
