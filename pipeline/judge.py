@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.figures import figures
 from evaluation.registry import Options, plain
@@ -17,6 +18,7 @@ from mechanisms.public.engine import Source
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
+from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.progress import Report
@@ -42,7 +44,8 @@ def judge(
     truth, aside = _truth(private, source, schema, folder)
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
-    options = replace(spec.options, holdout=aside, why={**spec.options.why, "subject": subject})
+    unit = _unit_of_rows(private, source) if spec.references else None
+    options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = score_tables(truth, made, schema, spec, progress=progress)
     drawn = drawings(card, truth, made, schema, options, places) | {"units": _units(private)}
@@ -79,6 +82,14 @@ def _units(private: PrivateTable) -> dict[str, Any] | None:
         return None
     unit = private.unit
     return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
+
+
+def _unit_of_rows(private: PrivateTable, source: Source) -> NDArray[np.int64] | None:
+    """The unit of each row of the truth; None where a record is a unit."""
+    if private.unit.column is None:
+        return None
+    numbers = unit_numbers(source, private.unit)
+    return numbers if private.aside is None else numbers[~private.aside]
 
 
 def _truth(

@@ -213,10 +213,11 @@ def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> 
     """What fresh real records would score, measured once; None where the metric needs more than the tables."""
     if not metric.referable:
         return None
-    found = floor(
-        lambda a, b: metric.run(Inputs(a, b, world.schema, options))[0], world.real, made.rows, repeats=1, seed=0
-    )
-    return found.value
+
+    def score(a: CodedTable, b: CodedTable) -> float | None:
+        return metric.run(Inputs(a, b, world.schema, options))[0]
+
+    return floor(score, world.real, made.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:
