@@ -71,8 +71,7 @@ def _distribution(column: Column, real: CodedTable, synthetic: CodedTable) -> di
 
 def cell_labels_of(column: Column) -> tuple[str, ...]:
     """What each code of a column is called."""
-    other = () if column.other is None else (column.other,)
-    return (*column.labels, *other, *(("missing",) if column.missing else ()))
+    return (*column.labels, *column.specials)
 
 
 def _merged(

@@ -93,8 +93,8 @@ def mgd(
     facts, spec = _spec(schema, targets, settings)
     with two_tables.encoded(
         {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
-    ) as tables:
-        return score_mgd(tables["real"], tables["synthetic"], facts, spec.targets, alpha=spec.alpha, solver=spec.solver)
+    ) as (known, tables):
+        return score_mgd(tables["real"], tables["synthetic"], known, spec.targets, alpha=spec.alpha, solver=spec.solver)
 
 
 def deep_dive(
@@ -115,9 +115,9 @@ def deep_dive(
     facts, spec = _spec(schema, [target], settings)
     with two_tables.encoded(
         {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
-    ) as tables:
+    ) as (known, tables):
         (wanted,) = spec.targets.marginals
-        return dive(tables["real"], tables["synthetic"], facts, wanted, alpha=spec.alpha, top=top)
+        return dive(tables["real"], tables["synthetic"], known, wanted, alpha=spec.alpha, top=top)
 
 
 def _spec(

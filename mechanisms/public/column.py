@@ -20,7 +20,7 @@ DATE_KINDS = ("date", "datetime")
 
 @dataclass(frozen=True)
 class Column:
-    """One column. Codes: its values, then *other* if declared, then *missing* if the column may be missing.
+    """One column. Codes: its values, *other* if declared, *missing* if it may be missing, *outside* where scores need it.
 
     Attributes:
         name: as in the table's header.
@@ -42,6 +42,7 @@ class Column:
         distances: the distances between the value codes, if they are declared (then there is no `tree`).
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
+        apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Column:
     distances: Distances | None = field(default=None, repr=False)
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
+    apart: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -89,11 +91,15 @@ class Column:
 
     @property
     def missing_code(self) -> int | None:
-        return self.size - 1 if self.missing else None
+        return self.value_codes + (self.other is not None) if self.missing else None
+
+    @property
+    def outside_code(self) -> int | None:
+        return self.size - 1 if self.apart else None
 
     @property
     def size(self) -> int:
-        return self.value_codes + (self.other is not None) + self.missing
+        return self.value_codes + (self.other is not None) + self.missing + self.apart
 
     @property
     def attribute(self) -> Attribute:
@@ -104,6 +110,12 @@ class Column:
     def labels(self) -> tuple[str, ...]:
         """What the value codes are called: the leaves of the hierarchy."""
         return value_labels(self)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """What the codes behind the value codes are called."""
+        other = () if self.other is None else (self.other,)
+        return (*other, *(("missing",) if self.missing else ()), *(("outside the schema",) if self.apart else ()))
 
     @cached_property
     def hierarchy(self) -> Hierarchy:

@@ -33,9 +33,26 @@ def scores_section(scores: Mapping[str, Any]) -> Section:
             "table score against each other), independent columns and the ladder of subsamples.</p>"
         )
     body = f'<div class="wide">{body}</div>'
+    body += _unplaced(scores.get("unplaced", {}))
     if failed:
         body += f"<h3>Not computed</h3>{table(('metric', 'what it is', 'why'), failed)}"
     return Section("scores", "Scores", body)
+
+
+def _unplaced(tables: Mapping[str, Any]) -> str:
+    """The values that the schema has no place for: how many, and the most frequent ones."""
+    rows = []
+    for name, said in tables.items():
+        for column, values in said.get("values", {}).items():
+            count = said["outside"].get(column, 0) + said["no_value"].get(column, 0)
+            rows.append((name, column, count, ", ".join(f"{v or '(empty)'}: {n:,}" for v, n in values.items())))
+    if not rows:
+        return ""
+    told = (
+        "<h3>Values outside the schema</h3><p>Nothing is clipped: in each column they are a cell of their own, or "
+        "<i>other</i> where the schema declares it for them.</p>"
+    )
+    return told + table(("table", "column", "values", "the most frequent"), rows)
 
 
 def _gauge(m: Mapping[str, Any], floor: float | None) -> str:
