@@ -20,7 +20,7 @@ DATE_KINDS = ("date", "datetime")
 
 @dataclass(frozen=True)
 class Column:
-    """One column. Codes: its values, *other* if declared, *missing* if it may be missing, *outside* where scores need it.
+    """One column. Codes: its values, *other* if declared, *missing* if it may be missing, then *outside* for scores.
 
     Attributes:
         name: as in the table's header.

@@ -39,8 +39,9 @@ svg{display:block;max-width:none}
 svg text{fill:var(--ink);font:11px system-ui,-apple-system,"Segoe UI",sans-serif}
 svg text.s{fill:var(--soft)}
 .real{fill:var(--real)}.made{fill:var(--made)}.heat{fill:var(--heat)}.track{fill:var(--track)}
-.lreal,.lmade,.axis{fill:none;stroke-width:2}
+.lreal,.lmade,.lthin,.axis{fill:none;stroke-width:2}
 .lreal{stroke:var(--real)}.lmade{stroke:var(--made);stroke-dasharray:6 3}.axis{stroke:var(--line);stroke-width:1}
+.lthin{stroke:var(--soft);stroke-width:1;stroke-opacity:.28}
 .key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 .7em}
 .gauge{position:relative;height:.55rem;min-width:110px;background:var(--track);border-radius:4px;margin-top:.45rem}
 .gauge i{position:absolute;inset:0 auto 0 0;background:var(--real);border-radius:4px}

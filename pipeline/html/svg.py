@@ -103,6 +103,47 @@ def curves(
     return _svg(width, height, axis + path(real, "lreal") + path(made, "lmade") + marks, label)
 
 
+def steps(
+    lines: Sequence[tuple[str, str, Sequence[Value]]],
+    *,
+    label: str,
+    last: int,
+    level: float | None = None,
+    width: int = 460,
+    height: int = 240,
+) -> str:
+    """Lines over the steps of an iteration, logarithmic: (class, title, as many values each); `level` lies across."""
+    known = [v for _, _, values in lines for v in values if v is not None and v > 0]
+    known += [level] if level else []
+    if not known:
+        return ""
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    high = max(high, low + 1)
+    count = max(len(values) for _, _, values in lines)
+    left, bottom, room = 52, height - 34, width - 66
+
+    def height_of(value: float) -> float:
+        return bottom - (math.log10(value) - low) / (high - low) * (bottom - 12)
+
+    out = [f'<path class="axis" d="M{left} 8V{bottom}H{width - 8}"/>']
+    for power in range(low, high + 1, max(1, (high - low) // 5)):
+        y = height_of(10.0**power)
+        out.append(f'<path class="axis" d="M{left} {y:.1f}H{width - 8}"/>')
+        out.append(f'<text class="s" x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g}</text>')
+    for name, title, values in lines:
+        points = " ".join(
+            f"{left + i / max(count - 1, 1) * room:.1f},{height_of(v):.1f}"
+            for i, v in enumerate(values)
+            if v is not None and v > 0
+        )
+        out.append(f'<g><title>{escape(title)}</title><polyline class="{name}" points="{points}"/></g>')
+    if level:
+        out.append(f'<path class="lmade" d="M{left} {height_of(level):.1f}H{width - 8}"/>')
+    out.append(f'<text class="s" x="{left}" y="{height - 16}">first</text>')
+    out.append(f'<text class="s" x="{width - 10}" y="{height - 16}" text-anchor="end">step {last}</text>')
+    return _svg(width, height, "".join(out), label)
+
+
 def histogram(
     labels: Sequence[str], values: Sequence[float], *, label: str, width: int = 340, height: int = 200
 ) -> str:

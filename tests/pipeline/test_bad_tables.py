@@ -102,9 +102,7 @@ def test_a_table_without_a_column_of_the_schema_is_named_with_the_column(town, c
 
 def test_a_holdout_that_overlaps_the_training_records_is_warned_about(town):
     unlike = people(600).assign(age=range(600))
-    (town / "town.yaml").write_text(
-        (town / "town.yaml").read_text().replace("max: 99, bins: {count: 10}", "max: 599")
-    )
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("max: 99, bins: {count: 10}", "max: 599"))
     unlike.tail(200).to_csv("held.csv", index=False)
     found = score(unlike, people(300, seed=2), "metrics=[anita_privacy,tvd]", "holdout=held.csv")
     said = json.dumps(found["metrics"]["anita_privacy"]["details"])
@@ -113,7 +111,9 @@ def test_a_holdout_that_overlaps_the_training_records_is_warned_about(town):
 
 
 def test_metrics_without_the_columns_they_need_say_which_and_touch_no_other(town):
-    found = score(all_alike(), all_alike(), "metrics=[ncript,sprint3,gini,anita_sequences,anita_privacy,tvd]")["metrics"]
+    found = score(all_alike(), all_alike(), "metrics=[ncript,sprint3,gini,anita_sequences,anita_privacy,tvd]")[
+        "metrics"
+    ]
     assert "evaluation.time=COLUMN" in found["ncript"]["reason"]
     assert "evaluation.subject=COLUMN" in found["sprint3"]["reason"]
     assert "evaluation.income=COLUMN" in found["gini"]["reason"]
