@@ -11,6 +11,7 @@ from mechanisms.public.distances import Distances
 from mechanisms.public.domain import Attribute
 from mechanisms.public.hierarchy import Hierarchy
 from mechanisms.public.labels import value_labels
+from mechanisms.public.places import Places
 
 Kind = Literal["categorical", "integer", "float", "date", "datetime", "flag"]
 Outside = Literal["clip", "other", "missing", "refuse"]
@@ -40,6 +41,7 @@ class Column:
         outside: what happens to a value outside the domain.
         tree: the hierarchy over the value codes, if one is declared.
         distances: the distances between the value codes, if they are declared (then there is no `tree`).
+        places: where the value codes lie on a map, if that is declared.
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
         apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
@@ -64,6 +66,7 @@ class Column:
     outside: Outside = "clip"
     tree: Hierarchy | None = field(default=None, repr=False)
     distances: Distances | None = field(default=None, repr=False)
+    places: Places | None = field(default=None, repr=False)
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
     apart: bool = False

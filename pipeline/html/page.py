@@ -39,6 +39,7 @@ svg{display:block;max-width:none}
 svg text{fill:var(--ink);font:11px system-ui,-apple-system,"Segoe UI",sans-serif}
 svg text.s{fill:var(--soft)}
 .real{fill:var(--real)}.made{fill:var(--made)}.heat{fill:var(--heat)}.track{fill:var(--track)}
+.area{stroke:var(--soft);stroke-width:.6;stroke-opacity:.6}
 .lreal,.lmade,.lthin,.axis{fill:none;stroke-width:2}
 .lreal{stroke:var(--real)}.lmade{stroke:var(--made);stroke-dasharray:6 3}.axis{stroke:var(--line);stroke-width:1}
 .lthin{stroke:var(--soft);stroke-width:1;stroke-opacity:.28}

@@ -199,6 +199,40 @@ def dots(
     return _svg(round(wide * scale + 2 * radius + 4), round(tall * scale + 2 * radius + 4), "".join(out), label)
 
 
+def areas(
+    rings: Sequence[Sequence[Sequence[Sequence[float]]]],
+    values: Sequence[Value],
+    names: Sequence[str],
+    *,
+    low: float,
+    high: float,
+    size: int = 340,
+    titles: bool = True,
+    label: str = "",
+) -> str:
+    """Areas on a map, the stronger the higher their value; lines are as fine as the picture shows."""
+    points = [p for area in rings for ring in area for p in ring]
+    if not points:
+        return ""
+    west, south = (min(p[i] for p in points) for i in (0, 1))
+    east, north = (max(p[i] for p in points) for i in (0, 1))
+    squeeze = math.cos(math.radians((south + north) / 2)) if max(abs(south), abs(north)) <= 90 else 1.0
+    scale = (size - 4) / max((east - west) * squeeze, north - south, 1e-9)
+    out = []
+    for area, value, name in zip(rings, values, names, strict=True):
+        strength = 0.0 if value is None else min(max((value - low) / ((high - low) or 1), 0.0), 1.0)
+        lines = ""
+        for ring in area:
+            placed = [(2 + round((x - west) * squeeze * scale, 1), 2 + round((north - y) * scale, 1)) for x, y in ring]
+            kept = [p for i, p in enumerate(placed) if i == 0 or p != placed[i - 1]]
+            lines += "M" + "L".join(f"{x:g} {y:g}" for x, y in kept) + "Z"
+        said = f"<title>{escape(name)}: {'' if value is None else f'{value:.3g}'}</title>" if titles else ""
+        shape = f'class="heat area" fill-rule="evenodd" fill-opacity="{0.06 + 0.94 * strength:.2f}" d="{lines}"'
+        out.append(f"<g>{said}<path {shape}/></g>" if lines else "")
+    wide, tall = (east - west) * squeeze * scale + 4, (north - south) * scale + 4
+    return _svg(round(wide), round(tall), "".join(out), label)
+
+
 def _short(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
