@@ -88,7 +88,8 @@ def _merged(
         starts = [*range(0, values, width), *range(values, size)]
         ends = [*starts[1:], size]
         names = [
-            labels[a] if b - a == 1 else f"{labels[a]} … {labels[b - 1]}" for a, b in zip(starts, ends, strict=True)
+            labels[a] if b - a == 1 else labels[a].split(" to ")[0] + " … " + labels[b - 1].split(" to ")[-1]
+            for a, b in zip(starts, ends, strict=True)
         ]
         return names, np.add.reduceat(shares, starts, axis=1)
     order = np.argsort(-shares[0], kind="stable")

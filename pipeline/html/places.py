@@ -56,5 +56,5 @@ def _drawn(
     for t, time in enumerate(times[:TIMES]):
         column = [line[t] for line in losses]
         picture = drawn(column, low, high, 150, titles=False, label=f"Scores of {time}")
-        small.append(f"<figure>{picture}<figcaption>{escape(time)}</figcaption></figure>")
+        small.append(f"<figure>{picture}<figcaption>{escape(time.split(' to ')[0])}</figcaption></figure>")
     return f'<div class="side">{out}<div class="small">{"".join(small)}</div></div>'

@@ -8,6 +8,9 @@ from html import escape
 
 Value = float | None
 
+#: The most powers of ten of a logarithmic axis; what is lower lies on its ground.
+DECADES = 4
+
 
 def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 320) -> str:
     """Two bars per value, one below the other: shares of records."""
@@ -118,12 +121,12 @@ def steps(
     if not known:
         return ""
     low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
-    high = max(high, low + 1)
+    high, low = max(high, low + 1), max(low, high - DECADES)
     count = max(len(values) for _, _, values in lines)
     left, bottom, room = 52, height - 34, width - 66
 
     def height_of(value: float) -> float:
-        return bottom - (math.log10(value) - low) / (high - low) * (bottom - 12)
+        return bottom - max(math.log10(value) - low, 0.0) / (high - low) * (bottom - 12)
 
     out = [f'<path class="axis" d="M{left} 8V{bottom}H{width - 8}"/>']
     for power in range(low, high + 1, max(1, (high - low) // 5)):
