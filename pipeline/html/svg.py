@@ -54,7 +54,7 @@ def heat(
     ]
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
         y = top + j * tall
-        out.append(f'<text x="{left - 6}" y="{y + 16}" text-anchor="end">{escape(_short(name, 20))}</text>')
+        out.append(f'<text x="{left - 6}" y="{y + 16}" text-anchor="end">{escape(_short(name, 18))}</text>')
         for i, value in enumerate(line):
             out.append(_cell(left + i * wide, y, wide, tall, value, low, high, digits, f"{name}, {columns[i]}"))
     return _svg(left + wide * len(columns) + 70, top + tall * len(rows) + 4, "".join(out), said)
@@ -132,7 +132,7 @@ def steps(
     for power in range(low, high + 1, max(1, (high - low) // 5)):
         y = height_of(10.0**power)
         out.append(f'<path class="axis" d="M{left} {y:.1f}H{width - 8}"/>')
-        out.append(f'<text class="s" x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g}</text>')
+        out.append(f'<text class="s" x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{_power(power)}</text>')
     for name, title, values in lines:
         points = " ".join(
             f"{left + i / max(count - 1, 1) * room:.1f},{height_of(v):.1f}"
@@ -145,6 +145,10 @@ def steps(
     out.append(f'<text class="s" x="{left}" y="{height - 16}">first</text>')
     out.append(f'<text class="s" x="{width - 10}" y="{height - 16}" text-anchor="end">step {last}</text>')
     return _svg(width, height, "".join(out), label)
+
+
+def _power(exponent: int) -> str:
+    return f"{10.0**exponent:g}" if exponent < 6 else f"1e{exponent}"
 
 
 def histogram(
