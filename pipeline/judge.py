@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from evaluation.figures import figures
 from evaluation.registry import Options, plain
 from evaluation.score import Scorecard, ScoreSpec, score_tables
-from mechanisms.public.codec import encode_table
+from mechanisms.public.apart import together
+from mechanisms.public.codec import encode_columns
 from mechanisms.public.engine import Source
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
@@ -42,6 +43,9 @@ def judge(
         places: columns of longitude and latitude.
     """
     truth, aside = _truth(private, source, schema, folder)
+    # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
+    schema, tables = together(schema, {"real": truth, "made": made} | ({} if aside is None else {"aside": aside}))
+    truth, made, aside = tables["real"], tables["made"], tables.get("aside")
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
     unit = _unit_of_rows(private, source) if spec.references else None
@@ -95,10 +99,10 @@ def _unit_of_rows(private: PrivateTable, source: Source) -> NDArray[np.int64] | 
 def _truth(
     private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
 ) -> tuple[CodedTable, CodedTable | None]:
-    """All rows of the table, unclipped: those that scores compare with, and those that were set aside."""
-    if private.complete and not schema.engineering.steps:
+    """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
+    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
         return CodedTable(private.coded.domain, private.coded.columns), None
-    whole = encode_table(source, schema, workdir=folder.temporary / "truth")
+    whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)
     if private.aside is None:
         return whole, None
     chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.registry import plain
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
@@ -42,7 +43,8 @@ from pipeline.rounds import measure_plan
 from pipeline.scoring import build_holdout, build_places, build_scores
 from pipeline.statement import held_out, make_statement
 from pipeline.steps import Rounds
-from synthesis.model import synthesize as synthetic_rows
+from synthesis.convergence import Made
+from synthesis.model import synthesize_recorded
 
 LOG = logging.getLogger("pipeline")
 
@@ -159,12 +161,20 @@ def _released(
     build.check_rows(schema.measured, known, spec, rows, config.limits)
     rng = np.random.default_rng(config.synthesis.seed)
     with show.stage("synthesize") as report:
-        made = synthetic_rows(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        made = undo(made, schema.engineering, rng)
+        found = synthesize_recorded(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        _keep_convergence(folder, found)
+        made = undo(found.table, schema.engineering, rng)
     with show.stage("release") as report:
         form, said = config.release.format, statement.to_json()
         write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
     return made
+
+
+def _keep_convergence(folder: RunFolder, made: Made) -> None:
+    """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
+    record = made.record or made.fit
+    if record is not None:
+        write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
 
 
 def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:

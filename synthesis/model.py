@@ -12,7 +12,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
 from synthesis.consistency import consistent
-from synthesis.gum import Made, gum_rows
+from synthesis.convergence import FitRecord, Made
+from synthesis.gum import gum_rows
 from synthesis.gum_spec import GumSpec, McfSpec
 from synthesis.independent import independent_rows
 from synthesis.maxent import MaxentSpec, fit_maxent
@@ -84,7 +85,9 @@ def synthesize_recorded(
     match spec:
         case PgmSpec():
             model = fit_model(measurements, spec, impossible=impossible, progress=progress)
-            return Made(mended(model.rows(count, rng), impossible, rng))
+            said = model.report
+            fit = FitRecord(said.losses, said.floor, said.gap, said.reason)
+            return Made(mended(model.rows(count, rng), impossible, rng), fit=fit)
         case MbiSpec():
             made = mbi_rows(measurements, spec, rows=count, rng=rng, progress=progress)
             return Made(mended(made, impossible, rng))

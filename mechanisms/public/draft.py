@@ -12,6 +12,7 @@ import yaml
 
 from mechanisms.public.engine import Source, literal
 from mechanisms.public.hierarchy import Hierarchy
+from mechanisms.public.places import Places, place_fields
 from mechanisms.public.relations import hierarchy_fields
 from mechanisms.public.schema import dump_yaml
 
@@ -69,13 +70,19 @@ class Facts:
     decimals: int
 
 
-def draft_schema(source: Source, name: str, trees: Mapping[str, Hierarchy] | None = None) -> str:
+def draft_schema(
+    source: Source,
+    name: str,
+    trees: Mapping[str, Hierarchy] | None = None,
+    places: Mapping[str, Places] | None = None,
+) -> str:
     """A schema in YAML, with the guess for each column and what a person must check as comments.
 
     Guarantee: none; the text holds values of rows. It carries `confirmed_public: false`.
     Args:
         name: the schema's name.
         trees: hierarchies of columns; their leaves are the values of the column.
+        places: where those leaves lie on a map, where that is known.
 
     Raises:
         UserError: the table lacks a column that has a hierarchy.
@@ -91,6 +98,8 @@ def draft_schema(source: Source, name: str, trees: Mapping[str, Hierarchy] | Non
         for index, column in enumerate(source.names):
             tree = trees.get(column)
             fields, guess = _guess(source, engine, index) if tree is None else _listed(source, engine, index, tree)
+            if fields is not None and column in (places or {}):
+                fields |= place_fields((places or {})[column])
             if fields is None:
                 left_out.append((column, guess))
             else:

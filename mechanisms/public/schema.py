@@ -19,6 +19,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.engineering import Engineering, build_engineering
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text, text_list
+from mechanisms.public.places import place_fields
 from mechanisms.public.relations import relation_fields
 from mechanisms.public.rules import RULES, Rules, parse_rules
 from mechanisms.public.zeros import Zeros
@@ -230,7 +231,7 @@ def column_fields(column: Column) -> dict[str, Any]:
         name, value = column.joint_bins
         fields["joint_bins"] = {name: list(value) if isinstance(value, tuple) else value}
     fields |= {"one_way_only": True} if column.one_way_only else {}
-    return fields | relation_fields(column)
+    return fields | relation_fields(column) | place_fields(column.places)
 
 
 def _written(column: Column, value: float) -> object:
