@@ -23,7 +23,9 @@ from tests.bench.clock import timed
 EPSILONS = (0.1, 1.0, 10.0)
 #: Name → file, rows, and what the public PrivSyn reached at each ε: 2- / 3-way TVD and processor seconds.
 TABLES = {
-    "adult_codes": ("adult-codes.csv.gz", 48_842, ("0.1057/0.1754, 10 s", "0.0440/0.0925, 44 s", "0.0162/0.0552, 97 s")),
+    "adult_codes": (
+        "adult-codes.csv.gz", 48_842, ("0.1057/0.1754, 10 s", "0.0440/0.0925, 44 s", "0.0162/0.0552, 97 s")
+    ),
     "chicago_taxi": (
         "chicago-taxi.csv.gz", 226_051, ("0.0958/0.1618, 51 s", "0.0288/0.0750, 160 s", "0.0084/0.0502, 249 s")
     ),
@@ -60,14 +62,11 @@ def _case(name: str, place: int) -> dict[str, Any] | None:
         spent["cpu_seconds"] = time.process_time()
         peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
         schema = build_schema(load_config(settings))
-        tables = [
-            encode_table(
-                open_table(p, workdir=Path(folder) / w, memory_limit_bytes=10**9, threads=2),
-                schema,
-                workdir=Path(folder) / w / "codes",
-            )
-            for p, w in ((path, "real"), (made[0].table, "made"))
-        ]
+        tables = []
+        for number, table in enumerate((path, made[0].table)):
+            work = Path(folder) / str(number)
+            source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
+            tables.append(encode_table(source, schema, workdir=work / "codes"))
         means = tvd(*tables)
     repaired = REPAIRED.get(name, ("", "", ""))[place]
     return {
