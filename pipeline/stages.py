@@ -101,7 +101,7 @@ def run(
     unit = build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     spec = build.build_synthesizer(config.synthesis)
-    scoring = build_scores(config.evaluation, schema, config.data.roles)
+    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     aside = build_holdout(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
@@ -138,7 +138,7 @@ def run(
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
-        if config.evaluation.enabled:
+        if scoring is not None:
             with show.stage("score") as report:
                 scores = judge(private, source, schema, folder, made, scoring, places=places, progress=report)
         if scores is not None:

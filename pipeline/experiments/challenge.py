@@ -32,6 +32,8 @@ from pipeline.progress import Report, Stages, misfits
 
 #: What `smoke=true` leaves.
 SMOKE_ROWS, SMOKE_EPSILONS, SMOKE_PASSES = 1_500, 1, 3
+#: Larger pairs are no candidates then.
+SMOKE_CELLS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def smaller(config: Config) -> Config:
-    """The experiment in seconds: few generated rows, one ε, few passes, no choice of pairs, no floors."""
+    """The experiment in seconds: few generated rows, one ε, few passes, no choice among large pairs, no floors."""
     settings, synthesis = config.experiment, config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
     settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS))
@@ -98,6 +100,8 @@ def smaller(config: Config) -> Config:
     selection = config.selection
     if selection.kind == "mst":  # the choice among all pairs is what takes long
         selection = replace(selection, kind="fixed", k=[1])
+    elif selection.kind == "indif":
+        selection = replace(selection, max_cells=min(selection.max_cells, SMOKE_CELLS))
     return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
 
 
