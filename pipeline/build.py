@@ -13,6 +13,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -27,6 +28,8 @@ from synthesis.pgm.model import PgmSpec
 from synthesis.total import default_rows
 
 RECORD = "record"
+#: The largest C whose histogram of records per unit is measured.
+MAX_RECORDS_MEASURED = 10_000
 #: What the interpreter and the libraries take before any work.
 LIBRARIES_BYTES = 400_000_000
 
@@ -75,6 +78,29 @@ def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
     if unit.column is None and RECORD in columns:
         fix = f"rename the column {RECORD!r} in the table; then privacy.unit is its new name, or {RECORD} for one row"
         raise UserError(f"{RECORD!r} is a column of the table, and stands for one row", where="privacy.unit", fix=fix)
+
+
+def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
+    """The histogram of records per unit, where the schema's unit_id asks for it.
+
+    Raises:
+        UserError: a record is the unit; a share out of range; more cells than make sense.
+    """
+    ids = schema.rules.unit_ids
+    if ids is None or not ids.measured:
+        return None
+    unit, share = build_unit(config), config.privacy.unit_id_share
+    public = f"declare shares in the schema, as in unit_id: {{name: {ids.name}, records: {{1: 0.7, 2: 0.3}}}}"
+    if unit.column is None:
+        fix = f"privacy.unit=COLUMN with the unit's id, and privacy.max_records=C; or {public}"
+        what = "the schema says unit_id: {records: measured}, but one record is the unit"
+        raise UserError(what, where="privacy.unit", fix=fix)
+    if unit.max_records > MAX_RECORDS_MEASURED:
+        fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
+        raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
+    if not 0.001 <= share <= 0.999:
+        raise UserError(f"got {share}", where="privacy.unit_id_share", fix="a part of the budget, 0.001 to 0.999")
+    return RecordsPerUnit(ids.name, unit.max_records, share)
 
 
 def build_workload(config: Config, schema: Schema) -> Workload:
@@ -129,11 +155,13 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run may make, calibrated before any row is read."""
-    privacy = config.privacy
+    privacy, histogram = config.privacy, build_histogram(config, schema)
     if not decided(config.selection) or config.selection.merge is not None:
         items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
         bound, alone = build_unit(config).max_records, schema.engineering.alone
-        return build_adaptive(config, workload, schema.measured, max_records=bound, items=items, alone=alone)
+        return build_adaptive(
+            config, workload, schema.measured, max_records=bound, items=items, alone=alone, histogram=histogram
+        )
     return make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
@@ -143,6 +171,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
         delta=privacy.delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=build_unit(config).max_records,
+        histogram=histogram,
     )
 
 

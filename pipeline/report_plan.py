@@ -82,7 +82,7 @@ def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    for m in facts["measurements"] + ([facts["purse"]] if facts.get("purse") else []):
+    for m in facts["measurements"] + [facts[k] for k in ("purse", "histogram") if facts.get(k)]:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())

@@ -55,11 +55,13 @@ class Measurements:
         domain: the public domain.
         answers: the noisy answers, in the order measured.
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
+        histogram: noisy numbers of units with 1 … C records, where it was measured.
     """
 
     domain: Domain
     answers: tuple[NoisyMarginal, ...]
     public_total: int | None = None
+    histogram: NoisyMarginal | None = None
 
     def save(self, folder: Path) -> None:
         """Write `index.json` and `answers.npz` (plain arrays, no pickle) into a folder.
@@ -72,14 +74,19 @@ class Measurements:
             "domain": [asdict(a) for a in self.domain.attributes],
             "public_total": self.public_total,
             "answers": [_receipt(a) for a in self.answers],
+            "histogram": None if self.histogram is None else _receipt(self.histogram),
         }
+        named = [(str(i), a) for i, a in enumerate(self.answers)]
+        named += [] if self.histogram is None else [(HISTOGRAM, self.histogram)]
         with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
-            arrays: dict[str, Any] = {k: v for i, a in enumerate(self.answers) for k, v in _arrays(str(i), a).items()}
+            arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
             np.savez(file, **arrays)
         write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
 
 
 FORMAT = "noisy-measurements/1"
+#: What the histogram's arrays are called by.
+HISTOGRAM = "histogram"
 
 
 def load_measurements(folder: Path) -> Measurements:
@@ -95,10 +102,14 @@ def load_measurements(folder: Path) -> Measurements:
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
         with (folder / "answers.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             answers = tuple(_answer(str(i), r, arrays) for i, r in enumerate(index["answers"]))
+            counted = index.get("histogram")
+            histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
         for answer in answers:
             if answer.query.columns != domain.cells(answer.clique) or len(answer.values) != answer.query.rows:
                 raise ValueError(f"{answer.event} does not fit the domain")
-        return Measurements(domain, answers, index["public_total"])
+        if histogram is not None and len(histogram.values) != histogram.query.rows:
+            raise ValueError("the histogram of records per unit does not fit itself")
+        return Measurements(domain, answers, index["public_total"], histogram)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error

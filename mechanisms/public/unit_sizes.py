@@ -39,5 +39,5 @@ class RecordsPerUnit:
         return Identity(self.max_records)
 
     def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring) -> float:
-        """The largest change when one unit changes, in units: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`."""
+        """The most that one unit changes, in units: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`."""
         return sensitivity(self.query, norm=norm, neighbouring=neighbouring, max_records=1)
