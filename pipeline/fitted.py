@@ -22,7 +22,7 @@ from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.selection import Candidate, Expected, PrivateScores, choose
 from pipeline.steps import Fit, Steps
 from synthesis.independent import independent_marginals
-from synthesis.pgm.junction_tree import model_cells
+from synthesis.pgm.junction_tree import still_small
 from synthesis.pgm.model import GraphicalModel, PgmSpec, fit_model
 
 
@@ -32,11 +32,10 @@ class IndependentFit:
     def __call__(self, measurements: Measurements) -> Expected:
         return independent_marginals(measurements)
 
-    def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
-        return sum(domain.shape(domain.names))
-
-    def answerable(self, clique: Clique) -> bool:
-        return True
+    def possible(
+        self, domain: Domain, measured: Sequence[Clique], candidates: Sequence[Clique], limit: int
+    ) -> list[Clique]:
+        return list(candidates) if sum(domain.shape(domain.names)) <= limit else []
 
 
 @dataclass
@@ -57,11 +56,12 @@ class PgmFit:
         self.last = fit_model(measurements, self.spec, impossible=self.zeros, start=self.last)
         return self.last.marginal
 
-    def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
-        return model_cells(domain, [*cliques, *(c for c, _ in self.zeros)])
-
-    def answerable(self, clique: Clique) -> bool:
-        return self.last is None or self.last.answerable(clique)
+    def possible(
+        self, domain: Domain, measured: Sequence[Clique], candidates: Sequence[Clique], limit: int
+    ) -> list[Clique]:
+        small = still_small(domain, [*measured, *(c for c, _ in self.zeros)], candidates, limit)
+        fitting = [c for c, keeps in zip(candidates, small, strict=True) if keeps]
+        return [c for c in fitting if self.last is None or self.last.answerable(c)]
 
 
 def worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:
@@ -133,9 +133,10 @@ def _small_enough(steps: Steps, candidates: Sequence[Clique], fit: Fit, limit: i
     Those that the present model cannot answer within memory are left out: their scores could not be computed.
     """
     measured = [a.clique for a in steps.known]
-    free = {c for c in candidates if any(set(c) <= set(m) for m in measured)}
-    small = [c for c in candidates if c in free or fit.cells(steps.domain, [*measured, c]) <= limit]
-    return [c for c in small if c in free or fit.answerable(c)]
+    inside = {c for c in candidates if any(set(c) <= set(m) for m in measured)}
+    others = [c for c in candidates if c not in inside]
+    allowed = inside | set(fit.possible(steps.domain, measured, others, limit))
+    return [c for c in candidates if c in allowed]
 
 
 def _scores(

@@ -40,12 +40,10 @@ class Fit(Protocol):
         """The marginals of a model of the measurements."""
         ...
 
-    def cells(self, domain: Domain, cliques: Sequence[Clique]) -> int:
-        """How large a model of these marginals is."""
-        ...
-
-    def answerable(self, clique: Clique) -> bool:
-        """Whether the model fitted last gives this marginal within memory."""
+    def possible(
+        self, domain: Domain, measured: Sequence[Clique], candidates: Sequence[Clique], limit: int
+    ) -> list[Clique]:
+        """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
         ...
 
 

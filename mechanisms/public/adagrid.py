@@ -7,18 +7,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.grid_program import Program, Writer
 from mechanisms.public.queries import MATRIX_BITS, Identity, Norm
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import round_up
 
 Axes = tuple[int, ...]
-Numbers = NDArray[Any]  # whole or floating-point, as given
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,38 +28,32 @@ class _Node:
     Attributes:
         shape: its attributes' sizes.
         fine: flat numbers of the cells that are measured one by one, ascending.
-        coarse: 1 for all other cells, 0 for the fine ones, shaped.
         parents: per parent the axes that it sums over, its node, and which of its rows touch a coarse cell.
         parts: per row the number of which the row's entries are 1/√ (L2) or 1/ (L1).
     """
 
     shape: tuple[int, ...]
     fine: NDArray[np.int64]
-    coarse: NDArray[np.int8]
     parents: tuple[tuple[Axes, _Node, NDArray[np.int64]], ...]
     parts: NDArray[np.int64]
 
-    def answer(self, values: Numbers) -> Numbers:
-        """The 0/1 structure times a marginal (shaped as the node): fine cells, then each parent's rows."""
-        found = [values.ravel()[self.fine]]
-        if self.parents:
-            rest = values * self.coarse
-            found += [node.answer(rest.sum(axis=axes))[rows] for axes, node, rows in self.parents]
-        return np.concatenate(found) if len(found) > 1 else found[0]
+    @cached_property
+    def program(self) -> Program:
+        """The 0/1 structure as steps: fine cells first, then each parent's rows."""
+        writer = Writer()
+        self._write(writer, writer.start(math.prod(self.shape)), np.arange(self.parts.size))
+        return writer.program(self.parts.size)
 
-    def transpose(self, answers: Numbers) -> Numbers:
-        """The structure's transpose times one number per row, shaped as the node."""
-        cells = np.zeros(self.shape, answers.dtype)
-        place = self.fine.size
-        for axes, node, rows in self.parents:
-            mine = np.zeros(node.parts.size, answers.dtype)
-            mine[rows] = answers[place : place + rows.size]
-            place += rows.size
-            cells += np.expand_dims(node.transpose(mine), axes)
-        if self.parents:
-            cells *= self.coarse
-        cells.ravel()[self.fine] = answers[: self.fine.size]
-        return cells
+    def _write(self, writer: Writer, place: int, rows: NDArray[np.int64]) -> None:
+        """This set's steps; its table was made last and starts at `place`; its answers are these rows (-1: unasked)."""
+        writer.take(place, self.fine, rows[: self.fine.size])
+        done = self.fine.size
+        for axes, node, asked in self.parents:
+            theirs = np.full(node.parts.size, -1)
+            theirs[asked] = rows[done : done + asked.size]
+            done += asked.size
+            if (theirs >= 0).any():
+                node._write(writer, writer.summed(place, self.shape, axes), theirs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,20 +86,20 @@ class GridQuery:
 
     def _node(self, axes: Axes, smaller: Mapping[Axes, _Node]) -> _Node:
         shape, fine = tuple(self.shape[a] for a in axes), self.fine[axes]
-        coarse = np.ones(shape, np.int8)
+        coarse = np.ones(shape, np.int8)  # 0 for the fine cells
         coarse.ravel()[fine] = 0
         inside = largest_inside(axes, list(smaller))
         if not coarse.any():
-            return _Node(shape, fine, coarse, (), np.ones(fine.size, np.int64))
+            return _Node(shape, fine, (), np.ones(fine.size, np.int64))
         if not inside:
             raise ValueError(f"the set {axes} has no parent to cover the cells that are not fine")
         parents, parts = [], [np.ones(fine.size, np.int64)]
         for parent in inside:
             summed = tuple(i for i, a in enumerate(axes) if a not in parent)
-            rows = np.flatnonzero(smaller[parent].answer(coarse.sum(axis=summed, dtype=np.int64)))
+            rows = np.flatnonzero(smaller[parent].program.answer(coarse.sum(axis=summed, dtype=np.int64).ravel()))
             parents.append((summed, smaller[parent], rows))
             parts.append(smaller[parent].parts[rows] * len(inside))
-        return _Node(shape, fine, coarse, tuple(parents), np.concatenate(parts))
+        return _Node(shape, fine, tuple(parents), np.concatenate(parts))
 
     @cached_property
     def _weights(self) -> NDArray[np.int64]:
@@ -129,19 +123,22 @@ class GridQuery:
         return self._root.fine
 
     def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self._root.answer(marginal.reshape(self.shape)) * (self._weights * 2.0**-self.bits))
+        return np.asarray(self._root.program.answer(marginal.ravel()) * (self._weights * 2.0**-self.bits))
 
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
         if float(np.abs(marginal).astype(np.float64).sum()) * 2.0**self.bits >= 2.0**62:
             raise OverflowError("the answers do not fit 63 bits: fewer rows per table, or fewer bits")
-        return np.asarray(self._root.answer(marginal.reshape(self.shape)) * self._weights, np.int64)
+        return np.asarray(self._root.program.answer(marginal.ravel()) * self._weights, np.int64)
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self._root.transpose(answers * (self._weights * 2.0**-self.bits)).ravel(), np.float64)
+        return np.asarray(
+            self._root.program.transpose(answers * (self._weights * 2.0**-self.bits), self.columns), np.float64
+        )
 
     def _column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Per column the sum of entries (L1) or of their squares (L2), exact, times 2**bits or 4**bits."""
-        return np.asarray(self._root.transpose(self._weights if norm == "l1" else self._weights**2), np.int64).ravel()
+        entries = self._weights if norm == "l1" else self._weights**2
+        return np.asarray(self._root.program.transpose(entries, self.columns), np.int64)
 
     def largest_column_norm(self, norm: Norm) -> float:
         """max over columns of ‖q‖, rounded up."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synthesis.pgm.inference import Values
+from synthesis.pgm.kernels import along, stepped
 from synthesis.pgm.loss import Loss
 
 Progress = Callable[[int, int, str], None]
@@ -142,9 +143,9 @@ def mirror_descent(loss: Loss, start: Values, stopping: Stopping, progress: Prog
         return watch.done("the loss is least")
     eta, last, age, failures = 1.0 / steepest, start, 0, 0
     while reason is None:
-        ahead = here.potentials - eta * here.gradient
-        momentum = age / (age + 3.0)
-        following = at(loss, ahead + momentum * (ahead - last) if momentum else ahead)
+        ahead, point = np.empty_like(start), np.empty_like(start)
+        stepped(here.potentials, here.gradient, last, eta, age / (age + 3.0), ahead, point)
+        following = at(loss, point)
         watch.evaluations += 1
         steepness = _steepness(here, following, eta)
         rose = age > 1 and following.loss > max(watch.losses[-WINDOW:])
@@ -163,9 +164,8 @@ def mirror_descent(loss: Loss, start: Values, stopping: Stopping, progress: Prog
 
 def _steepness(before: Point, after: Point, eta: float) -> float:
     """The step's length times the curvature met between two points, relative to that of the entropy; 0: none seen."""
-    moved = after.marginals - before.marginals
-    entropy = float((after.potentials - before.potentials) @ moved)
-    curved = float((after.gradient - before.gradient) @ moved)
+    both = ((getattr(before, k), getattr(after, k)) for k in ("marginals", "potentials", "gradient"))
+    entropy, curved = along(*(values for pair in both for values in pair))
     if not np.isfinite(curved) or not np.isfinite(after.loss):
         return float("inf")
     return eta * curved / entropy if entropy > 0 and curved > 0 else 0.0

@@ -17,6 +17,9 @@ from synthesis.pgm.kernels import least_of_rows, mean_of_rows, normalize_rows, s
 
 Values = NDArray[np.float64]
 
+#: Cells worked on at a time: a quarter of a megabyte.
+NEAR_CELLS = 1 << 15
+
 
 def onto(clique: Clique, part: Clique) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How a table over `clique` is summed to `part`: the axes that go, then the order of those left."""
@@ -30,6 +33,21 @@ def spread(table: Values, part: Clique, clique: Clique) -> Values:
     inside = sorted(range(len(part)), key=lambda i: clique.index(part[i]))
     shape = iter([table.shape[i] for i in inside])
     return table.transpose(inside).reshape([next(shape) if n in part else 1 for n in clique])
+
+
+def _normalized(table: Values) -> Values:
+    """Rows of logarithms become probabilities, in place; back come the logarithms of their sums.
+
+    Some rows at a time, so that they stay near the processor from the first pass over them to the last.
+    """
+    top = np.empty(len(table))
+    step = max(1, NEAR_CELLS // table.shape[1])
+    for start in range(0, len(table), step):
+        some, over = table[start : start + step], top[start : start + step]
+        shift_rows(some, over)
+        np.exp(some, out=some)
+        normalize_rows(some, over)
+    return top
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +105,7 @@ class Engine:
             flat += self.allowed
         tables, log_z = self.views(flat), 0.0
         for node in reversed(range(len(tables))):
-            table = self.rows(node, tables[node])
-            top = np.empty(len(table))
-            shift_rows(table, top)
-            np.exp(table, out=table)
-            normalize_rows(table, top)
+            top = _normalized(self.rows(node, tables[node]))
             parent = tree.parents[node]
             if parent < 0:
                 log_z += float(top[0])

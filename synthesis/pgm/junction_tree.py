@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from synthesis.pgm.elimination import HEURISTICS, best_cover, bits_of, cells_of, eliminate, maximal, members, neighbours
+from synthesis.pgm.elimination_kernels import small_with
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,21 @@ def model_cells(domain: Domain, cliques: Sequence[Clique], *, tries: int = 0) ->
     index = {n: domain.index(n) for c in cliques for n in c}
     sizes = domain.shape(domain.names)
     return sum(cells_of(c, sizes) for c in best_cover([bits_of(c, index) for c in cliques], sizes, tries=tries))
+
+
+def still_small(
+    domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], max_cells: int
+) -> NDArray[np.bool_]:
+    """For each candidate whether a model of the cliques and it has at most `max_cells` cells, predicted."""
+    graph = np.zeros((len(domain), len(domain)), dtype=np.bool_)
+    for clique in cliques:
+        places = [domain.index(n) for n in clique]
+        graph[np.ix_(places, places)] = True
+    np.fill_diagonal(graph, False)
+    added = np.full((len(candidates), max(map(len, candidates), default=0)), -1, dtype=np.int64)
+    for row, clique in zip(added, candidates, strict=True):
+        row[: len(clique)] = [domain.index(n) for n in clique]
+    return small_with(graph, np.log(domain.shape(domain.names)), added, float(max_cells))
 
 
 def fit_cliques(

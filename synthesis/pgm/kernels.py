@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.jit import compiled, compiled_with
 
-@numba.njit(cache=True, nogil=True)
+#: Sums may be taken in any order.
+LOOSE = {"reassoc", "contract", "nsz"}
+
+
+@compiled
 def shift_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
     """Subtract from each row its largest entry, kept in `top` (a row of -inf alone stays as it is: its top is 0)."""
     for i in range(table.shape[0]):
@@ -23,7 +27,7 @@ def shift_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
             table[i, j] -= largest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
     """Divide each row by its sum, and add the sum's logarithm to `top` (rows of zeros stay; their top is -inf)."""
     for i in range(table.shape[0]):
@@ -39,7 +43,7 @@ def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None
             top[i] = -np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
     """Multiply each row by a number."""
     for i in range(table.shape[0]):
@@ -47,7 +51,7 @@ def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
             table[i, j] *= by[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def least_of_rows(table: NDArray[np.float64], allowed: NDArray[np.float64], least: NDArray[np.float64]) -> None:
     """The smallest entry of each row among cells that are possible (`allowed` is 0; elsewhere -inf)."""
     for i in range(table.shape[0]):
@@ -57,7 +61,7 @@ def least_of_rows(table: NDArray[np.float64], allowed: NDArray[np.float64], leas
                 least[i] = min(least[i], table[i, j])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def mean_of_rows(table: NDArray[np.float64], weights: NDArray[np.float64], mean: NDArray[np.float64]) -> None:
     """The weighted mean of each row (0 where all weights are 0)."""
     for i in range(table.shape[0]):
@@ -68,7 +72,7 @@ def mean_of_rows(table: NDArray[np.float64], weights: NDArray[np.float64], mean:
         mean[i] = total / weight if weight > 0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled_with(fastmath=LOOSE)
 def sum_middle(table: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """The sums of a table of three axes over its middle one."""
     outer, middle, inner = table.shape
@@ -86,7 +90,7 @@ def sum_middle(table: NDArray[np.float64], out: NDArray[np.float64]) -> None:
                 out[i, k] += table[i, j, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_middle(table: NDArray[np.float64], more: NDArray[np.float64]) -> None:
     """Add to a table of three axes one that lacks the middle axis."""
     outer, middle, inner = table.shape
@@ -101,7 +105,7 @@ def add_middle(table: NDArray[np.float64], more: NDArray[np.float64]) -> None:
                 table[i, j, k] += more[i, k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled_with(fastmath=LOOSE)
 def squared_gap(
     table: NDArray[np.float64],
     scale: float,
@@ -118,7 +122,7 @@ def squared_gap(
     return 0.5 * weight * value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def entries_by_cell(
     starts: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -141,7 +145,7 @@ def entries_by_cell(
                 entries[at] = data[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_to_rows(
     starts: NDArray[np.int64],
     rows: NDArray[np.int32],
@@ -156,7 +160,7 @@ def add_to_rows(
             out[rows[k]] += entries[k] * value if len(entries) else value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_to_cells(
     starts: NDArray[np.int64],
     rows: NDArray[np.int32],
@@ -170,3 +174,37 @@ def add_to_cells(
         for k in range(starts[cell], starts[cell + 1]):
             total += entries[k] * answers[rows[k]] if len(entries) else answers[rows[k]]
         out[cell] += total
+
+
+@compiled
+def stepped(
+    here: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    last: NDArray[np.float64],
+    eta: float,
+    momentum: float,
+    ahead: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """A step down the gradient into `ahead`; in `out`, what it gained over the last such step goes on by `momentum`."""
+    for i in range(len(here)):
+        ahead[i] = here[i] - eta * gradient[i]
+        out[i] = ahead[i] + momentum * (ahead[i] - last[i]) if momentum else ahead[i]
+
+
+@compiled_with(fastmath=LOOSE)
+def along(
+    marginals: NDArray[np.float64],
+    after_marginals: NDArray[np.float64],
+    potentials: NDArray[np.float64],
+    after_potentials: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    after_gradient: NDArray[np.float64],
+) -> tuple[float, float]:
+    """How the changes of the potentials, and of the gradient, lie along that of the marginals: two inner products."""
+    entropy, curved = 0.0, 0.0
+    for i in range(len(marginals)):
+        moved = after_marginals[i] - marginals[i]
+        entropy += (after_potentials[i] - potentials[i]) * moved
+        curved += (after_gradient[i] - gradient[i]) * moved
+    return entropy, curved
