@@ -156,7 +156,8 @@ def _released(
 ) -> CodedTable:
     """Synthetic rows from the answers, and `release/` with them; from here on no raw row is read."""
     spec, rows = build.build_synthesizer(config.synthesis), config.synthesis.rows
-    build.check_rows(schema.measured, known, spec, rows, config.limits)
+    fixed = [c for c, _ in schema.zeros]
+    build.check_rows(schema.measured, known, spec, rows, config.limits, fixed=fixed)
     rng = np.random.default_rng(config.synthesis.seed)
     with show.stage("synthesize") as report:
         made = synthetic_rows(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)

@@ -235,14 +235,12 @@ def _options(released: Config, config: Config, world: World, made: CodedTable, t
     options = replace(Options(holdout=world.holdout, seed=config.experiment.query_seed), **roles)  # type: ignore[arg-type]
     if world.subjects is None or released.privacy.unit == build.RECORD:
         return options
-    ids = world.schema.rules.unit_ids
-    if ids is not None and ids.known and ids.name == config.privacy.unit:
-        options = replace(options, subject=(world.subjects, _ids(table, ids.name, ",")))
-    else:
-        rng = np.random.default_rng(config.experiment.sample_seed)
-        ids = rng.permutation(made.rows) // config.experiment.per_subject
-        options = replace(options, subject=(world.subjects, ids))
-    return options
+    units = world.schema.rules.unit_ids
+    if units is not None and units.name == config.privacy.unit:
+        return replace(options, subject=(world.subjects, _ids(table, units.name, ",")))
+    rng = np.random.default_rng(config.experiment.sample_seed)
+    ids = rng.permutation(made.rows) // config.experiment.per_subject
+    return replace(options, subject=(world.subjects, ids))
 
 
 def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> float | None:
