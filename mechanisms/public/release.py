@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -87,6 +88,9 @@ class Measurements:
 FORMAT = "noisy-measurements/1"
 #: What the histogram's arrays are called by.
 HISTOGRAM = "histogram"
+#: What a file that was cut off or changed raises while it is read.
+DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ArithmeticError, LookupError, ValueError, TypeError)
+DAMAGED += (AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 def load_measurements(folder: Path) -> Measurements:
@@ -105,15 +109,13 @@ def load_measurements(folder: Path) -> Measurements:
             counted = index.get("histogram")
             histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
         for answer in answers:
-            if answer.query.columns != domain.cells(answer.clique) or len(answer.values) != answer.query.rows:
+            if answer.query.columns != domain.cells(answer.clique):
                 raise ValueError(f"{answer.event} does not fit the domain")
-        if histogram is not None and len(histogram.values) != histogram.query.rows:
-            raise ValueError("the histogram of records per unit does not fit itself")
         return Measurements(domain, answers, index["public_total"], histogram)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         fix = "take the release folder of a run, whole"
         raise UserError(f"not readable as measurements ({error})", where=str(folder), fix=fix) from error
 
@@ -134,7 +136,7 @@ def load_answer(path: Path) -> NoisyMarginal:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return _answer("0", json.loads(str(arrays["receipt"])), arrays)
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         fix = "take it away: its marginal stays spent and is not measured again"
         raise UserError("this saved answer is damaged", where=str(path), fix=fix) from error
 
@@ -156,9 +158,13 @@ def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
 
 def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
     mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
-    query = query_of(receipt["query"], mine)
+    query, values, scale = query_of(receipt["query"], mine), mine["values"], receipt["scale"]
     clique = tuple(receipt["clique"])
-    return NoisyMarginal(clique, query, mine["values"], receipt["noise"], receipt["scale"], receipt["event"])
+    if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
+        raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} finite numbers")
+    if receipt["noise"] not in ("gaussian", "laplace") or not 0 < scale < math.inf:
+        raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
+    return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
 
 
 @dataclass(frozen=True)
