@@ -21,6 +21,7 @@ from mechanisms.public.table import CodedTable
 PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
 FEATURES = ("company_id", TO, "payment_type", "fare", "tips", "trip_total", "trip_seconds", "trip_miles")
 SEED, DRAWS, CUTOFF = 123456, 50, 250
+NO_UNIT = "the third part, the conjunction, needs the subject of every row"
 WIDTHS = (5, 51)
 #: Lower ends of the intervals [lo, hi); one more reaches to −∞.
 EDGES: dict[str, NDArray[np.float64]] = {
@@ -170,7 +171,7 @@ def sprint3_parts(
         return Sprint3(0.0, k, 0.0, 0.0, marginal)
     spatial = 1 - _l1(pooled, (names.place, names.to)) / 2
     if names.unit not in pooled.columns:
-        return Sprint3(None, k, spatial, None, marginal, "no column with the subject's number for the conjunction")
+        return Sprint3(None, k, spatial, None, marginal, NO_UNIT)
     columns = (names.place, names.time, names.unit)
     both = conjunction_counts(pooled, *columns, strict=strict, as_published=as_published)
     h = higher_order_conjunction(*both, seed=seed)

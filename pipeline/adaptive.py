@@ -21,6 +21,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.tree import pairs
+from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.public.zeros import Zeros
@@ -52,6 +53,7 @@ def build_adaptive(
     max_records: int,
     items: Clique = (),
     alone: Collection[str] = (),
+    histogram: RecordsPerUnit | None = None,
 ) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
@@ -59,6 +61,7 @@ def build_adaptive(
         workload: the given marginals (adagrid with marginals or closure), or the candidates (mwem).
         items: the binary columns (privbasis).
         alone: columns that stand in no joint marginal.
+        histogram: of records per unit, if it is wanted.
     Raises:
         UserError: a setting out of range; nothing to choose from.
     """
@@ -77,6 +80,7 @@ def build_adaptive(
             neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
             max_records=max_records,
             purse=purse,
+            histogram=histogram,
         )
 
     kind = one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -20,6 +21,7 @@ from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.choosing import chosen_workload, decided
 from pipeline.config import Config, LimitsConfig, SynthesisConfig, schema_path
+from pipeline.later import grown_cells, later_cells, limits_model
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
@@ -27,6 +29,8 @@ from synthesis.pgm.model import PgmSpec
 from synthesis.total import default_rows
 
 RECORD = "record"
+#: The largest C whose histogram of records per unit is measured.
+MAX_RECORDS_MEASURED = 10_000
 #: What the interpreter and the libraries take before any work.
 LIBRARIES_BYTES = 400_000_000
 
@@ -77,6 +81,29 @@ def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
         raise UserError(f"{RECORD!r} is a column of the table, and stands for one row", where="privacy.unit", fix=fix)
 
 
+def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
+    """The histogram of records per unit, where the schema's unit_id asks for it.
+
+    Raises:
+        UserError: a record is the unit; a share out of range; more cells than make sense.
+    """
+    ids = schema.rules.unit_ids
+    if ids is None or not ids.measured:
+        return None
+    unit, share = build_unit(config), config.privacy.unit_id_share
+    public = f"declare shares in the schema, as in unit_id: {{name: {ids.name}, records: {{1: 0.7, 2: 0.3}}}}"
+    if unit.column is None:
+        fix = f"privacy.unit=COLUMN with the unit's id, and privacy.max_records=C; or {public}"
+        what = "the schema says unit_id: {records: measured}, but one record is the unit"
+        raise UserError(what, where="privacy.unit", fix=fix)
+    if unit.max_records > MAX_RECORDS_MEASURED:
+        fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
+        raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
+    if not 0.001 <= share <= 0.999:
+        raise UserError(f"got {share}", where="privacy.unit_id_share", fix="a part of the budget, 0.001 to 0.999")
+    return RecordsPerUnit(ids.name, unit.max_records, share)
+
+
 def build_workload(config: Config, schema: Schema) -> Workload:
     """The marginals to measure, chosen from the schema alone."""
     selection, domain = config.selection, schema.measured
@@ -101,21 +128,23 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     workload = without_joints(domain, workload, schema.engineering.alone, named)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
     workload = reweighted(domain, workload, weights)
-    return _fitted(domain, workload, build_synthesizer(config.synthesis)) if selection.fit else workload
+    return _fitted(schema, workload, build_synthesizer(config.synthesis)) if selection.fit else workload
 
 
-def _fitted(domain: Domain, workload: Workload, spec: SynthesizerSpec) -> Workload:
+def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Workload:
     """The workload without the marginals that a graphical model of at most synthesis.max_cells cannot hold.
 
+    The schema's impossible combinations are in every model, and are counted.
     The marginals of least weight go first, and of equal weight the largest: public facts alone.
     """
     if not isinstance(spec, PgmSpec):
         fix = "synthesis=pgm, or selection.fit=false"
         raise UserError("only a graphical model has a size to fit", where="selection.fit", fix=fix)
-    cliques, weights = workload.cliques, workload.weights
+    domain, cliques, weights = schema.measured, workload.cliques, workload.weights
     order = sorted(range(len(cliques)), key=lambda i: (-weights[i], domain.cells(cliques[i])))
     useful = {i: -place for place, i in enumerate(order)}
-    kept, dropped = fit_cliques(domain, cliques, [useful[i] for i in range(len(cliques))], spec.max_cells)
+    ranks = [useful[i] for i in range(len(cliques))]
+    kept, dropped = fit_cliques(domain, cliques, ranks, spec.max_cells, fixed=[c for c, _ in schema.zeros])
     weight_of = dict(zip(cliques, weights, strict=True))
     return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
 
@@ -129,11 +158,13 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run may make, calibrated before any row is read."""
-    privacy = config.privacy
+    privacy, histogram = config.privacy, build_histogram(config, schema)
     if not decided(config.selection) or config.selection.merge is not None:
         items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
         bound, alone = build_unit(config).max_records, schema.engineering.alone
-        return build_adaptive(config, workload, schema.measured, max_records=bound, items=items, alone=alone)
+        return build_adaptive(
+            config, workload, schema.measured, max_records=bound, items=items, alone=alone, histogram=histogram
+        )
     return make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
@@ -143,6 +174,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
         delta=privacy.delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=build_unit(config).max_records,
+        histogram=histogram,
     )
 
 
@@ -198,12 +230,12 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     return kind(**config.options)
 
 
-def planned_cells(plan: Plan | AdaptivePlan) -> list[tuple[str, int]]:
+def planned_cells(plan: Plan | AdaptivePlan, domain: Domain) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
     if isinstance(plan, Plan):
         return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
-    wanted = [s.reservation for s in plan.slots if s.reservation.cells]
-    return [(" × ".join(w.clique) if w.clique else "a marginal chosen later", w.cells) for w in wanted]
+    known = [(" × ".join(s.reservation.clique), s.reservation.cells) for s in plan.slots if s.reservation.clique]
+    return known + later_cells(plan, domain)
 
 
 def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int:
@@ -212,17 +244,21 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | Adaptive
     The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
     a million synthetic rows are assumed.
     """
-    cells = sum(n for _, n in planned_cells(plan))
+    domain = schema.measured
+    cells, later = (sum(n for _, n in found) for found in (planned_cells(plan, domain), later_cells(plan, domain)))
     if isinstance(plan, Plan):
         cliques = [m.clique for m in plan.measurements]
     else:
         cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
-    later = cells - sum(schema.measured.cells(c) for c in cliques)
     rows = config.synthesis.rows or config.data.rows or 1_000_000
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     spec = build_synthesizer(config.synthesis)
-    synthesis = synthesis_memory_bytes(schema.measured, cliques, rows, spec)
-    return LIBRARIES_BYTES + counting + 14 * 8 * later + synthesis
+    fixed = [c for c, _ in schema.zeros]
+    grown = grown_cells(plan, domain, spec.max_cells if isinstance(spec, PgmSpec) else PgmSpec().max_cells)
+    synthesis = synthesis_memory_bytes(domain, cliques, rows, spec, fixed=fixed, grown=grown)
+    if not isinstance(spec, PgmSpec):  # the model between the rounds, where there is one
+        synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
+    return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
 
 
 def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
@@ -236,16 +272,31 @@ def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePla
     return model_cells(schema.measured, [*known, *(c for c, _ in schema.zeros)])
 
 
+def grown_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
+    """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
+    spec = build_synthesizer(config.synthesis)
+    return (grown_cells(plan, schema.measured, spec.max_cells) or None) if isinstance(spec, PgmSpec) else None
+
+
 def check_rows(
-    domain: Domain, known: Measurements, spec: SynthesizerSpec, rows: int | None, limits: LimitsConfig
+    domain: Domain,
+    known: Measurements,
+    spec: SynthesizerSpec,
+    rows: int | None,
+    limits: LimitsConfig,
+    *,
+    fixed: Sequence[Clique] = (),
 ) -> None:
     """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
 
+    Args:
+        fixed: cliques of the schema's impossible combinations.
     Raises:
         UserError: too many rows, asked for or by the noisy total.
     """
     count = default_rows(known) if rows is None else rows
-    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, [a.clique for a in known.answers], count, spec)
+    measured = [a.clique for a in known.answers]
+    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, measured, count, spec, fixed=fixed)
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:
         what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
@@ -256,7 +307,7 @@ def check_memory(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> N
     """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
     needed, limit = predicted_memory_bytes(config, schema, plan), memory_limit_bytes(config.limits.memory_gb)
     if needed > limit:
-        name, largest = max(planned_cells(plan), key=lambda p: p[1])
+        name, largest = max(planned_cells(plan, schema.measured), key=lambda p: p[1])
         raise UserError(
             f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}; the largest marginal is "
             f"{name} with {largest:,} cells",

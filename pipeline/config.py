@@ -73,6 +73,7 @@ class PrivacyConfig:
     clip: str = "weight"
     missing_unit: str = "drop"
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
+    unit_id_share: float = 0.05
     noise_seed: int | None = None
 
 
@@ -393,8 +394,6 @@ def schema_path(name: str | None, where: str = "data.schema") -> Path:
     for candidate in (Path(name), SCHEMAS / name, SCHEMAS / f"{name}.yaml"):
         if candidate.is_file():
             return candidate
-    fix = (
-        did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])
-        or f"a path, or one of {', '.join(ready)}"
-    )
+    near = did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])
+    fix = near or f"a path, or one of {', '.join(ready)}"
     raise UserError(f"no schema file {name!r}", where=where, fix=fix)

@@ -37,7 +37,8 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     folder = RunFolder(root)
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
-    build.check_rows(schema.measured, measurements, spec, config.synthesis.rows, config.limits)
+    fixed = [c for c, _ in schema.zeros]
+    build.check_rows(schema.measured, measurements, spec, config.synthesis.rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)

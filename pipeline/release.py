@@ -18,6 +18,7 @@ from mechanisms.public.table import CodedTable
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginals import write_marginals
 from pipeline.progress import Report
+from synthesis.unit_sizes import with_records
 
 
 def write_release(
@@ -42,7 +43,8 @@ def write_release(
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        write_table(parts / f"synthetic.{form}", synthetic, schema, rng, progress=progress)
+        written = with_records(schema, measurements)
+        write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
         measurements.save(parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())

@@ -18,7 +18,13 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.methods import Indif, PriView
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
-from pipeline.build import build_unit, memory_limit_bytes, planned_model_cells, predicted_memory_bytes
+from pipeline.build import (
+    build_unit,
+    grown_model_cells,
+    memory_limit_bytes,
+    planned_model_cells,
+    predicted_memory_bytes,
+)
 from pipeline.config import Config
 from pipeline.fitted import mean_deviation
 
@@ -38,6 +44,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
         "model_cells": planned_model_cells(config, schema, plan),
+        "grown_model_cells": grown_model_cells(config, schema, plan),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
     }
@@ -82,7 +89,7 @@ def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    for m in facts["measurements"] + ([facts["purse"]] if facts.get("purse") else []):
+    for m in facts["measurements"] + [facts[k] for k in ("purse", "histogram") if facts.get(k)]:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
@@ -102,7 +109,8 @@ def as_text(facts: dict[str, Any]) -> str:
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
     if facts["model_cells"] is not None:
-        lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells")
+        grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
+        lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
     lines += _noisiest(facts["candidates"], facts["rows"])
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")

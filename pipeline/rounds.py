@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from mechanisms.public.queries import Identity
 from mechanisms.public.rare import merged_query, rare_groups
 from mechanisms.public.release import Measurements
 from mechanisms.public.tree import joining
-from mechanisms.sensitive.measurement import measure
+from mechanisms.sensitive.measurement import measure, measure_histogram
 from mechanisms.sensitive.selection import Candidate, PrivateScores
 from pipeline.basis import covering_views, frequent_basis
 from pipeline.dense import dense_pairs
@@ -32,6 +33,12 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
     Args:
         fit: a model of what is known so far, for methods that choose.
     """
+    run = rounds
+    histogram = measure_histogram(run.table, run.plan, run.ledger, run.source, answers_dir=run.folder)
+    return replace(_marginals(rounds, fit), histogram=histogram)
+
+
+def _marginals(rounds: Rounds, fit: Fit) -> Measurements:
     plan = rounds.plan
     if isinstance(plan, Plan):
         return measure(

@@ -115,7 +115,7 @@ def run(
             facts = bind(folder, run_facts(config, schema, path))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
-            private = _private(source, schema, unit, folder, key, facts["data"], aside, shared, report)
+            private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
         with show.stage("measure") as report:
@@ -158,7 +158,8 @@ def _released(
 ) -> CodedTable:
     """Synthetic rows from the answers, and `release/` with them; from here on no raw row is read."""
     spec, rows = build.build_synthesizer(config.synthesis), config.synthesis.rows
-    build.check_rows(schema.measured, known, spec, rows, config.limits)
+    fixed = [c for c, _ in schema.zeros]
+    build.check_rows(schema.measured, known, spec, rows, config.limits, fixed=fixed)
     rng = np.random.default_rng(config.synthesis.seed)
     with show.stage("synthesize") as report:
         found = synthesize_recorded(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
@@ -186,6 +187,8 @@ def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledge
         raise UserError(said, where="resume", fix="a new run, with its own budget")
     if lost:
         show.warn([said])
+    if plan.histogram is not None and known.histogram is None:
+        show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
 
 
 def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:
@@ -204,6 +207,7 @@ def _table(config: Config, folder: RunFolder, report: Report, shared: Path | Non
 def _private(
     source: Source,
     schema: Schema,
+    plan: Plan | AdaptivePlan,
     unit: PrivacyUnit,
     folder: RunFolder,
     key: bytes,
@@ -213,10 +217,13 @@ def _private(
     report: Report,
 ) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside)."""
+    counted = plan.histogram is not None
     if shared is None or aside is not None:
         work = folder.temporary
-        return load_private(source, schema, unit, workdir=work, key=key, holdout=aside, progress=report)
-    return kept_private(shared, source, schema, unit, data=data, key=key, progress=report)
+        return load_private(
+            source, schema, unit, workdir=work, key=key, holdout=aside, histogram=counted, progress=report
+        )
+    return kept_private(shared, source, schema, unit, data=data, key=key, histogram=counted, progress=report)
 
 
 def open_source(path: Path, config: Config, folder: RunFolder) -> Source:

@@ -44,7 +44,8 @@ def make_statement(
     public_table: bool = False,
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings."""
-    answered = {a.event: a for a in measurements.answers}
+    histogram = [] if measurements.histogram is None else [measurements.histogram]
+    answered = {a.event: a for a in (*measurements.answers, *histogram)}
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")

@@ -118,18 +118,27 @@ def _by_targets(
 
 
 def predict_memory_bytes(
-    domain: Domain, cliques: Sequence[Clique], rows: int, spec: SynthesizerSpec | None = None
+    domain: Domain,
+    cliques: Sequence[Clique],
+    rows: int,
+    spec: SynthesizerSpec | None = None,
+    *,
+    fixed: Sequence[Clique] = (),
+    grown: int = 0,
 ) -> int:
     """An upper estimate of what synthesis holds: the columns three times, buffers per row, seven arrays per cell.
 
     A graphical model holds fourteen arrays per cell of its junction tree, and three per cell measured.
 
+    Args:
+        fixed: cliques of impossible combinations, which a graphical model holds beside the others.
+        grown: the cells that a graphical model may have in the end where more cliques are chosen later.
     Raises:
         UserError: a graphical model with more cells than its spec allows, naming marginals to drop.
     """
     per_row = 3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 60
     measured = sum(domain.cells(c) for c in cliques)
     if isinstance(spec, PgmSpec):
-        tree = junction_tree(domain, cliques, max_cells=spec.max_cells)
-        return rows * per_row + 14 * 8 * tree.cells + 3 * 8 * measured
+        tree = junction_tree(domain, cliques, fixed=fixed, max_cells=spec.max_cells)
+        return rows * per_row + 14 * 8 * max(tree.cells, grown) + 3 * 8 * measured
     return rows * per_row + 7 * 8 * measured

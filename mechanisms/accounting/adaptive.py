@@ -11,12 +11,20 @@ from typing import Any, Literal
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate, choice_epsilon
 from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.plan import (
+    PlannedHistogram,
+    histogram_charge,
+    histogram_json,
+    planned_histogram,
+    planned_json,
+)
 from mechanisms.public import units
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.methods import Aim, Method, method_json
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.release import NoiseKind
+from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 
 #: Ids of events that a purse pays for begin so.
@@ -111,6 +119,7 @@ class AdaptivePlan:
     neighbouring: Neighbouring
     max_records: int
     purse: Slot | None = None
+    histogram: PlannedHistogram | None = None
 
     @cached_property
     def _by_id(self) -> dict[str, Slot]:
@@ -118,7 +127,8 @@ class AdaptivePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return tuple(s.event for s in self.slots)
+        further = [self.histogram.event] if self.histogram else []
+        return (*(s.event for s in self.slots), *further)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -126,6 +136,8 @@ class AdaptivePlan:
 
     def reserved(self, event: Event) -> Event | None:
         """The slot's worst case, whose cost is booked; None where no slot admits the event."""
+        if self.histogram is not None and event.id == self.histogram.event.id:
+            return event if event == self.histogram.event else None
         slot = self._by_id.get(event.id)
         if slot is None and self.purse is not None and event.id.startswith(PURSE):
             return event
@@ -153,7 +165,9 @@ class AdaptivePlan:
         return Gaussian(f"{PURSE}{name}", whole.l2_sensitivity, units.round_up(whole.l2_sensitivity / mu))
 
     def buys_answers(self, event: Event) -> bool:
-        """Whether the event pays for answers to linear queries, not for a choice or for scores."""
+        """Whether the event pays for answers to linear queries over marginals, not for a choice or for scores."""
+        if self.histogram is not None and event.id == self.histogram.event.id:
+            return False
         slot = self._by_id.get(event.id)
         return not isinstance(event, Exponential) and (slot is None or not slot.reservation.scores)
 
@@ -165,7 +179,10 @@ class AdaptivePlan:
         """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
         slots = [slot_json(s, self.accountant, charged[s.event.id]) for s in self.slots if s.event.id in charged]
         paid = [Slot(e, Reservation(PURSE, None, 0, 0.0), self._share(e)) for e in charged.values()]
-        return slots + [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(PURSE)]
+        slots += [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(PURSE)]
+        if self.histogram is not None and self.histogram.event.id in charged:
+            slots.append(planned_json(self.histogram.measurement, self.accountant))
+        return slots
 
     def _share(self, event: Event) -> float:
         """The part of the budget that an event of the purse took."""
@@ -179,6 +196,7 @@ class AdaptivePlan:
         return {
             "method": method_json(self.method),
             "measurements": [slot_json(s, self.accountant, s.event) for s in self.slots],
+            "histogram": histogram_json(self.histogram, self.accountant),
             "purse": None if self.purse is None else slot_json(self.purse, self.accountant, self.purse.event),
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
@@ -227,6 +245,7 @@ def reserve(
     neighbouring: Neighbouring,
     max_records: int,
     purse: float = 0.0,
+    histogram: RecordsPerUnit | None = None,
 ) -> AdaptivePlan:
     """Calibrate the slots of all rounds to a budget, from public facts alone.
 
@@ -236,6 +255,7 @@ def reserve(
         noise: of the measurements.
         max_records: C, the largest total weight of one unit.
         purse: the relative part of the budget that is spent in rounds of no fixed number; Gaussian noise alone.
+        histogram: of records per unit, if it is wanted; the rounds share what it leaves.
     Raises:
         UserError: a parameter out of range, nothing to measure, a purse under an accountant that has no filter for it,
             or δ = 0 where the plan needs more.
@@ -253,29 +273,34 @@ def reserve(
         fix += "" if isinstance(method, Aim) else "; or privacy.accountant=basic and mechanism=laplace"
         what = "rounds whose number depends on the answers have no sound accounting here"
         raise UserError(what, where="privacy.accountant", fix=fix)
-    gaussians = 0 if noise == "laplace" else sum(not w.choice for w in wanted)
+    further = [histogram_charge(histogram, noise, neighbouring)] if histogram else []
+    gaussians = 0 if noise == "laplace" else sum(not w.choice for w in wanted) + len(further)
     keeper = make_accountant(accountant, delta=dlt, slots=gaussians)
     every = [*wanted, *([Reservation(PURSE, None, 2, purse)] if purse else [])]
-    total = math.fsum(w.weight for w in every)
-    charges = []
-    for i, w in enumerate(every):
-        name = f"{i:04d}:{w.stage}:{'' if w.clique is None else ','.join(w.clique)}"
-        if w.choice:
-            charges.append(Charge(name, "exponential", 1.0, w.weight / total))
-            continue
-        if w.scores:
-            charges.append(
-                Charge(name, noise, _scores_bound(w.scores, noise, neighbouring, max_records), w.weight / total)
-            )
-            continue
-        worst = Identity(w.cells if w.clique is not None else max(w.cells, 2))  # columns of norm 1, two apart
-        norm: Literal["l1", "l2"] = "l2" if noise == "gaussian" else "l1"
-        bound = sensitivity(worst, norm=norm, neighbouring=neighbouring, max_records=max_records)
-        charges.append(Charge(name, noise, bound, w.weight / total))
-    events = calibrate(charges, keeper, eps, dlt)
-    slots = [Slot(e, w, c.share) for e, w, c in zip(events, every, charges, strict=True)]
+    left = 1 - histogram.share if histogram else 1.0
+    total = math.fsum(w.weight for w in every) / left
+    charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
+    events = calibrate([*charges, *further], keeper, eps, dlt)
+    counted = planned_histogram(histogram, events[-1]) if histogram else None
+    slots = [Slot(e, w, c.share) for e, w, c in zip(events, every, charges, strict=False)]
     last = slots.pop() if purse else None
-    return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last)
+    return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted)
+
+
+def _charge(
+    place: int, wanted: Reservation, share: float, noise: NoiseKind, neighbouring: Neighbouring, max_records: int
+) -> Charge:
+    """What a slot asks of the budget, in the worst case of what may be asked under it."""
+    name = f"{place:04d}:{wanted.stage}:{'' if wanted.clique is None else ','.join(wanted.clique)}"
+    if wanted.choice:
+        return Charge(name, "exponential", 1.0, share)
+    if wanted.scores:
+        return Charge(name, noise, _scores_bound(wanted.scores, noise, neighbouring, max_records), share)
+    cells = wanted.cells if wanted.clique is not None else max(wanted.cells, 2)
+    norm: Literal["l1", "l2"] = "l2" if noise == "gaussian" else "l1"
+    worst = Identity(cells)  # columns of norm 1, two apart
+    bound = sensitivity(worst, norm=norm, neighbouring=neighbouring, max_records=max_records)
+    return Charge(name, noise, bound, share)
 
 
 def _scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max_records: int) -> float:

@@ -16,6 +16,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity, Norm, QueryMatrix, sensitivity
 from mechanisms.public.release import NoiseKind
+from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 
 
@@ -61,6 +62,23 @@ class PlannedMeasurement:
 
 
 @dataclass(frozen=True)
+class PlannedHistogram:
+    """The charge for the histogram of records per unit.
+
+    Attributes:
+        wanted: what is counted.
+        measurement: the charge; its sensitivity is that of `wanted`, in units.
+    """
+
+    wanted: RecordsPerUnit
+    measurement: PlannedMeasurement
+
+    @property
+    def event(self) -> Gaussian | Laplace:
+        return self.measurement.event
+
+
+@dataclass(frozen=True)
 class Plan:
     """All charges of a run, and their total."""
 
@@ -70,18 +88,20 @@ class Plan:
     delta: units.Delta
     neighbouring: Neighbouring
     max_records: int
+    histogram: PlannedHistogram | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return tuple(m.event for m in self.measurements)
+        further = [self.histogram.event] if self.histogram else []
+        return (*(m.event for m in self.measurements), *further)
 
     def reserved(self, event: Event) -> Event | None:
         """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
         return event if self._by_id.get(event.id) == event else None
 
     def buys_answers(self, event: Event) -> bool:
-        """Whether the event pays for answers to linear queries: here all do."""
-        return event.id in self._by_id
+        """Whether the event pays for answers to linear queries over marginals: all but the histogram's do."""
+        return event.id in self._by_id and (self.histogram is None or event.id != self.histogram.event.id)
 
     @cached_property
     def _by_id(self) -> dict[str, Event]:
@@ -89,7 +109,8 @@ class Plan:
 
     def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
         """What was charged, as JSON values."""
-        return [planned_json(m, self.accountant) for m in self.measurements if m.event.id in charged]
+        every = [*self.measurements, *([self.histogram.measurement] if self.histogram else [])]
+        return [planned_json(m, self.accountant) for m in every if m.event.id in charged]
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -104,6 +125,7 @@ class Plan:
         """The plan as JSON values."""
         return {
             "measurements": [planned_json(m, self.accountant) for m in self.measurements],
+            "histogram": histogram_json(self.histogram, self.accountant),
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
             "accountant": self.accountant.kind,
@@ -130,6 +152,24 @@ def planned_json(m: PlannedMeasurement, accountant: Accountant) -> dict[str, Any
     }
 
 
+def histogram_json(histogram: PlannedHistogram | None, accountant: Accountant) -> dict[str, Any] | None:
+    """The histogram's charge as JSON values."""
+    return None if histogram is None else planned_json(histogram.measurement, accountant)
+
+
+def histogram_charge(wanted: RecordsPerUnit, kind: NoiseKind, neighbouring: Neighbouring) -> Charge:
+    """What the histogram asks of the budget; its sensitivity follows from what it counts."""
+    bound = wanted.sensitivity(norm="l2" if kind == "gaussian" else "l1", neighbouring=neighbouring)
+    return Charge(wanted.event, kind, bound, wanted.share)
+
+
+def planned_histogram(wanted: RecordsPerUnit, event: Event) -> PlannedHistogram:
+    """The histogram with its calibrated charge."""
+    if isinstance(event, Exponential):
+        raise TypeError("a histogram is no choice")
+    return PlannedHistogram(wanted, PlannedMeasurement(wanted.label, wanted.query, wanted.share, event))
+
+
 def make_plan(
     domain: Domain,
     requests: Sequence[Request],
@@ -141,6 +181,7 @@ def make_plan(
     neighbouring: Neighbouring,
     max_records: int,
     power: float = 2 / 3,
+    histogram: RecordsPerUnit | None = None,
 ) -> Plan:
     """Split a budget over marginals and calibrate their noise, from public facts alone.
 
@@ -153,6 +194,7 @@ def make_plan(
         mechanism: laplace, gaussian, or auto (the one with the smaller expected error).
         accountant: basic, advanced, zcdp or gdp.
         max_records: C, the largest total weight of one unit.
+        histogram: of records per unit, if it is wanted; the marginals share what it leaves.
     Raises:
         UserError: a parameter out of range, or δ = 0 where the plan needs more.
     """
@@ -162,25 +204,29 @@ def make_plan(
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     total = math.fsum(r.weight * domain.cells(r.clique) ** power for r in requests)
-    shares = [r.weight * domain.cells(r.clique) ** power / total for r in requests]
+    left = 1 - histogram.share if histogram else 1.0
+    shares = [left * r.weight * domain.cells(r.clique) ** power / total for r in requests]
     if not math.isfinite(total) or min(shares) < 1e-12:
         fix = "weights of one order of magnitude"
         raise UserError("weights so far apart that a marginal gets nothing", where="selection.weights", fix=fix)
 
     def plan_of(kind: NoiseKind) -> Plan:
-        keeper = make_accountant(accountant, delta=dlt, slots=len(requests) if kind == "gaussian" else 0)
+        further = [histogram_charge(histogram, kind, neighbouring)] if histogram else []
+        slots = len(requests) + len(further) if kind == "gaussian" else 0
+        keeper = make_accountant(accountant, delta=dlt, slots=slots)
         names = [f"{i:04d}:{','.join(r.clique)}" for i, r in enumerate(requests)]
         queries = [Identity(domain.cells(r.clique)) for r in requests]
         norm: Norm = "l2" if kind == "gaussian" else "l1"
         bounds = [sensitivity(q, norm=norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
 
         charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
-        events = calibrate(charges, keeper, eps, dlt)
-        planned = zip(requests, queries, shares, events, strict=True)
+        events = calibrate([*charges, *further], keeper, eps, dlt)
+        last = planned_histogram(histogram, events[-1]) if histogram else None
+        planned = zip(requests, queries, shares, events[: len(requests)], strict=True)
         measurements = tuple(
             PlannedMeasurement(r.clique, q, s, e) for r, q, s, e in planned if not isinstance(e, Exponential)
         )
-        return Plan(measurements, keeper, eps, dlt, neighbouring, max_records)
+        return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last)
 
     if mechanism != "auto":
         return plan_of("gaussian" if mechanism == "gaussian" else "laplace")

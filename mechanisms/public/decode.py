@@ -105,8 +105,8 @@ def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) ->
 
 
 def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> tuple[CodedTable, NDArray[Any] | None]:
-    """The rows in the order in which they are written, and their units' ids (None where the schema declares none)."""
-    if schema.rules.unit_ids is None:
+    """The rows in the order in which they are written, and their units' ids (None where none are known)."""
+    if schema.rules.unit_ids is None or not schema.rules.unit_ids.known:
         return coded, None
     order, ids = assign_units(coded, schema.rules.unit_ids, rng)
     weights = None if coded.weights is None else coded.weights[order]

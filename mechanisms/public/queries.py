@@ -182,16 +182,22 @@ def query_arrays(query: QueryMatrix) -> dict[str, NDArray[np.int64]]:
 
 
 def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
-    """The query matrix of that class name from its arrays; ValueError for an unknown name."""
+    """The query matrix of that class name from its arrays; ValueError for an unknown name or arrays that are none."""
     from mechanisms.public.adagrid import GridQuery  # these are built on this file
     from mechanisms.public.rare import MergedQuery
 
+    if any(a.dtype.kind not in "iu" or a.ndim != 1 for key, a in arrays.items() if key != "values"):
+        raise ValueError("a query matrix is saved as rows of whole numbers")
     if name == "Identity":
         return Identity(int(arrays["cells"][0]))
     if name == "SparseQuery":
         shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
         csr = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-        return SparseQuery(csr, int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS)
+        csr.check_format(full_check=True)
+        bits = int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS
+        if not 0 <= bits <= MATRIX_BITS:
+            raise ValueError(f"entries in multiples of 2^-{bits}")
+        return SparseQuery(csr, bits)
     if name == "GridQuery":
         return GridQuery.from_arrays(arrays)
     if name == "MergedQuery":

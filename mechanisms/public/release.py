@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -55,11 +56,13 @@ class Measurements:
         domain: the public domain.
         answers: the noisy answers, in the order measured.
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
+        histogram: noisy numbers of units with 1 … C records, where it was measured.
     """
 
     domain: Domain
     answers: tuple[NoisyMarginal, ...]
     public_total: int | None = None
+    histogram: NoisyMarginal | None = None
 
     def save(self, folder: Path) -> None:
         """Write `index.json` and `answers.npz` (plain arrays, no pickle) into a folder.
@@ -72,14 +75,22 @@ class Measurements:
             "domain": [asdict(a) for a in self.domain.attributes],
             "public_total": self.public_total,
             "answers": [_receipt(a) for a in self.answers],
+            "histogram": None if self.histogram is None else _receipt(self.histogram),
         }
+        named = [(str(i), a) for i, a in enumerate(self.answers)]
+        named += [] if self.histogram is None else [(HISTOGRAM, self.histogram)]
         with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
-            arrays: dict[str, Any] = {k: v for i, a in enumerate(self.answers) for k, v in _arrays(str(i), a).items()}
+            arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
             np.savez(file, **arrays)
         write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
 
 
 FORMAT = "noisy-measurements/1"
+#: What the histogram's arrays are called by.
+HISTOGRAM = "histogram"
+#: What a file that was cut off or changed raises while it is read.
+DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ArithmeticError, LookupError, ValueError, TypeError)
+DAMAGED += (AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 def load_measurements(folder: Path) -> Measurements:
@@ -95,14 +106,16 @@ def load_measurements(folder: Path) -> Measurements:
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
         with (folder / "answers.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             answers = tuple(_answer(str(i), r, arrays) for i, r in enumerate(index["answers"]))
+            counted = index.get("histogram")
+            histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
         for answer in answers:
-            if answer.query.columns != domain.cells(answer.clique) or len(answer.values) != answer.query.rows:
+            if answer.query.columns != domain.cells(answer.clique):
                 raise ValueError(f"{answer.event} does not fit the domain")
-        return Measurements(domain, answers, index["public_total"])
+        return Measurements(domain, answers, index["public_total"], histogram)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         fix = "take the release folder of a run, whole"
         raise UserError(f"not readable as measurements ({error})", where=str(folder), fix=fix) from error
 
@@ -123,7 +136,7 @@ def load_answer(path: Path) -> NoisyMarginal:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return _answer("0", json.loads(str(arrays["receipt"])), arrays)
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         fix = "take it away: its marginal stays spent and is not measured again"
         raise UserError("this saved answer is damaged", where=str(path), fix=fix) from error
 
@@ -145,9 +158,13 @@ def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
 
 def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
     mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
-    query = query_of(receipt["query"], mine)
+    query, values, scale = query_of(receipt["query"], mine), mine["values"], receipt["scale"]
     clique = tuple(receipt["clique"])
-    return NoisyMarginal(clique, query, mine["values"], receipt["noise"], receipt["scale"], receipt["event"])
+    if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
+        raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} finite numbers")
+    if receipt["noise"] not in ("gaussian", "laplace") or not 0 < scale < math.inf:
+        raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
+    return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,9 @@ def load_schema(path: Path) -> Schema:
     try:
         return parse_schema(content, where=str(path), folder=Path(path).parent)
     except (OverflowError, RecursionError) as error:
-        raise UserError(f"a number or a nesting beyond reason: {error}", where=str(path), fix="mend the file") from error
+        raise UserError(
+            f"a number or a nesting beyond reason: {error}", where=str(path), fix="mend the file"
+        ) from error
 
 
 def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:

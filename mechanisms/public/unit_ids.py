@@ -1,7 +1,8 @@
-"""Unit ids for synthetic rows: which rows belong to one unit (a taxi, a person), from public facts alone.
+"""Unit ids for synthetic rows: which rows belong to one unit (a taxi, a person).
 
-Paper 003 gives its taxi ids from public data; here the rows of a unit come from a public list of units, or from a
-declared distribution of records per unit. Either costs no privacy, and does not say which real rows belong together.
+Paper 003 gives its taxi ids from public data; here the rows of a unit come from a public list of units, from a declared
+distribution of records per unit (neither costs privacy), or from a noisy histogram, which a run pays for. None of them
+says which real rows belong together.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from mechanisms.public.table import CodedTable
 
 FIELDS = ("name", "records", "same", "order_by", "units")
 FIX = "unit_id: {name: taxi_id, records: {1: 0.7, 2: 0.3}, same: [company], order_by: [start]}"
+#: The word for `records` where a run measures them.
+MEASURED = "measured"
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,12 @@ class UnitIds:
 
     Attributes:
         name: of the id's column.
-        records: (number of records, share of the units that have so many); empty with `units`.
+        records: (number of records, share of the units that have so many); empty with `units`, and with `measured`
+            until a run has measured them.
         same: columns in which all records of a unit agree.
         order_by: the rows of a unit stand together, in the order of these columns.
         units: a public list of units; empty with `records`.
+        measured: whether a noisy histogram says how many records units have.
     """
 
     name: str
@@ -60,6 +65,12 @@ class UnitIds:
     same: tuple[str, ...] = ()
     order_by: tuple[str, ...] = ()
     units: tuple[PublicUnit, ...] = ()
+    measured: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether ids can be given."""
+        return bool(self.records or self.units)
 
 
 def assign_units(table: CodedTable, spec: UnitIds, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -128,7 +139,7 @@ def _listed(
 def parse_unit_ids(
     given: object, known: Mapping[str, Column], *, leave_out: Sequence[str], where: str, folder: Path
 ) -> tuple[UnitIds | None, dict[str, Any]]:
-    """`unit_id: {name, records: {1: 0.7, 2: 0.3}, same, order_by}`, or `units: path.csv` instead of `records`.
+    """`unit_id: {name, records: {1: 0.7, 2: 0.3}, same, order_by}`; or `records: measured`; or `units: path.csv`.
 
     The CSV holds the ids under the column's name, the columns in `same`, and perhaps `records`, each unit's weight.
 
@@ -154,13 +165,16 @@ def parse_unit_ids(
     said: dict[str, Any] = {"name": name}
     records: tuple[tuple[int, float], ...] = ()
     units: tuple[PublicUnit, ...] = ()
-    if "records" in given:
+    measured = given.get("records") == MEASURED
+    if measured:
+        said["records"] = MEASURED
+    elif "records" in given:
         records = _records(given["records"], where)
         said["records"] = dict(records)
     else:
         units, said["units"] = _units(given["units"], name, [known[n] for n in same], where, folder)
     said |= {k: list(v) for k, v in (("same", same), ("order_by", order)) if v}
-    return UnitIds(name, records, same, order, units), said
+    return UnitIds(name, records, same, order, units, measured), said
 
 
 def _names(given: object, field: str, known: Mapping[str, Column], where: str) -> tuple[str, ...]:
@@ -177,7 +191,8 @@ def _records(given: object, where: str) -> tuple[tuple[int, float], ...]:
     try:
         pairs = sorted((int(str(n)), float(str(p))) for n, p in given.items())  # type: ignore[attr-defined]
     except (AttributeError, ValueError) as error:
-        raise UserError(f"unit_id: records: got {given!r}", where=where, fix=FIX) from error
+        fix = f"shares of units, or the word {MEASURED}: {FIX}"
+        raise UserError(f"unit_id: records: got {given!r}", where=where, fix=fix) from error
     total = sum(p for _, p in pairs)
     if not pairs or pairs[0][0] < 1 or not all(0 <= p <= 1 for _, p in pairs) or abs(total - 1) > 1e-6:
         what = f"unit_id: records: shares of units, by their number of records, that sum to {total:.6g}"

@@ -148,10 +148,8 @@ def set_aside_units(
     """
     held = np.zeros(rows, np.bool_)
     table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
-    coin = f"left(sha256({literal(key.hex() + ':aside:')} || unit), 16)"
     with source.connect() as engine:
-        below = literal(f"{_threshold(share):016x}")
-        sql = f"SELECT file_row_number FROM {table} WHERE unit IS NOT NULL AND {coin} < {below}"
+        sql = f"SELECT file_row_number FROM {table} WHERE unit IS NOT NULL AND {_aside(key, share)}"
         for (row,) in _columns(source, engine, sql):
             held[row] = True
         if unit.missing == "own":
@@ -169,6 +167,12 @@ def set_aside_rows(rows: int, key: bytes, share: float) -> NDArray[np.bool_]:
         digest = hashlib.shake_256(key + b":aside:" + str(start).encode()).digest(8 * count)
         coins.append(np.frombuffer(digest, np.uint64) < np.uint64(_threshold(share)))
     return np.concatenate(coins) if coins else np.zeros(0, np.bool_)
+
+
+def _aside(key: bytes, share: float) -> str:
+    """SQL for a unit's own coin."""
+    coin = f"left(sha256({literal(key.hex() + ':aside:')} || unit), 16)"
+    return f"{coin} < {literal(f'{_threshold(share):016x}')}"
 
 
 def _threshold(share: float) -> int:
@@ -209,6 +213,30 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     absent = np.flatnonzero(numbers < 0)
     numbers[absent] = numbers.max(initial=-1) + 1 + np.arange(absent.size)
     return numbers
+
+
+def counted_units(
+    units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes, share: float | None
+) -> NDArray[np.int64]:
+    """How many units have R records, R = 1 … C; a unit with more counts under C. NOT private.
+
+    Guarantee: a unit counts in one cell, or in none (it has no record, or was set aside), whatever the others are.
+    Args:
+        units, rows, key, share: as of `set_aside_units`; a row without an id is a unit of one record where
+            privacy.missing_unit=own, and counts nowhere otherwise.
+    """
+    found = np.zeros(unit.max_records, np.int64)
+    table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
+    mine = "unit IS NOT NULL" + ("" if share is None else f" AND NOT {_aside(key, share)}")
+    each = f"SELECT least(count(*), {unit.max_records}) AS n FROM {table} WHERE {mine} GROUP BY unit"
+    with source.connect() as engine:
+        for n, count in engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n").fetchall():
+            found[n - 1] = count
+        if unit.missing == "own":
+            alone = np.zeros(rows, np.bool_) if share is None else set_aside_rows(rows, key, share)
+            for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
+                found[0] += int((~alone[row]).sum())
+    return found
 
 
 def _columns(source: Source, engine: Any, sql: str) -> Iterator[tuple[NDArray[np.int64], ...]]:

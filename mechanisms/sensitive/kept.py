@@ -32,6 +32,7 @@ def kept_private(
     *,
     data: str,
     key: bytes,
+    histogram: bool = False,
     progress: Progress | None = None,
 ) -> PrivateTable:
     """As `load_private`, but encoded and clipped once for all who ask with the same data, schema and unit.
@@ -41,16 +42,18 @@ def kept_private(
     Args:
         folder: of mode 0700, on a disk of its owner; whoever made it deletes it.
         data: what the file's content is known by (see `fingerprint`).
+        histogram: whether records per unit are counted too.
     """
     chosen = key.hex() if unit.column is not None and unit.clip == "truncate" else ""
-    facts = [data, schema.to_yaml(), asdict(unit), source_name(source), chosen]
+    facts = [data, schema.to_yaml(), asdict(unit), source_name(source), chosen, histogram]
     name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
     place = folder / name
     with only_one(folder, name):
         if not (place / "table.json").exists():
             shutil.rmtree(place, ignore_errors=True)
             private_folder(place)
-            _write(place, load_private(source, schema, unit, workdir=place, key=key, progress=progress))
+            private = load_private(source, schema, unit, workdir=place, key=key, histogram=histogram, progress=progress)
+            _write(place, private)
     return _read(place, schema, unit)
 
 
@@ -85,6 +88,7 @@ def _write(place: Path, private: PrivateTable) -> None:
         "complete": private.complete,
         "encoding": [report.rows, dict(report.outside), dict(report.unplaced), dict(report.conflicts)],
         "sizes": None if private.sizes is None else [private.sizes.tolist(), private.sizes.dtype.str],
+        "histogram": None if private.histogram is None else private.histogram.tolist(),
     }
     write_whole(place / "table.json", json.dumps(facts), mode=0o600)
 
@@ -94,7 +98,8 @@ def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     columns = tuple(mapped(place / name, np.dtype(dtype)) for name, dtype in facts["columns"])
     weights = None if facts["weights"] is None else mapped(place / facts["weights"][0], np.dtype(facts["weights"][1]))
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
+    histogram = None if facts["histogram"] is None else np.array(facts["histogram"], np.int64)
     rows, outside, unplaced, conflicts = facts["encoding"]
     coded = CodedTable(schema.measured, columns, weights)
     report = EncodingReport(rows, outside, unplaced, conflicts)
-    return PrivateTable(coded, unit, report, complete=facts["complete"], sizes=sizes)
+    return PrivateTable(coded, unit, report, complete=facts["complete"], sizes=sizes, histogram=histogram)

@@ -17,6 +17,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, 
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.sensitive.table import PrivateTable
 
 #: Cells counted in one pass over the rows.
 BATCH_CELLS = 20_000_000
@@ -118,6 +119,48 @@ def through_the_wall(
     """One noisy answer: the sensitivity is recomputed from the query, the ledger is charged, then noise is drawn."""
     norm: Norm = "l2" if planned.noise == "gaussian" else "l1"
     needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+    return _noised(exact, planned, needed, ledger, source)
+
+
+def measure_histogram(
+    table: PrivateTable, plan: Plan | AdaptivePlan, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
+) -> NoisyMarginal | None:
+    """The histogram of records per unit, if the plan has one and its answer was not lost.
+
+    Guarantee: as of `measure`; one unit stands in one cell, and the sensitivity is recomputed from what is counted.
+    Args:
+        table: loaded with its histogram; its C must be that of the plan's.
+    """
+    if plan.histogram is None:
+        return None
+    wanted, planned = plan.histogram.wanted, plan.histogram.measurement
+    if table.histogram is None or table.histogram.size != wanted.max_records:
+        raise RuntimeError(f"the table holds no histogram of 1 to {wanted.max_records} records per unit")
+    answers_dir.mkdir(mode=0o700, exist_ok=True)
+    path = answers_dir / "units.npz"
+    if path.exists():
+        kept = load_answer(path)
+        if not (planned.event.id in ledger.events and _answers(kept, planned)):
+            what = "the histogram of records per unit is not one that the ledger was charged for"
+            raise UserError(what, where=str(path), fix="a new run, with its own budget")
+        return kept
+    if planned.event.id in ledger.events:
+        return None
+    norm: Norm = "l2" if planned.noise == "gaussian" else "l1"
+    needed = wanted.sensitivity(norm=norm, neighbouring=plan.neighbouring)
+    answer = _noised(table.histogram << WEIGHT_BITS, planned, needed, ledger, source)
+    save_answer(path, answer)
+    return answer
+
+
+def _noised(
+    exact: NDArray[np.int64], planned: PlannedMeasurement, needed: float, ledger: Ledger, source: NoiseSource
+) -> NoisyMarginal:
+    """Refuse, charge, then draw.
+
+    Args:
+        needed: the sensitivity of what is answered.
+    """
     if needed > planned.sensitivity:
         raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.sensitivity}")
     ledger.charge(planned.event)

@@ -22,6 +22,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import (
     PrivacyUnit,
     clip_records,
+    counted_units,
     set_aside_rows,
     set_aside_units,
     unit_id,
@@ -43,6 +44,8 @@ class PrivateTable:
         complete: whether every row of the table is in it.
         aside: which rows of the file belong to units that were set aside; None where none were.
         sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
+        histogram: how many units count with R = 1 … C records, after clipping, without those that were set aside; None
+            where it was not asked for.
     """
 
     coded: CodedTable
@@ -51,6 +54,7 @@ class PrivateTable:
     complete: bool
     aside: NDArray[np.bool_] | None = None
     sizes: NDArray[np.int64] | None = None
+    histogram: NDArray[np.int64] | None = None
 
     @property
     def max_records(self) -> int:
@@ -75,6 +79,7 @@ def load_private(
     workdir: Path,
     key: bytes,
     holdout: float | None = None,
+    histogram: bool = False,
     progress: Progress | None = None,
 ) -> PrivateTable:
     """Encode a table, apply the schema's steps, and clip what each unit contributes; the file is parsed once.
@@ -87,6 +92,7 @@ def load_private(
         key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps and who is set aside. The same key, the
             same choice.
         holdout: each unit is set aside with this probability, by its own coin, before anything is counted.
+        histogram: whether records per unit are counted too.
 
     Returns:
         Rows in the order of the file.
@@ -127,15 +133,16 @@ def load_private(
     keep, weights = clip_records(path, source, unit, coded.rows, key)
     held = None if holdout is None else set_aside_units(path, source, unit, coded.rows, key, holdout)
     sizes = unit_sizes(path, source)
+    counted = counted_units(path, source, unit, coded.rows, key, holdout) if histogram else None
     path.unlink()
     coded = replace(coded, weights=weights)
     if held is not None:
         keep = ~held if keep is None else keep & ~held
     if keep is None:
-        return PrivateTable(coded, unit, report, complete=True, sizes=sizes)
+        return PrivateTable(coded, unit, report, complete=True, sizes=sizes, histogram=counted)
     with mapped_errors(source):
         kept = _compact(coded, keep, workdir / "kept")
-    return PrivateTable(kept, unit, report, complete=False, aside=held, sizes=sizes)
+    return PrivateTable(kept, unit, report, complete=False, aside=held, sizes=sizes, histogram=counted)
 
 
 def _engineered(

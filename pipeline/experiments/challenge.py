@@ -14,7 +14,7 @@ import pandas as pd
 
 from evaluation.catalogue import METRICS
 from evaluation.references import floor
-from evaluation.registry import Inputs, Metric, Options, compute, find
+from evaluation.registry import Inputs, Metric, Options, Outcome, compute, find
 from mechanisms.public.codec import encode_columns, encode_table
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -24,12 +24,14 @@ from pipeline import build, stages
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
-from pipeline.experiments.settings import ExperimentConfig
+from pipeline.experiments.settings import ExperimentConfig, Variant, variants_of
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.tables import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
 
+#: Scores that are means of parts.
+PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
 #: What `smoke=true` leaves.
 SMOKE_ROWS, SMOKE_EPSILONS, SMOKE_PASSES = 1_500, 1, 3
 #: Larger pairs are no candidates then.
@@ -55,9 +57,9 @@ class World:
 
 
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
-    """Make a release per ε, score each, and write the table and the figure beside what the source reports.
+    """Make each release, score it, and write the table and the figure beside what the source reports.
 
-    Each ε is an ordinary run with its own release and its own promise in `epsilon-…/`; the scores are NOT private.
+    Each is an ordinary run with its own release and its own promise in `epsilon-…/`; the scores are NOT private.
 
     Raises:
         UserError: an impossible setting, or a table that does not fit.
@@ -73,10 +75,11 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             stages.keep_settings(folder, config, hydra_files or {})
             world = _world(config, schema, path, folder, show, report)
         rows: list[dict[str, Any]] = []
-        for place, epsilon in enumerate(config.experiment.epsilons):
-            with show.stage(f"ε = {epsilon:g}") as report:
-                report(place, len(config.experiment.epsilons), "")
-                rows += _rows(config, world, folder, epsilon)
+        variants = variants_of(config.experiment)
+        for place, variant in enumerate(variants):
+            with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label]))) as report:
+                report(place, len(variants), "")
+                rows += _rows(config, world, folder, variant)
         settings = config.experiment
         found = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
         write_findings(found, folder.internal)
@@ -94,6 +97,7 @@ def smaller(config: Config) -> Config:
     """The experiment in seconds: few generated rows, one ε, few passes, no choice among large pairs, no floors."""
     settings, synthesis = config.experiment, config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
+    settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:])
     settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS))
     few = {"gum": {"iterations": SMOKE_PASSES, "descents": 0}, "pgm": {"iterations": 30}}.get(synthesis.kind, {})
     synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
@@ -107,9 +111,7 @@ def smaller(config: Config) -> Config:
 
 def _check(config: Config) -> None:
     settings = config.experiment
-    if not settings.epsilons or any(not e > 0 for e in settings.epsilons):
-        fix = "'experiment.epsilons=[0.1,1,10]'"
-        raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
+    variants_of(settings)
     for name in settings.metrics:
         find(name, METRICS)
     if not 0 <= settings.holdout < 1:
@@ -160,38 +162,64 @@ def _ids(path: Path, unit: str, delimiter: str) -> np.ndarray:
     return np.asarray(pd.factorize(frame[unit], use_na_sentinel=False)[0], np.int64)
 
 
-def _rows(config: Config, world: World, folder: RunFolder, epsilon: float) -> list[dict[str, Any]]:
+def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> list[dict[str, Any]]:
     """The scores of one release, from their file if they were finished before."""
-    home = folder.root / f"epsilon-{epsilon:g}"
+    home, epsilon = folder.root / variant.name, variant.epsilon
     kept = folder.internal / "rows" / f"{home.name}.json"
     if kept.exists():
         known: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
         return known
     start = time.perf_counter()
-    done = stages.run(_release_config(config, world, home, epsilon), home, quiet=True)
+    released = _release_config(config, world, home, variant)
+    done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
     source = stages.open_source(done.table, config, folder)
     made = encode_table(source, world.schema, workdir=folder.temporary / home.name)
-    options = _options(config, world, made)
-    facts = {"dataset": config.synthesis.kind, "epsilon": epsilon, "seconds": round(seconds, 2)}
+    options = _options(released, config, world, made, done.table)
+    name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
+    facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
-    rows = []
+    rows, own = [], config.privacy.unit
     for name in config.experiment.metrics:
         metric = METRICS[name]
         outcome = compute(metric, world.real, made, world.schema, options)
         row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
         row["floor"] = _floor(metric, world, made, options) if config.experiment.floors else None
-        rows.append(row | {"reported": reported(config.experiment.reported, name, epsilon)})
+        says = reported(config.experiment.reported, name, epsilon) if released.privacy.unit == own else None
+        rows += [row | {"reported": says}, *_parts(facts, outcome)]
     write_whole(kept, json.dumps(rows, indent=1, allow_nan=False), mode=0o600)
     return rows
 
 
-def _release_config(config: Config, world: World, home: Path, epsilon: float) -> Config:
+def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
+    """The parts of a score that is a mean of several, each with its own number or the reason why it has none."""
+    if outcome.result is None or outcome.metric.name not in PARTS:
+        return []
+    found = outcome.result.to_json()
+    rest = {"goal": outcome.metric.goal, "part": True, "floor": None, "reported": None}
+    return [
+        {
+            **facts,
+            **rest,
+            "metric": name,
+            "score": found[name],
+            "reason": "" if found[name] is not None else outcome.reason,
+        }
+        for name in PARTS[outcome.metric.name]
+    ]
+
+
+def _release_config(config: Config, world: World, home: Path, variant: Variant) -> Config:
     """An ordinary run on the experiment's table."""
+    privacy = replace(config.privacy, epsilon=variant.epsilon)
+    if variant.unit is not None:  # another unit has another bound
+        privacy = replace(privacy, unit=variant.unit, max_records=None)
+    if variant.max_records is not None:
+        privacy = replace(privacy, max_records=variant.max_records)
     return replace(
         config,
         data=replace(config.data, path=str(world.path)),
-        privacy=replace(config.privacy, epsilon=epsilon),
+        privacy=privacy,
         evaluation=replace(config.evaluation, enabled=False),
         experiment=ExperimentConfig(),
         smoke=False,
@@ -199,18 +227,24 @@ def _release_config(config: Config, world: World, home: Path, epsilon: float) ->
     )
 
 
-def _options(config: Config, world: World, made: CodedTable) -> Options:
-    """The roles of the columns, and subjects for the synthetic rows: `per_subject` rows each, in random order."""
+def _options(released: Config, config: Config, world: World, made: CodedTable, table: Path) -> Options:
+    """The roles of the columns, and subjects: those of the synthetic table, or `per_subject` rows each by chance.
+
+    A release that protects single records promises nothing for subjects, and is not asked about them.
+    """
     roles = dict(config.experiment.roles)
     known = {"time", "segment", "kind", "to", "group", "sex", "income"}
     for role in roles.keys() - known:
         raise UserError("no such role", where=f"experiment.roles.{role}", fix=f"one of: {', '.join(sorted(known))}")
     options = replace(Options(holdout=world.holdout, seed=config.experiment.query_seed), **roles)  # type: ignore[arg-type]
-    if world.subjects is not None:
-        rng = np.random.default_rng(config.experiment.sample_seed)
-        ids = rng.permutation(made.rows) // config.experiment.per_subject
-        options = replace(options, subject=(world.subjects, ids))
-    return options
+    if world.subjects is None or released.privacy.unit == build.RECORD:
+        return options
+    units = world.schema.rules.unit_ids
+    if units is not None and units.name == config.privacy.unit:
+        return replace(options, subject=(world.subjects, _ids(table, units.name, ",")))
+    rng = np.random.default_rng(config.experiment.sample_seed)
+    ids = rng.permutation(made.rows) // config.experiment.per_subject
+    return replace(options, subject=(world.subjects, ids))
 
 
 def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> float | None:

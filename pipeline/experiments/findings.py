@@ -97,6 +97,7 @@ def summary(findings: Findings) -> str:
     rows = [heads]
     for row in findings.rows:
         marks = [shown(row[k]) for k in ("reported", "score", "floor")]
+        marks[1] = f"undefined: {row['reason']}" if row["score"] is None and row.get("reason") else marks[1]
         rows.append([row["dataset"], f"{row['epsilon']:g}", row["metric"], *marks])
     widths = [max(len(r[i]) for r in rows) for i in range(len(heads))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
@@ -105,7 +106,7 @@ def summary(findings: Findings) -> str:
 
 def draw(findings: Findings, inside: Path) -> None:
     """A panel per metric: ours over ε, its floor, and the source's figures where it prints any."""
-    names = list(dict.fromkeys(row["metric"] for row in findings.rows))
+    names = list(dict.fromkeys(row["metric"] for row in findings.rows if not row.get("part")))
     with matplotlib.rc_context({"svg.hashsalt": "experiment", "font.size": 9}):
         figure = Figure(figsize=(4.4 * max(1, len(names)), 3.4), layout="constrained")
         for i, name in enumerate(names):

@@ -56,18 +56,21 @@ class JunctionTree:
         return min(homes, key=lambda i: self.sizes[i], default=None)
 
 
-def junction_tree(domain: Domain, cliques: Sequence[Clique], *, max_cells: int | None = None) -> JunctionTree:
+def junction_tree(
+    domain: Domain, cliques: Sequence[Clique], *, fixed: Sequence[Clique] = (), max_cells: int | None = None
+) -> JunctionTree:
     """The smallest junction tree found for these cliques; attributes in no clique become nodes of their own.
 
     Args:
+        fixed: further cliques that it must hold (of impossible combinations), and that nobody can leave out.
         max_cells: the largest number of cells of all nodes together.
     Raises:
         UserError: an unknown attribute; more cells than `max_cells`, naming marginals to drop.
     """
-    index = {n: domain.index(n) for c in cliques for n in c}
-    cover = best_cover([bits_of(c, index) for c in cliques], domain.shape(domain.names))
+    index = {n: domain.index(n) for c in (*cliques, *fixed) for n in c}
+    cover = best_cover([bits_of(c, index) for c in (*cliques, *fixed)], domain.shape(domain.names))
     if max_cells is not None:
-        _check_size(domain, cliques, cover, max_cells)
+        _check_size(domain, cliques, fixed, cover, max_cells)
     return _rooted(domain, cover)
 
 
@@ -98,15 +101,20 @@ def still_small(
 
 
 def fit_cliques(
-    domain: Domain, cliques: Sequence[Clique], useful: Sequence[float], max_cells: int
+    domain: Domain,
+    cliques: Sequence[Clique],
+    useful: Sequence[float],
+    max_cells: int,
+    *,
+    fixed: Sequence[Clique] = (),
 ) -> tuple[tuple[Clique, ...], tuple[Clique, ...]]:
     """Which cliques a model of at most `max_cells` cells can hold: kept and dropped, both in the given order.
 
     The most useful first; a clique with which the model would be too large is dropped. `useful` must not depend on
-    private data, unless it was measured with noise.
+    private data, unless it was measured with noise. What is `fixed` (impossible combinations) is in every model.
 
     Raises:
-        UserError: not even independent columns fit.
+        UserError: not even independent columns fit, or not what is fixed.
     """
     index = {n: domain.index(n) for n in domain.names}
     sizes = domain.shape(domain.names)
@@ -117,7 +125,13 @@ def fit_cliques(
             fix="raise it, or use coarser bins in the schema",
         )
     kept: list[int] = []
-    outer: list[int] = []
+    outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
+    if outer and (least := _quick_cells(outer, sizes)) > max_cells:
+        raise UserError(
+            f"a model of the schema's impossible combinations alone has {least:,} cells, more than {max_cells:,}",
+            where="synthesis.max_cells",
+            fix="raise it, or declare fewer of them (impossible, ordered) or coarser bins in the schema",
+        )
     for i in sorted(range(len(cliques)), key=lambda i: (-useful[i], i)):
         bits = bits_of(cliques[i], index)
         if any(bits & o == bits for o in outer):
@@ -139,7 +153,9 @@ def _quick_cells(cliques: Sequence[int], sizes: Sequence[int]) -> int:
     return min(sum(cells_of(c, sizes) for c in cover) for cover in covers)
 
 
-def _check_size(domain: Domain, cliques: Sequence[Clique], cover: Sequence[int], max_cells: int) -> None:
+def _check_size(
+    domain: Domain, cliques: Sequence[Clique], fixed: Sequence[Clique], cover: Sequence[int], max_cells: int
+) -> None:
     sizes = domain.shape(domain.names)
     total = sum(cells_of(c, sizes) for c in cover)
     if total <= max_cells:
@@ -148,7 +164,7 @@ def _check_size(domain: Domain, cliques: Sequence[Clique], cover: Sequence[int],
     alone = {c: float(domain.cells(c)) for c in distinct}  # the largest marginals go first
     dropped: tuple[Clique, ...] = ()
     if sum(sizes) <= max_cells:
-        dropped = fit_cliques(domain, distinct, [-alone[c] for c in distinct], max_cells)[1]
+        dropped = fit_cliques(domain, distinct, [-alone[c] for c in distinct], max_cells, fixed=fixed)[1]
     names = [" × ".join(c) for c in sorted(dropped, key=lambda c: -alone[c])]
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     drop = f"leave out {listed} (selection.fit=true does so by itself), or " if names else ""

@@ -211,8 +211,8 @@ def fit_model(
     spec = spec or PgmSpec()
     domain = measurements.domain
     statistics = sufficient(domain, measurements.answers)
-    cliques = [s.clique for s in statistics] + [domain.canonical(c) for c, _ in impossible]
-    tree = junction_tree(domain, cliques, max_cells=spec.max_cells)
+    fixed = [domain.canonical(c) for c, _ in impossible]
+    tree = junction_tree(domain, [s.clique for s in statistics], fixed=fixed, max_cells=spec.max_cells)
     engine = Engine(tree, _allowed(tree, impossible))
     total = estimate_total(measurements)
     count = sum(a.values.size for a in measurements.answers)

@@ -1,13 +1,16 @@
 """What crossed the wall survives being saved, and nothing else is taken for it."""
 
+import contextlib
 import json
 
 import numpy as np
 import pytest
 
+from mechanisms.public.adagrid import grid_query
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.rare import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, load_measurements, save_answer
 
 TOWN = Domain((Attribute("age", 3, 3), Attribute("sex", 2)))
@@ -67,3 +70,83 @@ def test_a_broken_folder_is_a_clear_error(tmp_path, break_it):
 def test_the_standard_deviation_of_laplace_noise_is_root_two_times_its_scale():
     assert WHOLE.stddev == pytest.approx(2.0 * 2**0.5)
     assert PREFIX.stddev == 3.0
+
+
+MERGED = NoisyMarginal(("age",), MergedQuery((np.array([0, 1, 1]),)), np.array([1.0, 2.0]), "gaussian", 3.0, "2")
+GRID = NoisyMarginal(
+    ("age", "sex"),
+    grid_query(TOWN, ("age", "sex"), (WHOLE,), threshold=1.0, norm="l2", bits=10),
+    np.zeros(grid_query(TOWN, ("age", "sex"), (WHOLE,), threshold=1.0, norm="l2", bits=10).rows),
+    "gaussian",
+    3.0,
+    "3",
+)
+HISTOGRAM = NoisyMarginal(("records per id",), Identity(4), np.array([5.0, -1, 0, 2]), "gaussian", 1.0, "units:id")
+EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), histogram=HISTOGRAM)
+
+
+def test_the_histogram_of_records_per_unit_survives_being_saved(tmp_path):
+    EVERY.save(tmp_path)
+    again = load_measurements(tmp_path).histogram
+    assert again is not None and np.array_equal(again.values, HISTOGRAM.values) and again.event == "units:id"
+
+
+TAMPER = {
+    "taken away": lambda a: None,
+    "not finite": lambda a: np.full(a.shape, np.nan),
+    "too short": lambda a: a[:-1],
+    "too long": lambda a: np.concatenate([a, a]),
+    "another shape": lambda a: a.reshape(-1, 1),
+    "a single number": lambda a: a[0],
+    "texts": lambda a: a.astype(str),
+    "out of bounds": lambda a: a + a.dtype.type(1000),
+    "below zero": lambda a: a - a.dtype.type(1000),
+}
+#: Arrays that still are answers to queries of the right size: only a digest can tell, as in a run's seal.
+STILL_ANSWERS = {("1.bits", "taken away"), ("3.fine_0_1", "too short")}
+STILL_ANSWERS |= {(n, "too long") for n in ("0.cells", "1.shape", "1.bits", "histogram.cells")}
+NUMBERS = ("values", "data")
+
+
+@pytest.mark.parametrize("how", TAMPER)
+def test_measurements_that_were_tampered_with_are_a_clear_error(tmp_path, how):
+    EVERY.save(tmp_path)
+    with np.load(tmp_path / "answers.npz") as arrays:
+        kept = dict(arrays)
+    for name in kept:
+        moved = how in ("out of bounds", "below zero") and name.endswith(NUMBERS)
+        if moved or (name, how) in STILL_ANSWERS:
+            continue
+        changed = TAMPER[how](kept[name])
+        others = {k: v for k, v in kept.items() if k != name}
+        np.savez(tmp_path / "answers.npz", **others, **({} if changed is None else {name: changed}))
+        with pytest.raises(UserError, match="not readable as measurements"):
+            load_measurements(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["query", "clique", "noise", "scale", "event"])
+def test_receipts_that_were_tampered_with_are_a_clear_error(tmp_path, field):
+    EVERY.save(tmp_path)
+    facts = json.loads((tmp_path / "index.json").read_text())
+    for wrong in (None, -1, "x", [], {}):
+        for answer in [*range(4), None]:
+            changed = json.loads(json.dumps(facts))
+            (changed["histogram"] if answer is None else changed["answers"][answer])[field] = wrong
+            (tmp_path / "index.json").write_text(json.dumps(changed))
+            if field == "event" or (answer is None and field == "clique"):
+                continue
+            with pytest.raises(UserError):
+                load_measurements(tmp_path)
+
+
+def test_a_file_that_was_cut_off_or_changed_is_a_clear_error(tmp_path):
+    EVERY.save(tmp_path)
+    path = tmp_path / "answers.npz"
+    whole = path.read_bytes()
+    for cut in range(0, len(whole), 97):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(UserError, match="not readable as measurements"):
+            load_measurements(tmp_path)
+        path.write_bytes(whole[:cut] + bytes([whole[cut] ^ 255]) + whole[cut + 1 :])
+        with contextlib.suppress(UserError):
+            load_measurements(tmp_path)
