@@ -20,15 +20,20 @@ from mechanisms.public.schema import dump_yaml
 MAX_VALUES = 200
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT")
+#: Numbers that often stand for a missing value, where they are the least or the largest one.
+CODES_OF_GAPS = (-9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 FORMATS = (
     None,
     "%m/%d/%Y",
     "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M",
     "%m/%d/%Y %I:%M:%S %p",
     "%d/%m/%Y",
     "%d/%m/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M",
 )
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -191,11 +196,12 @@ def _numbers(facts: Facts, low: float, high: float) -> tuple[dict[str, Any], str
         if facts.distinct <= 20 and high - low > 1000:
             return None  # a few far-flung codes: a list
         fields: dict[str, Any] = {"kind": "integer", "min": int(low), "max": int(high)}
+        doubt = "".join(f"; is {int(x)} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS)
         if high - low < 100:
-            return fields, "whole numbers, one code each; bounds are the least and the largest seen"
+            return fields, f"whole numbers, one code each; bounds are the least and the largest seen{doubt}"
         step = 10 ** int(math.log10(high - low) - 1)
         fields |= {"min": int(low // step * step), "max": int(-(-high // step) * step), "bins": {"count": 32}}
-        return fields, "whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards"
+        return fields, f"whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards{doubt}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
     step = 10.0 ** math.floor(math.log10(high - low) - 1)
