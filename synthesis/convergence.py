@@ -36,7 +36,8 @@ class Convergence:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values: a list of distances per marginal, in the order of the passes."""
-        errors = np.where(np.isnan(self.errors), None, np.round(self.errors, 6).astype(object))
+        errors = np.round(self.errors, 6).astype(object)
+        errors[np.isnan(self.errors)] = None
         return {
             "kind": "marginals",
             "marginals": [" × ".join(c) for c in self.cliques],
