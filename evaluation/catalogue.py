@@ -1,8 +1,10 @@
-"""The companion metrics by name: goals, ranges, references and sources."""
+"""Every metric by name: goals, ranges, references and sources."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,23 +12,35 @@ import pandas as pd
 from evaluation.anita import NWay, n_way
 from evaluation.anita_privacy import Privacy, privacy
 from evaluation.anita_sequences import Sequences, SequentialAccuracy, sequential_accuracy
-from evaluation.catalogue_marginals import MAP, MARGINALS, map_pie
-from evaluation.correlation import Correlations, correlation_difference
+from evaluation.correlation import correlation_difference
 from evaluation.cube import Cubes, count_cubes
-from evaluation.density import Density, density
+from evaluation.density import density
 from evaluation.gini import GiniScore, gini_score
-from evaluation.kmarginal import KMarginal
+from evaluation.mgd import MGDResult, mgd
 from evaluation.ncript import Ncript, ncript
-from evaluation.pie_chart import PieChart
-from evaluation.range_2018 import RangeScore, range_score
+from evaluation.pie_chart import PieChart, pie_chart
+from evaluation.presets import PresetSpec, preset_targets
+from evaluation.range_2018 import range_score
+from evaluation.range_query import RangeError, answerable_queries, range_query_error
 from evaluation.registry import Inputs, Metric
 from evaluation.sprint2 import sprint2_coded
 from evaluation.sprint3 import PLACE, TIME, Sprint3, sprint3_coded
 from evaluation.tstr import Tstr, tstr
+from evaluation.tvd import distances
 from mechanisms.public.column import Column
 from mechanisms.public.decode import decode_column
 from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable
+
+#: What every metric of a temporal map needs.
+MAP = ("time", "segment", "kind")
+
+
+def map_pie(inputs: Inputs) -> PieChart:
+    """The pie chart of the map's columns; its segments are places × times."""
+    names = {role: inputs.column(role) for role in MAP}
+    places = {"spatial": names["segment"], "temporal": names["time"]}
+    return pie_chart(inputs.real, inputs.synthetic, category=names["kind"], **places)
 
 
 def map_cubes(inputs: Inputs) -> Cubes:
@@ -49,24 +63,32 @@ def code_labels(column: Column) -> list[object]:
     return [*named, *column.specials]
 
 
-def _ncript(inputs: Inputs) -> tuple[float | None, Ncript]:
+def _mgd(inputs: Inputs) -> MGDResult:
+    schema, options = inputs.schema, inputs.options
+    if schema is None:
+        raise UserError("no schema", where="mgd", fix="the schema that both tables were coded with")
+    targets = options.marginals or preset_targets(schema, PresetSpec())
+    settings = {"alpha": options.alpha, "solver": options.solver, "progress": options.progress}
+    return mgd(inputs.real, inputs.synthetic, schema, targets, **settings)  # type: ignore[arg-type]
+
+
+def _range_query(inputs: Inputs) -> RangeError:
+    queries = answerable_queries(inputs.real, [inputs.column(role) for role in MAP], seed=inputs.options.seed)
+    return range_query_error(inputs.real, inputs.synthetic, queries)
+
+
+def _ncript(inputs: Inputs) -> Ncript:
     cubes, regions = map_cubes(inputs), inputs.options.regions
     if regions is not None:
         cubes = cubes.merged([regions.get(str(s), str(s)) for s in cubes.segments])
-    result = ncript(cubes, inputs.options.ncript)
-    return result.score, result
+    return ncript(cubes, inputs.options.ncript)
 
 
-def _sprint2(inputs: Inputs) -> tuple[float | None, KMarginal]:
-    result = sprint2_coded(inputs.real, inputs.synthetic, by=(inputs.column("segment"), inputs.column("time")))
-    return result.score, result
-
-
-def _sprint3(inputs: Inputs) -> tuple[float | None, Sprint3]:
+def _sprint3(inputs: Inputs) -> Sprint3:
     place, time, to = inputs.column("segment"), inputs.column("time"), inputs.column("to")
     subject = inputs.options.subject
     known = (None, None) if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
-    result = sprint3_coded(
+    return sprint3_coded(
         inputs.real,
         inputs.synthetic,
         place=place,
@@ -76,33 +98,21 @@ def _sprint3(inputs: Inputs) -> tuple[float | None, Sprint3]:
         synthetic_unit=known[1],
         as_published=(place, time) == (PLACE, TIME),
     )
-    return result.score, result
 
 
-def _pie_chart(inputs: Inputs) -> tuple[float | None, PieChart]:
-    result = map_pie(inputs)
-    return (None if result.score is None else result.score / result.segments.size), result
-
-
-def _accuracy(n: int, inputs: Inputs) -> tuple[float | None, NWay]:
-    result = n_way(inputs.real, inputs.synthetic, n, m=inputs.options.buckets, seed=inputs.options.seed)
-    return result.accuracy, result
-
-
-def _sequences(inputs: Inputs) -> tuple[float | None, SequentialAccuracy]:
+def _sequences(inputs: Inputs) -> SequentialAccuracy:
     options = inputs.options
     if options.subject is None:
         raise UserError("no subjects", where="anita_sequences")
     orders = options.order or (None, None)
     tables = (inputs.real, inputs.synthetic)
     sides = [Sequences(t, s, o, options.fixed) for t, s, o in zip(tables, options.subject, orders, strict=True)]
-    result = sequential_accuracy(sides[0], sides[1], m=options.buckets, seed=options.seed)
-    return result.score, result
+    return sequential_accuracy(sides[0], sides[1], m=options.buckets, seed=options.seed)
 
 
-def _privacy(inputs: Inputs) -> tuple[float | None, Privacy]:
+def _privacy(inputs: Inputs) -> Privacy:
     options = inputs.options
-    result = privacy(
+    return privacy(
         inputs.real,
         inputs.synthetic,
         options.holdout,
@@ -110,25 +120,13 @@ def _privacy(inputs: Inputs) -> tuple[float | None, Privacy]:
         max_rows=options.max_rows,
         seed=options.seed,
     )
-    return (None if result.closer is None else result.closer.share.value), result
 
 
-def _density(inputs: Inputs) -> tuple[float | None, Density]:
-    result = density(inputs.real, inputs.synthetic, seed=inputs.options.seed)
-    return result.score, result
-
-
-def _ranges(inputs: Inputs) -> tuple[float | None, RangeScore]:
-    result = range_score(inputs.real, inputs.synthetic, seed=inputs.options.seed)
-    return result.score, result
-
-
-def _gini(inputs: Inputs) -> tuple[float | None, GiniScore]:
+def _gini(inputs: Inputs) -> GiniScore:
     group, sex, income = (inputs.column(role) for role in ("group", "sex", "income"))
     tables = (inputs.real, inputs.synthetic)
     frames = inputs.options.frames or tuple(_decoded(t, inputs, (group, sex, income)) for t in tables)
-    result = gini_score(frames[0], frames[1], group=group, sex=sex, income=income)
-    return result.score, result
+    return gini_score(frames[0], frames[1], group=group, sex=sex, income=income)
 
 
 def _decoded(table: CodedTable, inputs: Inputs, names: tuple[str, str, str]) -> pd.DataFrame:
@@ -141,93 +139,129 @@ def _decoded(table: CodedTable, inputs: Inputs, names: tuple[str, str, str]) -> 
     return pd.DataFrame(columns | {income: pd.to_numeric(columns[income], errors="coerce").astype(float)})
 
 
-def _correlation(inputs: Inputs) -> tuple[float | None, Correlations]:
-    result = correlation_difference(inputs.real, inputs.synthetic)
-    return result.score, result
-
-
-def _tstr(inputs: Inputs) -> tuple[float | None, Tstr]:
+def _tstr(inputs: Inputs) -> Tstr:
     options = inputs.options
-    result = tstr(inputs.real, inputs.synthetic, options.holdout, targets=options.targets, seed=options.seed)
-    return result.score, result
+    return tstr(inputs.real, inputs.synthetic, options.holdout, targets=options.targets, seed=options.seed)
 
+
+def _accuracy(n: int, inputs: Inputs) -> NWay:
+    return n_way(inputs.real, inputs.synthetic, n, m=inputs.options.buckets, seed=inputs.options.seed)
+
+
+def _mean_pie(result: PieChart) -> float | None:
+    return None if result.score is None else result.score / result.segments.size
+
+
+def _run(
+    work: Callable[[Inputs], Any], score: Callable[[Any], float | None] = lambda result: result.score
+) -> Callable[[Inputs], tuple[float | None, Any]]:
+    """A metric's `run`: its result, and the headline number in it."""
+
+    def run(inputs: Inputs) -> tuple[float | None, Any]:
+        result = work(inputs)
+        return score(result), result
+
+    return run
+
+
+#: Metrics that share a range and a goal.
+_Share = partial(Metric, goal="high", low=0, high=1, perfect=1)
+_Loss = partial(Metric, goal="low", low=0, high=1, perfect=0)
+_Cost = partial(Metric, goal="low", low=0, high=None, perfect=0)
+_Thousand = partial(Metric, goal="high", low=0, high=1000, perfect=1000)
+_Of2018 = partial(
+    Metric,
+    goal="high",
+    low=0,
+    high=1_000_000,
+    perfect=1_000_000,
+    reference="its floor",
+    source="paper 002, 5.1",
+)
 
 _LIST = (
-    Metric(
+    _Cost(
+        name="mgd",
+        title="MGD: cost of moving records between the cells of marginals",
+        reference="its floor: what two samples of the real table score",
+        source="paper 000, Equation 3",
+        run=_run(_mgd),
+        empty=True,
+    ),
+    _Loss(
+        name="tvd",
+        title="Total variation distance, mean of the 2-way marginals",
+        reference="its floor; independent columns",
+        source="common use; papers 002 and 004",
+        run=_run(lambda i: distances(i.real, i.synthetic, progress=i.options.progress)),
+        empty=True,
+    ),
+    _Cost(
+        name="range_query",
+        title="Range queries on the map: mean relative error",
+        reference="its floor",
+        source="paper 000, Appendix B",
+        needs=MAP,
+        run=_run(_range_query, lambda result: result.error),
+    ),
+    _Loss(
+        name="inverse_pie",
+        title="Inverse pie chart score",
+        reference="its floor",
+        source="paper 000, Appendix B; NIST challenge 2020-21, sprint 1",
+        needs=MAP,
+        run=_run(map_pie, lambda result: result.inverse),
+    ),
+    _Loss(
         name="ncript",
         title="N-CRiPT: mean loss of a place and time",
-        goal="low",
-        low=0,
-        high=1,
-        perfect=0,
         reference="rows of Table 2: 0.10 to 0.38 at ε = 4",
         source="paper 001, 2.2 to 2.4",
         needs=MAP,
-        run=_ncript,
+        run=_run(_ncript),
     ),
-    Metric(
+    _Share(
         name="pie_chart",
         title="Sprint 1: pie chart score per place and time",
-        goal="high",
-        low=0,
-        high=1,
-        perfect=1,
         reference="its floor; the sum over places and times, as published, is in the details",
         source="NIST challenge 2020-21, sprint 1; paper 000, Appendix B",
         needs=MAP,
-        run=_pie_chart,
+        run=_run(map_pie, _mean_pie),
     ),
-    Metric(
+    _Thousand(
         name="sprint2",
         title="Sprint 2: k-marginal per place and time",
-        goal="high",
-        low=0,
-        high=1000,
-        perfect=1000,
         reference="1 %, 10 %, 50 % of the contest's ACS rows: 572-590, 831-839, 940-944; its ladder",
         source="NIST challenge 2020-21, sprint 2",
         needs=("time", "segment"),
-        run=_sprint2,
+        run=_run(lambda i: sprint2_coded(i.real, i.synthetic, by=(i.column("segment"), i.column("time")))),
     ),
-    Metric(
+    _Thousand(
         name="sprint3",
         title="Sprint 3: k-marginal, flows and kinds of subjects",
-        goal="high",
-        low=0,
-        high=1000,
-        perfect=1000,
         reference="1 %, 10 %, 50 % of the contest's trips: 472-547, 703-721, 887-889",
         source="NIST challenge 2020-21, sprint 3",
         needs=("time", "segment", "to"),  # without subjects two of its three parts
-        run=_sprint3,
+        run=_run(_sprint3),
         referable=False,
     ),
     *(
-        Metric(
+        _Share(
             name=f"anita_{n}way",
             title=f"ANITA: accuracy of {n}-way tables",
-            goal="high",
-            low=0,
-            high=1,
-            perfect=1,
             reference="1 − its floor, in the details",
             source="paper 004, section 2",
-            needs=(),
-            run=partial(_accuracy, n),
+            run=_run(partial(_accuracy, n), lambda result: result.accuracy),
         )
         for n in (1, 2, 3)
     ),
-    Metric(
+    _Share(
         name="anita_sequences",
         title="ANITA: accuracy of two subsequent events of a subject",
-        goal="high",
-        low=0,
-        high=1,
-        perfect=1,
         reference="1 − its floor, in the details",
         source="paper 004, section 2",
         needs=("subject",),
-        run=_sequences,
+        run=_run(_sequences),
         referable=False,
     ),
     Metric(
@@ -240,44 +274,24 @@ _LIST = (
         reference="½, and what real records score",
         source="paper 004, section 3",
         needs=("holdout",),
-        run=_privacy,
+        run=_run(_privacy, lambda result: None if result.closer is None else result.closer.share.value),
         referable=False,
     ),
-    Metric(
+    _Of2018(
         name="density",
         title="2018: density estimation",
-        goal="high",
-        low=0,
-        high=1_000_000,
-        perfect=1_000_000,
-        reference="its floor",
-        source="paper 002, 5.1",
-        needs=(),
-        run=_density,
+        run=_run(lambda i: density(i.real, i.synthetic, seed=i.options.seed)),
     ),
-    Metric(
+    _Of2018(
         name="range_2018",
         title="2018: range queries",
-        goal="high",
-        low=0,
-        high=1_000_000,
-        perfect=1_000_000,
-        reference="its floor",
-        source="paper 002, 5.1",
-        needs=(),
-        run=_ranges,
+        run=_run(lambda i: range_score(i.real, i.synthetic, seed=i.options.seed)),
     ),
-    Metric(
+    _Of2018(
         name="gini",
         title="2018: Gini index and rank of the gender pay gap",
-        goal="high",
-        low=0,
-        high=1_000_000,
-        perfect=1_000_000,
-        reference="its floor",
-        source="paper 002, 5.1",
         needs=("group", "sex", "income"),
-        run=_gini,
+        run=_run(_gini),
     ),
     Metric(
         name="correlation",
@@ -288,8 +302,7 @@ _LIST = (
         perfect=0,
         reference="its floor; independent columns",
         source="common use",
-        needs=(),
-        run=_correlation,
+        run=_run(lambda i: correlation_difference(i.real, i.synthetic)),
     ),
     Metric(
         name="tstr",
@@ -300,10 +313,9 @@ _LIST = (
         perfect=0,
         reference="the model trained on real records; guessing",
         source="common use",
-        needs=(),
-        run=_tstr,
+        run=_run(_tstr),
         referable=False,
     ),
 )
 
-METRICS: dict[str, Metric] = {m.name: m for m in (*MARGINALS, *_LIST)}
+METRICS: dict[str, Metric] = {m.name: m for m in _LIST}

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.anita_privacy import Privacy
-from evaluation.catalogue import code_labels, map_cubes
-from evaluation.catalogue_marginals import MAP
+from evaluation.catalogue import MAP, code_labels, map_cubes
 from evaluation.correlation import Correlations
 from evaluation.ncript import Ncript
 from evaluation.registry import Inputs, Options, plain

@@ -112,8 +112,8 @@ class Metric:
         perfect: the score of the truth itself.
         reference: what to compare a score with.
         source: where it is defined.
-        needs: keys of NEEDS.
         run: the score and the details, which have `to_json()`.
+        needs: keys of NEEDS.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         empty: whether it has a say about tables without records itself.
     """
@@ -126,8 +126,8 @@ class Metric:
     perfect: float
     reference: str
     source: str
-    needs: tuple[str, ...]
     run: Callable[[Inputs], tuple[float | None, Any]]
+    needs: tuple[str, ...] = ()
     referable: bool = True
     empty: bool = False
 

@@ -10,8 +10,7 @@ from typing import Any, cast
 import yaml
 
 from evaluation.aemc import SOLVERS, Solver
-from evaluation.catalogue import METRICS
-from evaluation.catalogue_marginals import MAP
+from evaluation.catalogue import MAP, METRICS
 from evaluation.presets import PresetSpec, preset_targets
 from evaluation.registry import NEEDS, Options
 from evaluation.score import ON_TOP, ScoreSpec
