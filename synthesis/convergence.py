@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,12 +37,11 @@ class Convergence:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values: a list of distances per marginal, in the order of the passes."""
-        errors = np.round(self.errors, 6).astype(object)
-        errors[np.isnan(self.errors)] = None
+        errors = [[None if math.isnan(e) else round(e, 6) for e in line] for line in self.errors.T.tolist()]
         return {
             "kind": "marginals",
             "marginals": [" × ".join(c) for c in self.cliques],
-            "errors": errors.T.tolist(),
+            "errors": errors,
             "reasons": list(self.reasons),
             "final": {" × ".join(c): value for c, value in self.final.items()},
         }

@@ -146,8 +146,8 @@ def _areas(given: object, where: str, folder: Path) -> list[tuple[str, tuple[Rin
 
 def _rings(geometry: Mapping[str, Any]) -> list[Ring]:
     kind, within = geometry.get("type"), geometry.get("coordinates") or []
-    polygons = within if kind == "MultiPolygon" else [within] if kind == "Polygon" else []
-    rings = [[(float(p[0]), float(p[1])) for p in ring] for polygon in polygons or [] for ring in polygon]
+    polygons: Sequence[Any] = within if kind == "MultiPolygon" else [within] if kind == "Polygon" else []
+    rings = [[(float(p[0]), float(p[1])) for p in ring] for polygon in polygons for ring in polygon]
     return [_rounded(ring) for ring in rings if len(ring) > 2]
 
 
