@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtr
 
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 #: Tests reject below this.
@@ -44,7 +44,7 @@ def estimate(value: float, variance: float, *, null: float = 0.5, null_variance:
     """Normal interval and test of a share; without any spread only the sign is left, and no test."""
     error = math.sqrt(max(variance, 0.0))
     spread = math.sqrt(max(variance, 0.0) + max(null_variance, 0.0))
-    p = float(stats.norm.sf((value - null) / spread)) if spread > 0 else None
+    p = float(ndtr((null - value) / spread)) if spread > 0 else None
     return Estimate(value, max(0.0, value - 1.96 * error), min(1.0, value + 1.96 * error), p, null)
 
 

@@ -41,12 +41,12 @@ def map_cubes(inputs: Inputs) -> Cubes:
 
 
 def code_labels(column: Column) -> list[object]:
-    """What each code is called: its text, its whole number, or the number of its bin; then *other* and *missing*."""
+    """What each code is called: its text, its whole number, or the number of its bin; then the codes behind them."""
     named: list[object] = list(column.texts)
     if not named:
         first = int(column.low) if column.kind == "integer" and column.bins is None and column.codes is None else 0
         named = [first + i for i in range(column.value_codes)]
-    return [*named, *([] if column.other is None else [column.other]), *(["missing"] if column.missing else [])]
+    return [*named, *column.specials]
 
 
 def _ncript(inputs: Inputs) -> tuple[float | None, Ncript]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
 from mechanisms.public.column import Column
 from mechanisms.public.marginals import count_cliques
+from mechanisms.public.places import Places, Point, Ring
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 
@@ -71,8 +73,7 @@ def _distribution(column: Column, real: CodedTable, synthetic: CodedTable) -> di
 
 def cell_labels_of(column: Column) -> tuple[str, ...]:
     """What each code of a column is called."""
-    other = () if column.other is None else (column.other,)
-    return (*column.labels, *other, *(("missing",) if column.missing else ()))
+    return (*column.labels, *column.specials)
 
 
 def _merged(
@@ -87,7 +88,8 @@ def _merged(
         starts = [*range(0, values, width), *range(values, size)]
         ends = [*starts[1:], size]
         names = [
-            labels[a] if b - a == 1 else f"{labels[a]} … {labels[b - 1]}" for a, b in zip(starts, ends, strict=True)
+            labels[a] if b - a == 1 else labels[a].split(" to ")[0] + " … " + labels[b - 1].split(" to ")[-1]
+            for a, b in zip(starts, ends, strict=True)
         ]
         return names, np.add.reduceat(shares, starts, axis=1)
     order = np.argsort(-shares[0], kind="stable")
@@ -156,7 +158,10 @@ def _map(
     times, segments = (_named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
     counts = np.bincount(real.column(segment), minlength=schema[segment].size)
     records = dict(zip(cell_labels_of(schema[segment]), counts, strict=True))
-    where = _places(real, schema, segment, places) if places else {}
+    known = schema[segment].places or Places()
+    regions = options.regions or {}
+    areas = _areas(known, regions)
+    where = _points(known, regions) or (_places(real, schema, segment, places) if places else {})
     return {
         "score": said,
         "time": time,
@@ -167,7 +172,26 @@ def _map(
         "records": [records.get(s) for s in segments],
         "x": [where.get(s, (None, None))[0] for s in segments],
         "y": [where.get(s, (None, None))[1] for s in segments],
+        "areas": [areas.get(s, []) for s in segments] if areas else None,
     }
+
+
+def _points(known: Places, regions: Mapping[str, str]) -> dict[str, Point]:
+    """The declared place of each segment; of a region, the middle of its segments'."""
+    found: dict[str, list[Point]] = {}
+    for name, point in known.points:
+        found.setdefault(regions.get(name, name), []).append(point)
+    return {
+        name: (float(np.mean([p[0] for p in ps])), float(np.mean([p[1] for p in ps]))) for name, ps in found.items()
+    }
+
+
+def _areas(known: Places, regions: Mapping[str, str]) -> dict[str, list[Ring]]:
+    """The declared area of each segment; of a region, those of its segments."""
+    found: dict[str, list[Ring]] = {}
+    for name, rings in known.areas:
+        found.setdefault(regions.get(name, name), []).extend(rings)
+    return found
 
 
 def _named(column: Column, labels: tuple[object, ...]) -> list[str]:

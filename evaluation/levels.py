@@ -74,9 +74,7 @@ def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
 
 def cell_labels(schema: Schema, name: str, level: int) -> tuple[str, ...]:
     """What each code of an attribute at a level means, in words."""
-    column, hierarchy = schema[name], schema[name].hierarchy
-    other = () if column.other is None else (column.other,)
-    return (*hierarchy.level(level).nodes, *other, *(("missing",) if column.missing else ()))
+    return (*schema[name].hierarchy.level(level).nodes, *schema[name].specials)
 
 
 def _name(schema: Schema, name: str, level: int) -> str:

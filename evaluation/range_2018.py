@@ -119,10 +119,12 @@ def _widen(chosen: NDArray[np.bool_], code: int, ordered: int) -> None:
 def answer(table: CodedTable, query: Query) -> float:
     """The share of the records whose every value is among the query's; columns are read as far as rows are left."""
     left: NDArray[np.int64] | None = None
-    for name, chosen in sorted(query.items(), key=lambda item: item[1].mean()):
+    for name, chosen in sorted(query.items(), key=lambda item: np.count_nonzero(item[1]) / item[1].size):
         column = table.column(name)
         keep = np.flatnonzero(chosen[column if left is None else column[left]])
         left = keep if left is None else left[keep]
+        if not left.size:
+            return 0.0
     assert left is not None
     if table.weights is None:
         return left.size / table.rows

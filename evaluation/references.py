@@ -52,15 +52,42 @@ def floor(
     """What a sample of `rows` real records scores against one of the real table's size, drawn with replacement.
 
     Both are drawn from the real records, so that the second is to the first what a perfect synthetic table is to the
-    real one: a new sample of the same people.
+    real one: a new sample of the same people. Records of one unit are alike; drawn one by one they would make the floor
+    too good.
 
     Args:
-        unit: the subject of each row: whole subjects are drawn, as many as the tables have rows on average.
+        unit: the unit of each row: whole units are drawn, as many as the tables have rows on average.
     """
     rng = np.random.default_rng(seed)
-    values = [score(*(_drawn(real, n, rng, unit) for n in (real.rows, rows))) for _ in range(repeats)]
-    what = "subjects" if unit is not None else "records"
-    return _reference(values, f"two samples of real {what} with replacement, {real.rows} and {rows} rows")
+    units = None if unit is None or real.rows == 0 else _Units.of(unit)
+    values = [score(*(_drawn(real, n, rng, units) for n in (real.rows, rows))) for _ in range(repeats)]
+    what = "records" if units is None else "records, whole units of them,"
+    about = "" if units is None else "about "
+    return _reference(values, f"two samples of real {what} with replacement, {about}{real.rows} and {rows} rows")
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """Rows in the order of their unit, where each unit starts, and how many rows it has."""
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, unit: NDArray[np.integer]) -> _Units:
+        order = np.argsort(unit, kind="stable")
+        _, starts, counts = np.unique(np.asarray(unit)[order], return_index=True, return_counts=True)
+        return cls(order, starts, counts)
+
+    def drawn(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The rows of random units, about `rows` of them."""
+        wanted = max(round(rows * self.starts.size / self.order.size), 1)
+        chosen = rng.integers(0, self.starts.size, wanted)
+        counts = self.counts[chosen]
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+        return np.asarray(self.order[np.repeat(self.starts[chosen], counts) + within])
 
 
 def independent(score: Score, real: CodedTable, rows: int, *, repeats: int = 1, seed: int = 0) -> Reference:
@@ -73,15 +100,10 @@ def independent(score: Score, real: CodedTable, rows: int, *, repeats: int = 1, 
     return _reference(values, f"independent columns, {rows} rows")
 
 
-def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, unit: NDArray[np.integer] | None) -> CodedTable:
+def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, units: _Units | None) -> CodedTable:
     if table.rows == 0 or rows == 0:
         return _rows(table, np.empty(0, np.int64))
-    if unit is None:
-        return _rows(table, rng.integers(0, table.rows, rows))
-    order = np.argsort(unit, kind="stable")
-    _, starts, counts = np.unique(np.asarray(unit)[order], return_index=True, return_counts=True)
-    chosen = rng.integers(0, len(starts), max(round(rows * len(starts) / table.rows), 1))
-    return _rows(table, np.concatenate([order[starts[i] : starts[i] + counts[i]] for i in chosen]))
+    return _rows(table, rng.integers(0, table.rows, rows) if units is None else units.drawn(rows, rng))
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ class Options:
     Attributes:
         time, segment, kind, to, group, sex, income: names of columns.
         subject: a number per real and per synthetic row.
+        unit: the privacy unit of each real row: the floor draws whole units; None for those of `subject`, or else rows.
         order: what a subject's events are sorted by, likewise; None for the order of the rows.
         fixed: columns that belong to the subject.
         holdout: real records that were set aside, over the same domain.
@@ -64,6 +65,7 @@ class Options:
     sex: str | None = None
     income: str | None = None
     subject: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
+    unit: NDArray[np.integer] | None = None
     order: tuple[NDArray[Any], NDArray[Any]] | None = None
     fixed: tuple[str, ...] = ()
     holdout: CodedTable | None = None
@@ -229,12 +231,13 @@ def measured_references(metric: Metric, inputs: Inputs, *, repeats: int = 3) -> 
     """Floor, independent columns and the ladder of subsamples of a metric."""
     seed, rows = inputs.options.seed, inputs.synthetic.rows
     options = replace(inputs.options, frames=None, progress=None)
+    unit = options.unit if options.unit is not None else options.subject[0] if options.subject is not None else None
 
     def score(real: CodedTable, synthetic: CodedTable) -> float | None:
         return metric.run(Inputs(real, synthetic, inputs.schema, options))[0]
 
     return {
-        "floor": floor(score, inputs.real, rows, repeats=repeats, seed=seed),
+        "floor": floor(score, inputs.real, rows, repeats=repeats, seed=seed, unit=unit),
         "independent": independent(score, inputs.real, rows, seed=seed),
         "ladder": ladder(score, inputs.real, goal=metric.goal, seed=seed),
     }

@@ -119,6 +119,7 @@ def _predict(
 ) -> NDArray[np.float64]:
     """The shares that a model gives each class of the target."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
+    from threadpoolctl import threadpool_limits
 
     shares = np.zeros((len(asked), size))
     known = np.unique(y)
@@ -126,8 +127,10 @@ def _predict(
         shares[:, known[0]] = 1.0
         return shares
     model = HistGradientBoostingClassifier(max_iter=50, max_depth=6, early_stopping=False, random_state=seed)
-    model.fit(x, y)
-    shares[:, model.classes_] = model.predict_proba(asked)
+    # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.
+    with threadpool_limits(1, user_api="openmp"):
+        model.fit(x, y)
+        shares[:, model.classes_] = model.predict_proba(asked)
     return shares
 
 

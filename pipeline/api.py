@@ -91,10 +91,11 @@ def mgd(
         the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
     """
     facts, spec = _spec(schema, targets, settings)
-    with two_tables.encoded(
-        {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
-    ) as tables:
-        return score_mgd(tables["real"], tables["synthetic"], facts, spec.targets, alpha=spec.alpha, solver=spec.solver)
+    with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
+        known,
+        tables,
+    ):
+        return score_mgd(tables["real"], tables["synthetic"], known, spec.targets, alpha=spec.alpha, solver=spec.solver)
 
 
 def deep_dive(
@@ -113,11 +114,12 @@ def deep_dive(
         top: how many bins and movements.
     """
     facts, spec = _spec(schema, [target], settings)
-    with two_tables.encoded(
-        {"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)
-    ) as tables:
+    with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
+        known,
+        tables,
+    ):
         (wanted,) = spec.targets.marginals
-        return dive(tables["real"], tables["synthetic"], facts, wanted, alpha=spec.alpha, top=top)
+        return dive(tables["real"], tables["synthetic"], known, wanted, alpha=spec.alpha, top=top)
 
 
 def _spec(

@@ -181,8 +181,11 @@ def _report(arguments: list[str]) -> int:
     """The report of a run, made again from its own files; of one or several sweeps, from their results."""
     folders = [Path(a) for a in arguments if "=" not in a]
     if folders and all(map(is_sweep, folders)):
-        outputs = [Path(a.partition("=")[2]) for a in arguments if a.startswith("output=")]
-        print(f"report (NOT private): {render(folders, outputs[0] if outputs else None)}")
+        given = dict(a.split("=", 1) for a in arguments if "=" in a)
+        for key in given.keys() - {"output", "metric"}:
+            raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
+        output = Path(given["output"]) if "output" in given else None
+        print(f"report (NOT private): {render(folders, output, metric=given.get('metric'))}")
         return 0
     runs = [f"run={json.dumps(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("report", runs), ReportConfig)

@@ -152,7 +152,7 @@ class EvaluationConfig:
     predict: list[str] = field(default_factory=list)
     distance_columns: list[str] = field(default_factory=list)
     buckets: int = 10
-    max_rows: int = 20_000
+    max_rows: int = 60_000
 
 
 @dataclass

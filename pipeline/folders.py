@@ -64,6 +64,11 @@ class RunFolder:
         return self.internal / "figures.json"
 
     @property
+    def convergence(self) -> Path:
+        """How the synthesizer came closer to the noisy answers."""
+        return self.internal / "convergence.json"
+
+    @property
     def report(self) -> Path:
         return self.internal / "report.html"
 

@@ -44,7 +44,8 @@ usage: python -m pipeline score real=TABLE synthetic=TABLE schema=SCHEMA [output
     "report": """The report of a run as one HTML file, made again from what the run left: it reads no table. NOT
 private.
 
-usage: python -m pipeline report RUN [output=report.html]""",
+usage: python -m pipeline report RUN [output=report.html]
+       python -m pipeline report SWEEP [SWEEP …] [metric=NAME] [output=sweep.html | output=curves.svg]""",
     "query": """A marginal, or the number of records in a range, from the noisy answers of a release alone: unbiased,
 with standard errors and 95 % intervals, at no privacy cost. Where several measured marginals tell, all are used.
 
@@ -91,7 +92,11 @@ EXAMPLES = {
         "python -m pipeline score real=a.parquet synthetic=b.csv schema=sizes.domain.json report=report.html",
         "python -m pipeline score real=a.csv synthetic=b.csv schema=my.yaml holdout=c.csv metrics=[anita_privacy,tstr]",
     ],
-    "report": ["python -m pipeline report outputs/mine", "python -m pipeline report outputs/mine output=seen.html"],
+    "report": [
+        "python -m pipeline report outputs/mine",
+        "python -m pipeline report outputs/mine output=seen.html",
+        "python -m pipeline report multirun/mine metric=tvd output=curves.svg",
+    ],
     "query": [
         "python -m pipeline query from=outputs/mine/release marginal=[weekday,hour]",
         "python -m pipeline query from=outputs/mine/release 'where={hour: [8, 10], weekday: [Monday, Tuesday]}'",

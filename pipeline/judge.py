@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.figures import figures
 from evaluation.registry import Options, plain
 from evaluation.score import Scorecard, ScoreSpec, score_tables
-from mechanisms.public.codec import encode_table
+from mechanisms.public.apart import together
+from mechanisms.public.codec import encode_columns
 from mechanisms.public.engine import Source
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
+from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.progress import Report
@@ -40,9 +43,13 @@ def judge(
         places: columns of longitude and latitude.
     """
     truth, aside = _truth(private, source, schema, folder)
+    # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
+    schema, tables = together(schema, {"real": truth, "made": made} | ({} if aside is None else {"aside": aside}))
+    truth, made, aside = tables["real"], tables["made"], tables.get("aside")
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
-    options = replace(spec.options, holdout=aside, why={**spec.options.why, "subject": subject})
+    unit = _unit_of_rows(private, source) if spec.references else None
+    options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = score_tables(truth, made, schema, spec, progress=progress)
     drawn = drawings(card, truth, made, schema, options, places) | {"units": _units(private)}
@@ -81,13 +88,21 @@ def _units(private: PrivateTable) -> dict[str, Any] | None:
     return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
 
 
+def _unit_of_rows(private: PrivateTable, source: Source) -> NDArray[np.int64] | None:
+    """The unit of each row of the truth; None where a record is a unit."""
+    if private.unit.column is None:
+        return None
+    numbers = unit_numbers(source, private.unit)
+    return numbers if private.aside is None else numbers[~private.aside]
+
+
 def _truth(
     private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
 ) -> tuple[CodedTable, CodedTable | None]:
-    """All rows of the table, unclipped: those that scores compare with, and those that were set aside."""
-    if private.complete and not schema.engineering.steps:
+    """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
+    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
         return CodedTable(private.coded.domain, private.coded.columns), None
-    whole = encode_table(source, schema, workdir=folder.temporary / "truth")
+    whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)
     if private.aside is None:
         return whole, None
     chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))

@@ -52,7 +52,7 @@ def code_labels(schema: Schema, name: str) -> list[str]:
     if not as_a_column(schema, name):
         return [f"code {i}" for i in range(schema.measured[name].size)]
     column = schema[name]
-    return [*column.labels, *([] if column.other is None else [column.other]), *(["missing"] if column.missing else [])]
+    return [*column.labels, *column.specials]
 
 
 def _distinct(schema: Schema, name: str) -> list[str]:

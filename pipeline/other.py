@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.cluster import cluster_from_settings
+from mechanisms.public.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.draft import draft_schema
 from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
@@ -59,10 +59,12 @@ def draft(table: str | None, *, delimiter: str, limits: LimitsConfig, clusters: 
     """
     if not table:
         raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
-    trees = {c: cluster_from_settings(s, where=f"cluster: column {c!r}") for c, s in (clusters or {}).items()}
+    given = {c: (s, f"cluster: column {c!r}") for c, s in (clusters or {}).items()}
+    trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
+    places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
         source = open_with(Path(table), delimiter, limits, Path(folder))
-        return draft_schema(source, Path(table).name.split(".")[0], trees)
+        return draft_schema(source, Path(table).name.split(".")[0], trees, places)
 
 
 @contextmanager

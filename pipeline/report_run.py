@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from evaluation.references import Reference
+from evaluation.registry import Outcome
 from evaluation.score import ON_TOP, Scorecard
 from pipeline.stages import Run
 
@@ -10,19 +12,28 @@ def summary(card: Scorecard) -> str:
     """The scores on a few lines."""
     lines = []
     if "mgd" in card.outcomes:
-        lines = [f"MGD {_shown(card.mgd.score)} (0 is perfect) over {len(card.mgd.marginals)} marginals"]
+        floor = _floor(card.outcomes["mgd"])
+        lines = [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
     for name, family in card.tvd.items():
         if isinstance(family, dict):
-            lines.append(f"mean {name} total variation distance {_shown(family['mean'])} (0 to 1)")
+            floor = _floor(card.outcomes["tvd"]) if name == "2-way" else ""  # the one that the metric's score is
+            lines.append(f"mean {name} total variation distance {_shown(family['mean'])} (0 to 1{floor})")
     if "tvd" in card.outcomes and "reason" in card.tvd:
         lines.append(f"no total variation distance: {card.tvd['reason']}")
     if "mgd" in card.outcomes and card.mgd.reason:
         lines.append(f"no MGD: {card.mgd.reason}")
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
-    known = [f"{name} {_shown(outcome.score)}" for name, outcome in more.items() if outcome.score is not None]
+    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None}
+    known = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
     lines += [", ".join(known[i : i + 4]) for i in range(0, len(known), 4)]
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
     return "\n".join(lines)
+
+
+def _floor(outcome: Outcome) -> str:
+    """What two samples of the real rows score against each other, where that was measured."""
+    found = outcome.references.get("floor")
+    return f"; floor {_shown(found.value)}" if isinstance(found, Reference) else ""
 
 
 def where_to_look(done: Run) -> str:

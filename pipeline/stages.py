@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.registry import plain
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
@@ -42,7 +43,8 @@ from pipeline.rounds import measure_plan
 from pipeline.scoring import build_holdout, build_places, build_scores
 from pipeline.statement import held_out, make_statement
 from pipeline.steps import Rounds
-from synthesis.model import synthesize as synthetic_rows
+from synthesis.convergence import Made
+from synthesis.model import synthesize_recorded
 
 LOG = logging.getLogger("pipeline")
 
@@ -99,7 +101,7 @@ def run(
     unit = build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     spec = build.build_synthesizer(config.synthesis)
-    scoring = build_scores(config.evaluation, schema, config.data.roles)
+    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     aside = build_holdout(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
@@ -136,7 +138,7 @@ def run(
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
-        if config.evaluation.enabled:
+        if scoring is not None:
             with show.stage("score") as report:
                 scores = judge(private, source, schema, folder, made, scoring, places=places, progress=report)
         if scores is not None:
@@ -160,12 +162,20 @@ def _released(
     build.check_rows(schema.measured, known, spec, rows, config.limits, fixed=fixed)
     rng = np.random.default_rng(config.synthesis.seed)
     with show.stage("synthesize") as report:
-        made = synthetic_rows(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        made = undo(made, schema.engineering, rng)
+        found = synthesize_recorded(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        _keep_convergence(folder, found)
+        made = undo(found.table, schema.engineering, rng)
     with show.stage("release") as report:
         form, said = config.release.format, statement.to_json()
         write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
     return made
+
+
+def _keep_convergence(folder: RunFolder, made: Made) -> None:
+    """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
+    record = made.record or made.fit
+    if record is not None:
+        write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
 
 
 def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline.sweeps.figures import curves, tradeoff
 from pipeline.sweeps.results import total
@@ -25,13 +25,15 @@ def is_sweep(folder: Path) -> bool:
     return any((folder / part / "results.parquet").is_file() for part in ("internal", "."))
 
 
-def render(folders: Sequence[Path], output: Path | None = None) -> Path:
+def render(folders: Sequence[Path], output: Path | None = None, *, metric: str | None = None) -> Path:
     """The page of one or several sweeps, from their results.parquet; returns its path.
 
     Args:
-        output: where it goes; by default sweep.html (of several: sweeps.html) in the first one's internal/.
+        output: where it goes; by default sweep.html (of several: sweeps.html) in the first one's internal/. A name that
+            ends in .svg gets the curves over ε alone.
+        metric: only this one.
     Raises:
-        UserError: a folder without results.
+        UserError: a folder without results; no curves of that metric.
     """
     insides = [_inside(folder) for folder in folders]
     frames = [pd.read_parquet(inside / "results.parquet") for inside in insides]
@@ -40,8 +42,22 @@ def render(folders: Sequence[Path], output: Path | None = None) -> Path:
         frames = [f.assign(job=f"{n}: " + f["job"].astype(str)) for f, n in zip(frames, names, strict=True)]
     frame = pd.concat(frames, ignore_index=True)
     page = output or insides[0] / ("sweep.html" if len(frames) == 1 else "sweeps.html")
-    write_whole(page, _page(frame, [str(f) for f in folders]), mode=0o600)
+    names = list(dict.fromkeys(frame["metric"].dropna()))
+    if metric is not None and metric not in names:
+        fix = f"{did_you_mean(metric, names)} one of: {', '.join(names)}".strip()
+        raise UserError(f"no scores of {metric!r} in this sweep", where="metric", fix=fix)
+    frame = frame if metric is None else frame[frame["metric"] == metric]
+    drawn = _drawing(frame) if page.suffix == ".svg" else _page(frame, [str(f) for f in folders])
+    write_whole(page, drawn, mode=0o600)
     return page
+
+
+def _drawing(frame: pd.DataFrame) -> str:
+    """The curves over ε as an SVG file."""
+    scored = frame[frame["score"].notna() & frame["epsilon"].notna()]
+    if scored.empty:
+        raise UserError("no scores over ε in this sweep", where="output", fix="a page: output=sweep.html")
+    return curves(scored) + "\n"
 
 
 def _inside(folder: Path) -> Path:

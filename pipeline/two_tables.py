@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.registry import Options
 from evaluation.score import Scorecard, score_tables
+from mechanisms.public.apart import together, values_outside
 from mechanisms.public.codec import EncodingReport, encode_columns
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
@@ -37,14 +38,18 @@ class Loaded:
     """Tables as codes of one schema.
 
     Attributes:
+        schema: with a code apart in the columns where a table has values that the schema has no place for.
         tables: by name.
         reports: what encoding could not take as it was.
         subjects: the text of each row's subject, where the table has the column.
+        values: per table and column, the most frequent values that the schema does not place.
     """
 
+    schema: Schema
     tables: dict[str, CodedTable] = field(default_factory=dict)
     reports: dict[str, EncodingReport] = field(default_factory=dict)
     subjects: dict[str, NDArray[np.object_]] = field(default_factory=dict)
+    values: dict[str, dict[str, list[tuple[str, int]]]] = field(default_factory=dict)
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -77,12 +82,12 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         spec = replace(spec, options=options)
         real, synthetic = found.tables["real"], found.tables["synthetic"]
         with show.stage("score") as report:
-            card = score_tables(real, synthetic, schema, spec, progress=report)
+            card = score_tables(real, synthetic, found.schema, spec, progress=report)
             card = replace(card, unplaced=_unplaced(found))
         if config.report:
             with show.stage("report"):
                 places = build_places(config.evaluation, roles, schema)
-                drawn = drawings(card, real, synthetic, schema, options, places)
+                drawn = drawings(card, real, synthetic, found.schema, options, places)
                 write_whole(Path(config.report), render_scores(schema.name, card.to_json(), drawn), mode=0o600)
     return card
 
@@ -109,11 +114,12 @@ def _with_rows(options: Options, found: Loaded, roles: Mapping[str, str]) -> Opt
 
 
 def _unplaced(found: Loaded) -> dict[str, Any]:
-    """Per table: how many values of which column lie outside of the schema, or are none of the column's kind."""
+    """Per table: how many values of which column lie outside of the schema, or are none of its kind, and which."""
     return {
         name: {
-            kind: {column: n for column, n in counts.items() if n}
-            for kind, counts in (("outside", report.outside), ("no_value", report.unplaced))
+            "outside": {column: n for column, n in report.outside.items() if n},
+            "no_value": {column: n for column, n in report.unplaced.items() if n},
+            "values": {column: dict(values) for column, values in found.values[name].items()},
         }
         for name, report in found.reports.items()
     }
@@ -134,18 +140,21 @@ def loaded(
     Args:
         subject: a column whose texts are kept, where a table has it.
     """
-    found = Loaded()
+    found = Loaded(schema)
     with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
         with show.stage("load") as report:
             for name, table in given.items():
                 work = Path(folder) / name
                 work.mkdir(mode=0o700)
                 if isinstance(table, pd.DataFrame):
-                    table.to_parquet(work / "table.parquet")
-                    table = work / "table.parquet"
+                    table.to_parquet(work / f"{name}.parquet")
+                    table = work / f"{name}.parquet"
                 source = open_with(table, delimiter, limits or LimitsConfig(), work)
                 _load(found, name, source, schema, work, subject, report)
+                marked = found.reports[name].marked
+                found.values[name] = {column: values_outside(source, schema, column) for column in marked}
                 show.warn([f"{name}: {line}" for line in misfits(found.reports[name])])
+        found.schema, found.tables = together(schema, found.tables)
         yield found
 
 
@@ -154,13 +163,15 @@ def _load(
 ) -> None:
     texts: list[Any] = []
     if subject is None or subject not in source.names:
-        found.tables[name], found.reports[name] = encode_columns(source, schema, workdir=work, progress=report)
+        coded = encode_columns(source, schema, workdir=work, progress=report, apart=True)
+        found.tables[name], found.reports[name] = coded
         return
     found.tables[name], found.reports[name] = encode_columns(
         source,
         schema,
         workdir=work,
         progress=report,
+        apart=True,
         further={"subject": source.text(source.index(subject, where="evaluation.subject"))},
         on_batch=lambda batch: texts.append(batch.column(batch.num_columns - 1).to_pandas().to_numpy(object)),
     )
@@ -168,10 +179,12 @@ def _load(
 
 
 @contextmanager
-def encoded(tables: Mapping[str, Path | pd.DataFrame], schema: Schema, show: Stages) -> Iterator[dict[str, CodedTable]]:
-    """The tables of `loaded` alone."""
+def encoded(
+    tables: Mapping[str, Path | pd.DataFrame], schema: Schema, show: Stages
+) -> Iterator[tuple[Schema, dict[str, CodedTable]]]:
+    """The tables of `loaded`, and the schema of their codes."""
     with loaded(tables, schema, show) as found:
-        yield found.tables
+        yield found.schema, found.tables
 
 
 def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:

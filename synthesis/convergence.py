@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,48 @@ class Convergence:
     errors: NDArray[np.float64]
     reasons: tuple[str, ...]
     final: dict[Clique, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: a list of distances per marginal, in the order of the passes."""
+        errors = np.round(self.errors, 6).astype(object)
+        errors[np.isnan(self.errors)] = None
+        return {
+            "kind": "marginals",
+            "marginals": [" × ".join(c) for c in self.cliques],
+            "errors": errors.T.tolist(),
+            "reasons": list(self.reasons),
+            "final": {" × ".join(c): value for c, value in self.final.items()},
+        }
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """How a model came closer to the noisy answers; a function of released numbers only.
+
+    Attributes:
+        losses: ½ Σ ‖Qμ − y‖² / σ² at each step.
+        floor: what the truth itself is expected to have.
+        gap: an upper bound on how far the last loss is above the least possible one.
+        reason: why the estimation ended.
+    """
+
+    losses: tuple[float, ...]
+    floor: float
+    gap: float
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"kind": "loss", **asdict(self), "losses": list(self.losses)}
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Synthetic rows, and how they came about (None: a synthesizer that keeps no such record)."""
+
+    table: CodedTable
+    record: Convergence | None = None
+    fit: FitRecord | None = None
 
 
 @dataclass(eq=False)

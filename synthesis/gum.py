@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.table import CodedTable
 from synthesis.consistency import Target, Targets
-from synthesis.convergence import Convergence, Record, convergence
+from synthesis.convergence import Made, Record, convergence
 from synthesis.descent import descend
 from synthesis.gum_kernels import cell_counts, cell_keys, copy_codes, pick_rows, set_codes, shuffle, sort_by_part
 from synthesis.gum_spec import GumSpec, McfSpec
@@ -26,14 +26,6 @@ Progress = Callable[[int, int, str], None]
 
 
 Update = Callable[["_Work", Target, int], tuple[int, float]]
-
-
-@dataclass(frozen=True, eq=False)
-class Made:
-    """Synthetic rows, and how they came about (None: a synthesizer that keeps no record)."""
-
-    table: CodedTable
-    record: Convergence | None = None
 
 
 def gum_rows(

@@ -43,10 +43,10 @@ class GumSpec:
             (not in the paper; 0: Appendix A alone).
     """
 
-    iterations: int = 60
+    iterations: int = 20
     alpha: float = 0.5
     schedule: str = "step"
-    decay: float = 0.84
+    decay: float = 0.6
     step: int = 2
     rate: float = 0.1
     replace: float = 0.5

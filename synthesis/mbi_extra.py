@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
+from synthesis.contract import Progress, Synthesizer
 from synthesis.total import estimate_total
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class MbiSpec:
+class MbiSpec(Synthesizer):
     """Settings of the library's mirror descent.
 
     Attributes:
@@ -34,6 +33,12 @@ class MbiSpec:
         if self.iterations < 1:
             fix = "a whole number of at least 1"
             raise UserError(f"got {self.iterations}", where="synthesis.iterations", fix=fix)
+
+    def make(
+        self, measurements: Measurements, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> CodedTable:
+        """Rows from the library's model of the measurements."""
+        return mbi_rows(measurements, self, rows=rows, rng=rng, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,18 +12,18 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
 from synthesis.consistency import consistent
-from synthesis.gum import Made, gum_rows
+from synthesis.contract import Progress, Synthesizer
+from synthesis.convergence import FitRecord, Made
+from synthesis.gum import gum_rows
 from synthesis.gum_spec import GumSpec, McfSpec
 from synthesis.independent import independent_rows
 from synthesis.maxent import MaxentSpec, fit_maxent
-from synthesis.mbi_extra import MbiSpec, mbi_rows
+from synthesis.mbi_extra import MbiSpec
 from synthesis.merged import compressed, expanded, merged_values
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model import PgmSpec, fit_model
 from synthesis.total import default_rows
 from synthesis.zeros import Zeros, check_zeros, mended
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,10 @@ class IndependentSpec:
     """Rows from one-way marginals alone."""
 
 
-SynthesizerSpec = GumSpec | McfSpec | PgmSpec | MaxentSpec | IndependentSpec | MbiSpec
+SynthesizerSpec = GumSpec | McfSpec | PgmSpec | MaxentSpec | IndependentSpec | Synthesizer
 
 #: The synthesizers by name; a contract test runs over all of them.
-SYNTHESIZERS: dict[
-    str, type[GumSpec] | type[McfSpec] | type[PgmSpec] | type[MaxentSpec] | type[IndependentSpec] | type[MbiSpec]
-] = {
+SYNTHESIZERS: dict[str, type[SynthesizerSpec]] = {
     "gum": GumSpec,
     "pgm": PgmSpec,
     "maxent": MaxentSpec,
@@ -84,9 +82,11 @@ def synthesize_recorded(
     match spec:
         case PgmSpec():
             model = fit_model(measurements, spec, impossible=impossible, progress=progress)
-            return Made(mended(model.rows(count, rng), impossible, rng))
-        case MbiSpec():
-            made = mbi_rows(measurements, spec, rows=count, rng=rng, progress=progress)
+            said = model.report
+            fit = FitRecord(said.losses, said.floor, said.gap, said.reason)
+            return Made(mended(model.rows(count, rng), impossible, rng), fit=fit)
+        case Synthesizer():
+            made = spec.make(measurements, rows=count, rng=rng, progress=progress)
             return Made(mended(made, impossible, rng))
         case MaxentSpec():
             answered = fit_maxent(measurements, spec, zeros=impossible)

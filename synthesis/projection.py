@@ -81,17 +81,17 @@ def fit(
     """
     possible = None if impossible is None else ~impossible
     result = _possible(values, total, stddev, nonnegative, possible)
+    wanted = [(_others(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
     for _ in range(ALTERNATIONS):
         worst = 0.0
-        for axes, side in sides.items():
-            others = _others(result.ndim, axes)
-            gap = side - result.sum(axis=others)
+        for others, side in wanted:
+            gap = side - result.sum(axis=others, keepdims=True)
             worst = max(worst, float(np.abs(gap).max(initial=0.0)))
             if possible is None:
-                result = result + np.expand_dims(gap * (gap.size / result.size), others)
+                result = result + gap * (gap.size / result.size)
             else:
-                cells = np.maximum(possible.sum(axis=others), 1)
-                result = result + np.where(possible, np.expand_dims(gap / cells, others), 0.0)
+                cells = np.maximum(possible.sum(axis=others, keepdims=True), 1)
+                result = result + np.where(possible, gap / cells, 0.0)
         if worst <= NEAR * total:
             break
         result = _possible(result, total, stddev, norm_sub, possible)
@@ -136,6 +136,11 @@ def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Value
     free = _others(values.ndim, tuple(axis for axes in sides for axis in axes))
     cells_free = int(np.prod([values.shape[axis] for axis in free]))
     return np.asarray(values + np.broadcast_to(filling / cells_free, values.shape))
+
+
+def _wide(side: Values, axes: Axes, ndim: int) -> Values:
+    """A side with the axes that it sums over as axes of one cell."""
+    return side.reshape([side.shape[axes.index(i)] if i in axes else 1 for i in range(ndim)])
 
 
 def _others(ndim: int, axes: Axes) -> Axes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -13,9 +13,9 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.distances import MAX_VALUES
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.facts_file import read_facts
 from mechanisms.public.fields import one_of, text_list, whole_number
 from mechanisms.public.hierarchy import Hierarchy, first_repeat
+from mechanisms.public.places import Places, east_and_north, parse_places, read_points
 from mechanisms.public.relations import matrix_of_csv, matrix_of_rows
 from mechanisms.public.tree_build import build_hierarchy
 
@@ -24,8 +24,6 @@ Ints = NDArray[np.int64]
 Method = Literal["average", "complete", "single", "ward"]
 METHODS = get_args(Method)
 FIELDS = ("coordinates", "distances", "levels", "names", "method")
-WEST_EAST = {"longitude", "lon", "lng", "long"}
-SOUTH_NORTH = {"latitude", "lat"}
 
 
 def cluster(
@@ -131,25 +129,19 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
     return cluster(names, apart, counts, method=method, level_names=level_names, where=where)
 
 
+def places_from_settings(settings: Mapping[str, Any], tree: Hierarchy, *, where: str, folder: Path = Path()) -> Places:
+    """Where the leaves of `cluster_from_settings` lie, as far as its coordinates are places on a map."""
+    if "coordinates" not in settings or len(read_points(folder / Path(settings["coordinates"]), where)[0]) < 3:
+        return Places()
+    given = {"coordinates": settings["coordinates"]}
+    return parse_places(given, tree.leaves, where=where, folder=folder) or Places()
+
+
 def _coordinates(path: Path, where: str) -> tuple[list[str], Floats]:
     """Values, and their places: values × dimensions."""
-    header, rows = read_facts(path, field="coordinates", where=where)
-    if len(header) < 2:
-        fix = "the value first, then its coordinates: name,longitude,latitude"
-        raise UserError(f"coordinates: {path} has one column", where=where, fix=fix)
-    places = np.empty((len(rows), len(header) - 1))
-    for i, row in enumerate(rows):
-        for j, cell in enumerate(row[1:]):
-            try:
-                places[i, j] = float(cell)
-            except ValueError:
-                places[i, j] = np.nan
-            if not np.isfinite(places[i, j]):
-                said = f"coordinates: {header[j + 1]!r} of {row[0]!r}: got {cell!r}"
-                raise UserError(said, where=where, fix="a finite number")
-    axes = [name.strip().lower() for name in header[1:]]
-    if set(axes) & WEST_EAST and set(axes) & SOUTH_NORTH:
-        east = next(i for i, a in enumerate(axes) if a in WEST_EAST)
-        north = next(i for i, a in enumerate(axes) if a in SOUTH_NORTH)
+    header, names, places = read_points(path, where)
+    axes = east_and_north(header)
+    if axes is not None:
+        east, north = axes
         places[:, east] *= np.cos(np.radians(places[:, north].mean()))  # a degree of longitude is shorter
-    return [row[0] for row in rows], places
+    return names, places

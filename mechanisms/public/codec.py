@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.apart import codes_apart, with_apart
 from mechanisms.public.decode import decode_column, decode_table
 from mechanisms.public.encode import OUTSIDE, UNPLACED, encoding
 from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder, stream
@@ -39,6 +40,16 @@ class EncodingReport:
     outside: Mapping[str, int]
     unplaced: Mapping[str, int]
     conflicts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def marked(self) -> list[str]:
+        """Columns with values outside the domain, or of another kind."""
+        return [name for name in self.outside if self.outside[name] or self.unplaced[name]]
+
+    def apart(self, schema: Schema) -> list[str]:
+        """Columns with values that the domain has no place for, not even *other*."""
+        marked = {c.name: self.unplaced[c.name] + (c.outside != "other") * self.outside[c.name] for c in schema.columns}
+        return [name for name, n in marked.items() if n]
 
     def __str__(self) -> str:
         parts = [f"{name}: {n} outside" for name, n in self.outside.items() if n]
@@ -67,8 +78,15 @@ def encode_columns(
     progress: Progress | None = None,
     further: dict[str, str] | None = None,
     on_batch: Callable[[Any], None] | None = None,
+    apart: bool = False,
 ) -> tuple[CodedTable, EncodingReport]:
-    """Like `encode_table`, with a report; `on_batch` gets each Arrow batch, with the further SQL expressions in it."""
+    """Like `encode_table`, with a report.
+
+    Args:
+        further: name → SQL, handed to `on_batch` with each Arrow batch.
+        apart: for scores: what the domain has no place for gets a code of its own behind all others, in the columns
+            where there is any (the table's domain is larger by it); nothing is clipped, and nothing refused.
+    """
     folder = workdir / "codes"
     with mapped_errors(source):
         private_folder(folder)
@@ -85,10 +103,10 @@ def encode_columns(
         for batch in stream(source, connection, plan.select):
             for i, column in enumerate(schema.columns):
                 raw = batch.column(i).to_numpy(zero_copy_only=True)
-                codes, marks = _split(raw, column.size)
+                codes, marks = codes_apart(raw, column) if apart else _split(raw, column.size)
                 outside[column.name] += marks[OUTSIDE]
                 unplaced[column.name] += marks[UNPLACED]
-                if column.outside == "refuse" and (marks[OUTSIDE] or marks[UNPLACED]):
+                if column.outside == "refuse" and not apart and (marks[OUTSIDE] or marks[UNPLACED]):
                     fix = "mend the table, widen the schema, or choose outside: clip, other or missing"
                     raise UserError("a value lies outside the domain", where=f"column {column.name!r}", fix=fix)
                 with paths[i].open("ab") as file:
@@ -98,9 +116,10 @@ def encode_columns(
             rows += batch.num_rows
             if progress is not None:
                 progress(rows, 0, f"{rows:,} rows")
-    sizes = [c.size for c in schema.columns]
+    sizes = [c.size + apart for c in schema.columns]
     columns = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
-    return CodedTable(schema.domain, columns), EncodingReport(rows, outside, unplaced)
+    report = EncodingReport(rows, outside, unplaced)
+    return CodedTable(with_apart(schema, report.apart(schema) if apart else ()).domain, columns), report
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:

@@ -11,6 +11,7 @@ from mechanisms.public.distances import Distances
 from mechanisms.public.domain import Attribute
 from mechanisms.public.hierarchy import Hierarchy
 from mechanisms.public.labels import value_labels
+from mechanisms.public.places import Places
 
 Kind = Literal["categorical", "integer", "float", "date", "datetime", "flag"]
 Outside = Literal["clip", "other", "missing", "refuse"]
@@ -20,7 +21,7 @@ DATE_KINDS = ("date", "datetime")
 
 @dataclass(frozen=True)
 class Column:
-    """One column. Codes: its values, then *other* if declared, then *missing* if the column may be missing.
+    """One column. Codes: its values, *other* if declared, *missing* if it may be missing, then *outside* for scores.
 
     Attributes:
         name: as in the table's header.
@@ -40,8 +41,10 @@ class Column:
         outside: what happens to a value outside the domain.
         tree: the hierarchy over the value codes, if one is declared.
         distances: the distances between the value codes, if they are declared (then there is no `tree`).
+        places: where the value codes lie on a map, if that is declared.
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
+        apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
     """
 
     name: str
@@ -63,8 +66,10 @@ class Column:
     outside: Outside = "clip"
     tree: Hierarchy | None = field(default=None, repr=False)
     distances: Distances | None = field(default=None, repr=False)
+    places: Places | None = field(default=None, repr=False)
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
+    apart: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -89,11 +94,15 @@ class Column:
 
     @property
     def missing_code(self) -> int | None:
-        return self.size - 1 if self.missing else None
+        return self.value_codes + (self.other is not None) if self.missing else None
+
+    @property
+    def outside_code(self) -> int | None:
+        return self.size - 1 if self.apart else None
 
     @property
     def size(self) -> int:
-        return self.value_codes + (self.other is not None) + self.missing
+        return self.value_codes + (self.other is not None) + self.missing + self.apart
 
     @property
     def attribute(self) -> Attribute:
@@ -104,6 +113,12 @@ class Column:
     def labels(self) -> tuple[str, ...]:
         """What the value codes are called: the leaves of the hierarchy."""
         return value_labels(self)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """What the codes behind the value codes are called."""
+        other = () if self.other is None else (self.other,)
+        return (*other, *(("missing",) if self.missing else ()), *(("outside the schema",) if self.apart else ()))
 
     @cached_property
     def hierarchy(self) -> Hierarchy:

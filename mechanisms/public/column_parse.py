@@ -16,9 +16,11 @@ from mechanisms.public.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Ou
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text, one_of, text_list, true_or_false, whole_number
 from mechanisms.public.joint_bins import parse_joint_bins
+from mechanisms.public.places import parse_places
 from mechanisms.public.relations import parse_relations
 
-COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", "joint_bins", "one_way_only")
+PLACES = ("coordinates", "geojson")
+COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
 RANGE = ("min", "max", "bins")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -67,9 +69,11 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
     _check_column(column, where)
     alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
-    joint = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
+    joint: dict[str, Any] = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
     if alone and joint["joint_bins"] is not None:
         raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
+    if given.keys() & set(PLACES):
+        joint["places"] = parse_places(given, column.labels, where=where, folder=folder)
     return Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
 
 

@@ -39,7 +39,8 @@ def labels(column: Column) -> tuple[str | None, ...]:
     """What each code of a column of texts is written as: missing as its first listed text, or as no value."""
     texts = (column.false[0], column.true[0]) if column.kind == "flag" else column.values
     gap = column.missing_texts[0] if column.missing_texts else None
-    return (*texts, *([] if column.other is None else [column.other]), *([gap] if column.missing else []))
+    other = [] if column.other is None else [column.other]
+    return (*texts, *other, *([gap] if column.missing else []), *([None] if column.apart else []))
 
 
 def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
@@ -47,7 +48,8 @@ def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
     if not column.numeric and column.kind not in UNITS:
         return Drawn(codes, labels=labels(column))
     other = None if column.other_code is None else codes == column.other_code
-    missing = None if column.missing_code is None else codes == column.missing_code
+    absent = [code for code in (column.missing_code, column.outside_code) if code is not None]
+    missing = np.isin(codes, absent) if absent else None
     inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
     return Drawn(column.grid.draw(inside, rng), other=other, missing=missing)
 
@@ -73,7 +75,7 @@ def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
         values = pd.Series(drawn.values.astype(f"datetime64[{UNITS[column.kind]}]").astype("datetime64[s]"))
     else:
         whole = column.kind != "float"
-        values = pd.Series(drawn.values, dtype="Int64" if whole and column.missing else None)
+        values = pd.Series(drawn.values, dtype="Int64" if whole and drawn.missing is not None else None)
     if drawn.missing is not None:
         values[drawn.missing] = pd.NaT if column.kind in UNITS else pd.NA if column.kind != "float" else np.nan
     if drawn.other is not None:
@@ -85,7 +87,7 @@ def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
 def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Column) -> pd.Series[Any]:
     entries: Any = pd.array(list(texts), dtype="str")
     if column.whole and column.other is None and not column.missing_texts:
-        entries = pd.array([None if t is None else int(t) for t in texts], dtype="Int64" if column.missing else "int64")
+        entries = pd.array([None if t is None else int(t) for t in texts], dtype="Int64" if None in texts else "int64")
     elif column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false") and len(texts) == 2:
         entries = pd.array([False, True], dtype="bool")
     return pd.Series(entries.take(codes.astype(np.intp)), name=column.name)

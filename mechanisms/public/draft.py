@@ -12,6 +12,7 @@ import yaml
 
 from mechanisms.public.engine import Source, literal
 from mechanisms.public.hierarchy import Hierarchy
+from mechanisms.public.places import Places, place_fields
 from mechanisms.public.relations import hierarchy_fields
 from mechanisms.public.schema import dump_yaml
 
@@ -19,15 +20,20 @@ from mechanisms.public.schema import dump_yaml
 MAX_VALUES = 200
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT")
+#: Numbers that often stand for a missing value, where they are the least or the largest one.
+CODES_OF_GAPS = (-9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 FORMATS = (
     None,
     "%m/%d/%Y",
     "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M",
     "%m/%d/%Y %I:%M:%S %p",
     "%d/%m/%Y",
     "%d/%m/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M",
 )
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -69,13 +75,19 @@ class Facts:
     decimals: int
 
 
-def draft_schema(source: Source, name: str, trees: Mapping[str, Hierarchy] | None = None) -> str:
+def draft_schema(
+    source: Source,
+    name: str,
+    trees: Mapping[str, Hierarchy] | None = None,
+    places: Mapping[str, Places] | None = None,
+) -> str:
     """A schema in YAML, with the guess for each column and what a person must check as comments.
 
     Guarantee: none; the text holds values of rows. It carries `confirmed_public: false`.
     Args:
         name: the schema's name.
         trees: hierarchies of columns; their leaves are the values of the column.
+        places: where those leaves lie on a map, where that is known.
 
     Raises:
         UserError: the table lacks a column that has a hierarchy.
@@ -91,6 +103,8 @@ def draft_schema(source: Source, name: str, trees: Mapping[str, Hierarchy] | Non
         for index, column in enumerate(source.names):
             tree = trees.get(column)
             fields, guess = _guess(source, engine, index) if tree is None else _listed(source, engine, index, tree)
+            if fields is not None and column in (places or {}):
+                fields |= place_fields((places or {})[column])
             if fields is None:
                 left_out.append((column, guess))
             else:
@@ -182,11 +196,12 @@ def _numbers(facts: Facts, low: float, high: float) -> tuple[dict[str, Any], str
         if facts.distinct <= 20 and high - low > 1000:
             return None  # a few far-flung codes: a list
         fields: dict[str, Any] = {"kind": "integer", "min": int(low), "max": int(high)}
+        doubt = "".join(f"; is {int(x)} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS)
         if high - low < 100:
-            return fields, "whole numbers, one code each; bounds are the least and the largest seen"
+            return fields, f"whole numbers, one code each; bounds are the least and the largest seen{doubt}"
         step = 10 ** int(math.log10(high - low) - 1)
         fields |= {"min": int(low // step * step), "max": int(-(-high // step) * step), "bins": {"count": 32}}
-        return fields, "whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards"
+        return fields, f"whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards{doubt}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
     step = 10.0 ** math.floor(math.log10(high - low) - 1)

@@ -19,6 +19,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.engineering import Engineering, build_engineering
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text, text_list
+from mechanisms.public.places import place_fields
 from mechanisms.public.relations import relation_fields
 from mechanisms.public.rules import RULES, Rules, parse_rules
 from mechanisms.public.zeros import Zeros
@@ -92,9 +93,38 @@ class Schema:
 def load_schema(path: Path) -> Schema:
     """A schema from a file: YAML, JSON, or a plain domain JSON (column → size, all categorical).
 
+    With `base: FILE` it starts from the schema in another file: its own fields count, and of each column those that it
+    names anew.
+
     Raises:
         UserError: the file is absent, not readable, or says something that cannot be; names file, column and field.
     """
+    content = _content(path)
+    if content.get("base") is not None and isinstance(content.get("columns", {}), Mapping):
+        content = _on_base(content, path)
+    try:
+        return parse_schema(content, where=str(path), folder=Path(path).parent)
+    except (OverflowError, RecursionError) as error:
+        raise UserError(
+            f"a number or a nesting beyond reason: {error}", where=str(path), fix="mend the file"
+        ) from error
+
+
+def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
+    """The fields of a schema and of the one that it starts from."""
+    file = path.parent / as_text(content["base"], "base", str(path))
+    base = _content(file)
+    if not isinstance(base.get("columns"), Mapping) or base.get("base") is not None or file.parent != path.parent:
+        fix = "a schema in the same folder, with columns and no base of its own"
+        raise UserError(f"base: got {content['base']!r}", where=str(path), fix=fix)
+    columns = dict(base["columns"])
+    for name, fields in (content.get("columns") or {}).items():
+        known = columns.get(name)
+        columns[name] = known | fields if isinstance(known, dict) and isinstance(fields, dict) else fields
+    return {**base, **{k: v for k, v in content.items() if k != "base"}, "columns": columns}
+
+
+def _content(path: Path) -> Mapping[Any, Any]:
     where = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -113,10 +143,7 @@ def load_schema(path: Path) -> Schema:
         raise UserError(f"not well formed: {said}", where=where, fix=fix) from error
     if not isinstance(content, Mapping):
         raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
-    try:
-        return parse_schema(content, where=where, folder=Path(path).parent)
-    except (OverflowError, RecursionError) as error:
-        raise UserError(f"a number or a nesting beyond reason: {error}", where=where, fix="mend the file") from error
+    return content
 
 
 def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path()) -> Schema:
@@ -230,7 +257,7 @@ def column_fields(column: Column) -> dict[str, Any]:
         name, value = column.joint_bins
         fields["joint_bins"] = {name: list(value) if isinstance(value, tuple) else value}
     fields |= {"one_way_only": True} if column.one_way_only else {}
-    return fields | relation_fields(column)
+    return fields | relation_fields(column) | place_fields(column.places)
 
 
 def _written(column: Column, value: float) -> object:

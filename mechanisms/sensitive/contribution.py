@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mechanisms.public.engine import Source, literal, stream
@@ -194,6 +195,24 @@ def unit_sizes(units: Path, source: Source) -> NDArray[np.int64]:
     with source.connect() as engine:
         found = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
     return np.array(found, np.int64).reshape(-1, 2)
+
+
+def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
+    """A number per row of the table for its unit, a fresh one without an id. NOT private: for internal/ alone.
+
+    Cost: one pass over the column; memory: its texts.
+
+    Raises:
+        UserError: the table has no such column.
+    """
+    sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
+    with source.connect() as engine:
+        parts = [batch.column(0).cast(pa.large_string()) for batch in stream(source, engine, sql)]
+    codes = pa.chunked_array(parts, pa.large_string()).combine_chunks().dictionary_encode().indices
+    numbers = np.array(codes.cast(pa.int64()).fill_null(-1), np.int64)
+    absent = np.flatnonzero(numbers < 0)
+    numbers[absent] = numbers.max(initial=-1) + 1 + np.arange(absent.size)
+    return numbers
 
 
 def counted_units(

@@ -34,6 +34,8 @@ from pipeline.progress import Report, Stages, misfits
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
 #: What `smoke=true` leaves.
 SMOKE_ROWS, SMOKE_EPSILONS, SMOKE_PASSES = 1_500, 1, 3
+#: Larger pairs are no candidates then.
+SMOKE_CELLS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def smaller(config: Config) -> Config:
-    """The experiment in seconds: few generated rows, one ε, few passes, no choice of pairs, no floors."""
+    """The experiment in seconds: few generated rows, one ε, few passes, no choice among large pairs, no floors."""
     settings, synthesis = config.experiment, config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
     settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:])
@@ -102,6 +104,8 @@ def smaller(config: Config) -> Config:
     selection = config.selection
     if selection.kind == "mst":  # the choice among all pairs is what takes long
         selection = replace(selection, kind="fixed", k=[1])
+    elif selection.kind == "indif":
+        selection = replace(selection, max_cells=min(selection.max_cells, SMOKE_CELLS))
     return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
 
 
@@ -247,10 +251,11 @@ def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> 
     """What fresh real records would score, measured once; None where the metric needs more than the tables."""
     if not metric.referable:
         return None
-    found = floor(
-        lambda a, b: metric.run(Inputs(a, b, world.schema, options))[0], world.real, made.rows, repeats=1, seed=0
-    )
-    return found.value
+
+    def score(a: CodedTable, b: CodedTable) -> float | None:
+        return metric.run(Inputs(a, b, world.schema, options))[0]
+
+    return floor(score, world.real, made.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,23 +31,28 @@ a{color:var(--real)}
 table{border-collapse:collapse;font-size:.88rem;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--soft);font-weight:600}
-td.n,th.n{text-align:right;white-space:nowrap}
+td.n,th.n{text-align:right}td.n{white-space:nowrap}
+.n+td:not(.n),.n+th:not(.n){padding-left:.5rem}
+.card+.scroll,.scroll+.scroll,.side+h3{margin-top:1rem}
 .scroll.card{width:fit-content}.side{display:flex;flex-wrap:wrap;gap:1rem;align-items:flex-start}
-.side>*{flex:0 1 auto}.small{display:flex;flex-wrap:wrap;gap:.8rem;flex:1 1 320px}.small figure{margin:0}
+.side>*{flex:0 1 auto}.small{display:flex;flex-wrap:wrap;gap:.8rem;flex:1 1 320px}.small figure{margin:0;flex:0 0 150px}
 svg{display:block;max-width:none}
 .fit svg{max-width:100%;height:auto}
 svg text{fill:var(--ink);font:11px system-ui,-apple-system,"Segoe UI",sans-serif}
 svg text.s{fill:var(--soft)}
 .real{fill:var(--real)}.made{fill:var(--made)}.heat{fill:var(--heat)}.track{fill:var(--track)}
-.lreal,.lmade,.axis{fill:none;stroke-width:2}
+.area{stroke:var(--soft);stroke-width:.6;stroke-opacity:.6}
+.lreal,.lmade,.lthin,.axis{fill:none;stroke-width:2}
 .lreal{stroke:var(--real)}.lmade{stroke:var(--made);stroke-dasharray:6 3}.axis{stroke:var(--line);stroke-width:1}
+.lthin{stroke:var(--soft);stroke-width:1;stroke-opacity:.28}
 .key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 .7em}
 .gauge{position:relative;height:.55rem;min-width:110px;background:var(--track);border-radius:4px;margin-top:.45rem}
 .gauge i{position:absolute;inset:0 auto 0 0;background:var(--real);border-radius:4px}
 .gauge u{position:absolute;top:-.2rem;bottom:-.2rem;width:2px;background:var(--made)}
 details{margin:.6rem 0}summary{cursor:pointer;color:var(--real)}
 @media (max-width:600px){main{padding:.8rem}.wide th:last-child,.wide td:last-child{display:none}
-h1{font-size:1.35rem}td,th{padding-right:.5rem}}
+h1{font-size:1.35rem}td,th{padding-right:.45rem}table{font-size:.8rem}
+td:last-child{overflow-wrap:anywhere}}
 @media print{nav{display:none}.card{break-inside:avoid}}
 """
 
@@ -91,7 +96,7 @@ def page(title: str, subtitle: str, lead: str, sections: Sequence[Section]) -> s
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, html: Sequence[int] = ()) -> str:
     """A table; numbers stand right. `html` columns are taken as they are."""
-    right = [bool(rows) and all(isinstance(r[i], int | float | None) for r in rows) for i in range(len(head))]
+    right = [i not in html and bool(rows) and all(_numeric(r[i]) for r in rows) for i in range(len(head))]
     cells = ['<th class="n">' if r else "<th>" for r in right]
     out = ["<tr>", *(f"{c}{escape(h)}</th>" for c, h in zip(cells, head, strict=True)), "</tr>"]
     for row in rows:
@@ -101,6 +106,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, html: Sequence[
             out.append(('<td class="n">' if right[i] else "<td>") + f"{text}</td>")
         out.append("</tr>")
     return f'<div class="scroll"><table>{"".join(out)}</table></div>'
+
+
+def _numeric(value: Any) -> bool:
+    """Whether a cell stands right: a number, a share in per cent, or nothing."""
+    return isinstance(value, int | float | None) or (isinstance(value, str) and value.endswith("%"))
 
 
 def number(value: Any) -> str:

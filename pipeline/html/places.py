@@ -1,4 +1,4 @@
-"""The map: the score of every place at every time, on coordinates where they are known."""
+"""The map: the score of every place at every time, on coordinates or areas where they are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from pipeline.html.page import Section, card, table
-from pipeline.html.svg import dots, heat
+from pipeline.html.svg import areas, dots, heat
 
 #: Places in the matrix, the worst ones.
 WORST = 24
@@ -26,7 +26,7 @@ def map_section(found: Mapping[str, Any]) -> Section:
         f"here from {low:.3g} (pale) to {high:.3g} (strong).</p>"
     )
     names = found["segments"]
-    if any(v is not None for v in found["x"]):
+    if found.get("areas") or any(v is not None for v in found["x"]):
         text += _drawn(found, losses, means, low, high)
     order = sorted(range(len(names)), key=lambda i: -means[i])
     worst = [i for i in order if found["records"][i] != 0][:WORST]
@@ -40,14 +40,21 @@ def map_section(found: Mapping[str, Any]) -> Section:
 def _drawn(
     found: Mapping[str, Any], losses: Sequence[Sequence[float]], means: Sequence[float], low: float, high: float
 ) -> str:
-    x, y, names, times = found["x"], found["y"], found["segments"], found["times"]
+    names, times, rings = found["segments"], found["times"], found.get("areas")
+
+    def drawn(values: Sequence[float], low: float, high: float, size: int, *, titles: bool, label: str) -> str:
+        shared: dict[str, Any] = {"low": low, "high": high, "size": size, "titles": titles, "label": label}
+        if rings:
+            return areas(rings, values, names, **shared)
+        return dots(found["x"], found["y"], values, names, **shared)
+
     spread = (min(means), max(means))
-    whole = dots(x, y, means, names, low=spread[0], high=spread[1], size=420, label="Mean score of each place")
+    whole = drawn(means, *spread, 420, titles=True, label="Mean score of each place")
     note = f"from {spread[0]:.3g} (pale) to {spread[1]:.3g} (strong)"
     out = card("All times", f'<div class="fit">{whole}</div>', note)
     small = []
     for t, time in enumerate(times[:TIMES]):
         column = [line[t] for line in losses]
-        picture = dots(x, y, column, names, low=low, high=high, size=150, titles=False, label=f"Scores of {time}")
-        small.append(f"<figure>{picture}<figcaption>{escape(time)}</figcaption></figure>")
+        picture = drawn(column, low, high, 150, titles=False, label=f"Scores of {time}")
+        small.append(f"<figure>{picture}<figcaption>{escape(time.split(' to ')[0])}</figcaption></figure>")
     return f'<div class="side">{out}<div class="small">{"".join(small)}</div></div>'

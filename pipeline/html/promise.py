@@ -79,9 +79,8 @@ def noise_section(measurements: Measurements) -> Section:
         if rest
         else ""
     )
-    return Section(
-        "noise", "Noise of each marginal against its signal", text + table(head, rows[:SHOWN], html=(5,)) + more
-    )
+    body = f'<div class="wide">{table(head, rows[:SHOWN], html=(5,))}{more}</div>'
+    return Section("noise", "Noise of each marginal against its signal", text + body)
 
 
 def _gauge(share: float) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline.folders import RunFolder, not_in_release
+from pipeline.html.convergence import convergence_section
 from pipeline.html.page import Section, number, page
 from pipeline.html.places import map_section
 from pipeline.html.promise import noise_section, statement_section, units_section
@@ -41,7 +42,9 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
     first = [statement_section(statement), noise_section(measurements)]
-    last = [units_section(units)] if units else []
+    record = report_files(folder.convergence)
+    last = [convergence_section(record)] if record else []
+    last += [units_section(units)] if units else []
     spent = statement["spent"]
     facts = [
         ("ε spent", f"{spent['epsilon']:.4g}"),

@@ -18,7 +18,7 @@ def scores_section(scores: Mapping[str, Any]) -> Section:
     rows, failed = [], []
     for name, m in scores["metrics"].items():
         if m["score"] is None:
-            failed.append((name, m["title"], m.get("reason", "")))
+            failed.append((f"{m['title']} ({name})", m.get("reason", "")))
             continue
         floor = (m.get("floor") or {}).get("value")
         goal = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
@@ -33,9 +33,26 @@ def scores_section(scores: Mapping[str, Any]) -> Section:
             "table score against each other), independent columns and the ladder of subsamples.</p>"
         )
     body = f'<div class="wide">{body}</div>'
+    body += _unplaced(scores.get("unplaced", {}))
     if failed:
-        body += f"<h3>Not computed</h3>{table(('metric', 'what it is', 'why'), failed)}"
+        body += f"<h3>Not computed</h3>{table(('metric', 'why'), failed)}"
     return Section("scores", "Scores", body)
+
+
+def _unplaced(tables: Mapping[str, Any]) -> str:
+    """The values that the schema has no place for: how many, and the most frequent ones."""
+    rows = []
+    for name, said in tables.items():
+        for column, values in said.get("values", {}).items():
+            count = said["outside"].get(column, 0) + said["no_value"].get(column, 0)
+            rows.append((name, column, count, ", ".join(f"{v or '(empty)'}: {n:,}" for v, n in values.items())))
+    if not rows:
+        return ""
+    told = (
+        "<h3>Values outside the schema</h3><p>Nothing is clipped: in each column they are a cell of their own, or "
+        "<i>other</i> where the schema declares it for them.</p>"
+    )
+    return told + table(("table", "column", "values", "the most frequent"), rows)
 
 
 def _gauge(m: Mapping[str, Any], floor: float | None) -> str:
@@ -94,7 +111,7 @@ def correlation_section(found: Mapping[str, Any]) -> Section:
         picture = heat(names, names, values, high=1.0, cell=34, said=f"{title} correlations")
         cards.append(f'<div class="card"><h3>{title}</h3><div class="scroll">{picture}</div></div>')
     text = "<p>Pearson's |r| of two ordered columns, Cramér's V of any other two: 0 is independent, 1 determined.</p>"
-    return Section("correlation", "Correlations", text + "".join(cards))
+    return Section("correlation", "Correlations", f'{text}<div class="side">{"".join(cards)}</div>')
 
 
 def mgd_section(scores: Mapping[str, Any]) -> Section:

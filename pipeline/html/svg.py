@@ -8,6 +8,9 @@ from html import escape
 
 Value = float | None
 
+#: The most powers of ten of a logarithmic axis; what is lower lies on its ground.
+DECADES = 4
+
 
 def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 320) -> str:
     """Two bars per value, one below the other: shares of records."""
@@ -51,7 +54,7 @@ def heat(
     ]
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
         y = top + j * tall
-        out.append(f'<text x="{left - 6}" y="{y + 16}" text-anchor="end">{escape(_short(name, 20))}</text>')
+        out.append(f'<text x="{left - 6}" y="{y + 16}" text-anchor="end">{escape(_short(name, 18))}</text>')
         for i, value in enumerate(line):
             out.append(_cell(left + i * wide, y, wide, tall, value, low, high, digits, f"{name}, {columns[i]}"))
     return _svg(left + wide * len(columns) + 70, top + tall * len(rows) + 4, "".join(out), said)
@@ -101,6 +104,51 @@ def curves(
         f'<text class="s" x="{width - 10}" y="{height - 12}" text-anchor="end">farthest</text>'
     )
     return _svg(width, height, axis + path(real, "lreal") + path(made, "lmade") + marks, label)
+
+
+def steps(
+    lines: Sequence[tuple[str, str, Sequence[Value]]],
+    *,
+    label: str,
+    last: int,
+    level: float | None = None,
+    width: int = 460,
+    height: int = 240,
+) -> str:
+    """Lines over the steps of an iteration, logarithmic: (class, title, as many values each); `level` lies across."""
+    known = [v for _, _, values in lines for v in values if v is not None and v > 0]
+    known += [level] if level else []
+    if not known:
+        return ""
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    high, low = max(high, low + 1), max(low, high - DECADES)
+    count = max(len(values) for _, _, values in lines)
+    left, bottom, room = 52, height - 34, width - 66
+
+    def height_of(value: float) -> float:
+        return bottom - max(math.log10(value) - low, 0.0) / (high - low) * (bottom - 12)
+
+    out = [f'<path class="axis" d="M{left} 8V{bottom}H{width - 8}"/>']
+    for power in range(low, high + 1, max(1, (high - low) // 5)):
+        y = height_of(10.0**power)
+        out.append(f'<path class="axis" d="M{left} {y:.1f}H{width - 8}"/>')
+        out.append(f'<text class="s" x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{_power(power)}</text>')
+    for name, title, values in lines:
+        points = " ".join(
+            f"{left + i / max(count - 1, 1) * room:.1f},{height_of(v):.1f}"
+            for i, v in enumerate(values)
+            if v is not None and v > 0
+        )
+        out.append(f'<g><title>{escape(title)}</title><polyline class="{name}" points="{points}"/></g>')
+    if level:
+        out.append(f'<path class="lmade" d="M{left} {height_of(level):.1f}H{width - 8}"/>')
+    out.append(f'<text class="s" x="{left}" y="{height - 16}">first</text>')
+    out.append(f'<text class="s" x="{width - 10}" y="{height - 16}" text-anchor="end">step {last}</text>')
+    return _svg(width, height, "".join(out), label)
+
+
+def _power(exponent: int) -> str:
+    return f"{10.0**exponent:g}" if exponent < 6 else f"1e{exponent}"
 
 
 def histogram(
@@ -156,6 +204,40 @@ def dots(
         shape = f'<circle class="heat" {place} r="{radius:.1f}" fill-opacity="{0.08 + 0.92 * strength:.2f}"'
         out.append(f"{shape}>{said}</circle>" if said else f"{shape}/>")
     return _svg(round(wide * scale + 2 * radius + 4), round(tall * scale + 2 * radius + 4), "".join(out), label)
+
+
+def areas(
+    rings: Sequence[Sequence[Sequence[Sequence[float]]]],
+    values: Sequence[Value],
+    names: Sequence[str],
+    *,
+    low: float,
+    high: float,
+    size: int = 340,
+    titles: bool = True,
+    label: str = "",
+) -> str:
+    """Areas on a map, the stronger the higher their value; lines are as fine as the picture shows."""
+    points = [p for area in rings for ring in area for p in ring]
+    if not points:
+        return ""
+    west, south = (min(p[i] for p in points) for i in (0, 1))
+    east, north = (max(p[i] for p in points) for i in (0, 1))
+    squeeze = math.cos(math.radians((south + north) / 2)) if max(abs(south), abs(north)) <= 90 else 1.0
+    scale = (size - 4) / max((east - west) * squeeze, north - south, 1e-9)
+    out = []
+    for area, value, name in zip(rings, values, names, strict=True):
+        strength = 0.0 if value is None else min(max((value - low) / ((high - low) or 1), 0.0), 1.0)
+        lines = ""
+        for ring in area:
+            placed = [(2 + round((x - west) * squeeze * scale, 1), 2 + round((north - y) * scale, 1)) for x, y in ring]
+            kept = [p for i, p in enumerate(placed) if i == 0 or p != placed[i - 1]]
+            lines += "M" + "L".join(f"{x:g} {y:g}" for x, y in kept) + "Z"
+        said = f"<title>{escape(name)}: {'' if value is None else f'{value:.3g}'}</title>" if titles else ""
+        shape = f'class="heat area" fill-rule="evenodd" fill-opacity="{0.06 + 0.94 * strength:.2f}" d="{lines}"'
+        out.append(f"<g>{said}<path {shape}/></g>" if lines else "")
+    wide, tall = (east - west) * squeeze * scale + 4, (north - south) * scale + 4
+    return _svg(round(wide), round(tall), "".join(out), label)
 
 
 def _short(text: str, length: int) -> str:

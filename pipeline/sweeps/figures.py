@@ -10,6 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from evaluation.catalogue import METRICS
+
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#000000")
 MARKERS = "os^xDv*+"
 #: Panels in a row of a figure.
@@ -19,12 +21,13 @@ WIDE = 3
 def curves(frame: pd.DataFrame) -> str:
     """A panel per metric and table: the score over ε (log axes where all scores are above 0), a line per method."""
     panels = list(frame.groupby(["data", "metric"], sort=False))
-    rows = -(-len(panels) // WIDE)
-    figure = Figure(figsize=(4.2 * WIDE, 3.2 * rows + 0.4), layout="constrained")
+    wide = min(WIDE, len(panels))
+    rows = -(-len(panels) // wide)
+    figure = Figure(figsize=(max(4.2 * wide, 5.4), 3.2 * rows + 0.4), layout="constrained")
     methods = list(dict.fromkeys(frame["method"]))
     several = frame["data"].nunique() > 1
     for i, ((data, metric), group) in enumerate(panels):
-        axes = figure.add_subplot(rows, WIDE, i + 1)
+        axes = figure.add_subplot(rows, wide, i + 1)
         for method, part in group.groupby("method", sort=False):
             _curve(axes, part, str(method), methods.index(method))
         axes.set_xscale("log")
@@ -33,7 +36,8 @@ def curves(frame: pd.DataFrame) -> str:
         if group["floor"].notna().any():
             axes.axhline(float(group["floor"].median()), color="#999999", linestyle=":", label="floor")
         better = "lower is better" if group["goal"].iloc[0] == "low" else "higher is better"
-        axes.set_title(f"{metric}{f' ({data})' if several else ''}, {better}", fontsize=9)
+        shown = METRICS[metric].title if metric in METRICS and wide == 1 else metric  # a narrow panel has no room
+        axes.set_title(f"{shown}{f' ({data})' if several else ''}, {better}", fontsize=9)
         axes.set_xlabel("ε")
         axes.grid(alpha=0.3)
     return _svg(figure)

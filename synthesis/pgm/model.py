@@ -81,6 +81,7 @@ class FitReport:
         gap: an upper bound on how far the loss is above the least possible one.
         iterations, evaluations, reason: how many steps, how many inferences, and why it ended.
         cells: of the junction tree; `answers` how many noisy answers were used.
+        losses: the loss at each step.
     """
 
     loss: float
@@ -91,6 +92,7 @@ class FitReport:
     reason: str
     cells: int
     answers: int
+    losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +181,8 @@ def load_model(folder: Path) -> GraphicalModel:
         if potentials.shape != (tree.cells,) or (possible is not None and possible.shape != potentials.shape):
             raise ValueError("the potentials do not fit the cliques")
         allowed = None if possible is None else np.where(possible, 0.0, -np.inf)
-        return GraphicalModel(Engine(tree, allowed), potentials, float(index["total"]), FitReport(**index["report"]))
+        said = index["report"] | {"losses": tuple(index["report"].get("losses", ()))}
+        return GraphicalModel(Engine(tree, allowed), potentials, float(index["total"]), FitReport(**said))
     except FileNotFoundError as error:
         raise UserError("no model in this folder", where=str(folder), fix="the folder of a saved model") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
@@ -225,6 +228,7 @@ def fit_model(
         reason=found.reason,
         cells=tree.cells,
         answers=count,
+        losses=found.losses,
     )
     return GraphicalModel(engine, found.point.potentials, total, report)
 

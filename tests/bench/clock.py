@@ -21,8 +21,13 @@ def timed(work: Callable[[], Any], repeats: int = 1) -> dict[str, float]:
 
 
 def one(module: str, case: str) -> dict[str, Any] | None:
-    """One case; None where its data is not at hand. Peak memory is that of the whole process."""
-    row: dict[str, Any] | None = getattr(importlib.import_module(f"tests.bench.{module}"), case)()
+    """One case; None where its data is not at hand. Peak memory is that of the whole process.
+
+    A module's CASES are names of its functions, or functions by name.
+    """
+    room = importlib.import_module(f"tests.bench.{module}")
+    work = room.CASES[case] if isinstance(room.CASES, dict) else getattr(room, case)
+    row: dict[str, Any] | None = work()
     if row is not None:
         row.setdefault("peak_mb", round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
     return row

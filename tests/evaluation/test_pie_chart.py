@@ -1,4 +1,4 @@
-"""The pie chart score of sprint 1: the published edge values, a slow reading of its definition, and its laws."""
+"""The pie chart score of sprint 1: the published edge values, a transcription of its definition, and its laws."""
 
 import math
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import jensenshannon
 
 from evaluation import pie_chart as module
 from evaluation.pie_chart import pie_chart, pie_chart_counts
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable, code_dtype
+from tests.evaluation.transcribed import sprint1, sprint1_row
 
 
 def row(*values: float, width: int = 174) -> np.ndarray:
@@ -21,18 +21,6 @@ def row(*values: float, width: int = 174) -> np.ndarray:
 
 def one(truth: np.ndarray, submitted: np.ndarray) -> float:
     return float(pie_chart_counts(truth, submitted).segments[0])
-
-
-def slow_row(a: list[float], b: list[float]) -> float:
-    """The definition, step by step, for one segment."""
-    if a == b:
-        return 1.0
-    bias = 0.25 if abs(sum(a) - sum(b)) > 500 else 0.0
-    kept = [[c if sum(r) > 0 and c / sum(r) >= 0.05 else 0.0 for c in r] for r in (a, b)]
-    smooth = [np.array(r) + 1e-9 for r in kept]
-    distance = jensenshannon(smooth[0], smooth[1], base=2)
-    misleading = 0.2 * sum(x == 0 and y > 0 for x, y in zip(*kept, strict=True))
-    return float(np.clip(1 - distance - misleading - bias, 0, 1))
 
 
 def test_the_published_edge_values():
@@ -57,15 +45,41 @@ def test_every_segment_agrees_with_the_definition_read_slowly(data):
     counts = st.lists(st.one_of(st.integers(0, 30), st.integers(0, 900)), min_size=width, max_size=width)
     a, b = data.draw(counts), data.draw(counts)
     got = one(np.array([a]), np.array([b]))
-    assert got == pytest.approx(slow_row([float(x) for x in a], [float(x) for x in b]), abs=1e-7)
+    assert got == pytest.approx(sprint1_row([float(x) for x in a], [float(x) for x in b]), abs=1e-9)
     assert 0 <= got <= 1
+
+
+@pytest.mark.parametrize("kind", ["sparse", "noisy", "proportional", "heavy", "one slice", "off by 500", "empty rows"])
+def test_random_maps_score_as_transcribed(kind):
+    """174 types, as published; rows of every ε stand below each other, and the total is their sum."""
+    rng = np.random.default_rng(3)
+    rate = rng.pareto(0.8, 174) + 0.001
+    a = rng.poisson(rate / rate.sum() * rng.choice([3, 40, 3000], (120, 1)))
+    b = rng.poisson(a + 0.02)
+    if kind == "noisy":
+        b = np.maximum(np.rint(a + rng.laplace(0, 3, a.shape)), 0).astype(int)
+    elif kind == "proportional":
+        b = a * rng.integers(1, 9, (120, 1))
+    elif kind == "heavy":
+        a, b = a * 10**6, a * 10**6 + rng.integers(0, 2, a.shape)
+    elif kind == "one slice":
+        a, b = (np.where(np.arange(174) == rng.integers(0, 3, (120, 1)), x, 0) for x in (a + 1, b + 1))
+    elif kind == "off by 500":
+        b = a.copy()
+        b[:, 0] += rng.choice([499, 500, 501], 120)
+    elif kind == "empty rows":
+        a, b = (np.where(rng.random((120, 1)) < 0.5, 0, x) for x in (a, b))
+    got = pie_chart_counts(a, b)
+    expected = [sprint1_row([*map(float, x)], [*map(float, y)]) for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(got.segments, expected, rtol=0, atol=1e-9)
+    assert got.score == pytest.approx(sprint1(a, b), abs=1e-9)
 
 
 def test_the_score_is_the_sum_over_segments_and_the_inverse_its_complement(monkeypatch):
     rng = np.random.default_rng(0)
     a, b = rng.poisson(3, (50, 8)), rng.poisson(3, (50, 8))
     whole = pie_chart_counts(a, b)
-    slow = [slow_row([*map(float, x)], [*map(float, y)]) for x, y in zip(a, b, strict=True)]
+    slow = [sprint1_row([*map(float, x)], [*map(float, y)]) for x, y in zip(a, b, strict=True)]
     assert whole.score == pytest.approx(math.fsum(slow))
     assert whole.inverse == pytest.approx(1 - whole.score / 50)
     monkeypatch.setattr(module, "CHUNK_CELLS", 24)  # three segments at a time
@@ -91,7 +105,7 @@ def test_two_tables_are_scored_per_place_and_month():
             for table in (real, made):
                 here = (table.column("place") == place) & (table.column("month") == month)
                 rows.append([float((table.column("type")[here] == t).sum()) for t in range(5)])
-            expected += slow_row(rows[0], rows[1])
+            expected += sprint1_row(rows[0], rows[1])
     assert got.score == pytest.approx(expected)
     assert got.segments.size == 12
     both = pie_chart(real, made, spatial=["place", "note"], temporal="month", category="type")

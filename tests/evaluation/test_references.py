@@ -95,18 +95,27 @@ def test_the_floor_lies_between_perfect_and_independent():
     json.dumps(low.to_json(), allow_nan=False)
 
 
-def test_whole_subjects_are_drawn():
+def test_whole_units_are_drawn():
     table = CodedTable(Domain((Attribute("a", 2000),)), (np.arange(2000, dtype=np.uint16),))
+    unit = np.random.default_rng(0).permutation(2000) // 4
     sizes = []
 
     def spy(real: CodedTable, synthetic: CodedTable) -> float:
         sizes.append((real.rows, synthetic.rows))
-        firsts = synthetic.columns[0][::4]
-        assert (firsts % 4 == 0).all()
+        drawn = synthetic.columns[0].reshape(-1, 4)
+        assert all(len(set(four)) == 4 and len(set(unit[four])) == 1 for four in drawn)
         return 0.0
 
-    floor(spy, table, 400, repeats=2, unit=np.arange(2000) // 4)
+    said = floor(spy, table, 400, repeats=2, unit=unit).note
     assert sizes == [(2000, 400)] * 2
+    assert "whole units" in said
+
+
+def test_records_of_one_unit_are_alike_and_raise_the_floor():
+    people = linked(300, 1)
+    table = CodedTable(DOMAIN, tuple(np.repeat(c, 10) for c in people.columns))
+    alone, together = (floor(shift, table, 3000, unit=u).value for u in (None, np.repeat(np.arange(300), 10)))
+    assert together > 2 * alone
 
 
 def test_the_ladder_names_a_subsample():

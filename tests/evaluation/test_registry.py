@@ -8,6 +8,7 @@ import pytest
 
 from evaluation.catalogue import METRICS
 from evaluation.registry import NEEDS, Options, compute, find
+from mechanisms.public.apart import with_apart
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import parse_schema
@@ -50,6 +51,17 @@ def test_every_metric_computes_and_is_described(name):
     low, high = out["range"]
     assert low <= out["score"] <= (float("inf") if high is None else high)
     assert out["details"] and out["title"] and out["source"] and out["reference"]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_takes_values_outside_the_schema_as_cells(name):
+    """A tenth of the codes of each synthetic column is the one apart; none of the real ones."""
+    wide = with_apart(SCHEMA, SCHEMA.domain.names)
+    real, held = (CodedTable(wide.domain, town(n, s).columns) for n, s in ((400, 1), (200, 9)))
+    options = replace(full_options(400, 300), holdout=held)
+    outcome = compute(METRICS[name], real, town(300, 2, wide.domain), wide, options)
+    assert outcome.reason == ""
+    assert outcome.score is not None
 
 
 @pytest.mark.parametrize("name", [n for n, m in METRICS.items() if n not in ("anita_privacy", "tstr")])

@@ -1,4 +1,4 @@
-"""The scorer of sprint 2: a slow version written from the reference's wording, and its edge cases."""
+"""The scorer of sprint 2 against a transcription of its definition, in every edge case of the reference."""
 
 import json
 
@@ -11,6 +11,7 @@ from evaluation.sprint2 import BY, EDGES, binned, sprint2, sprint2_coded, sprint
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable
+from tests.evaluation import transcribed
 
 CODES = (
     *("SEX", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV", "HINSEMP", "HINSCAID"),
@@ -30,39 +31,53 @@ def survey(rows: int, seed: int) -> pd.DataFrame:
     return frame.assign(PUMA=places, YEAR=rng.integers(2012, 2015, rows))
 
 
-def slow_score(truth: pd.DataFrame, sub: pd.DataFrame) -> float:
-    """From the wording of the reference, with pandas, one cell at a time."""
-
-    def cut(frame):
-        inf = [np.inf]
-        return frame.assign(**{c: pd.cut(frame[c], [-np.inf, *e, *inf], labels=False) for c, e in EDGES.items()})
-
-    truth, sub = cut(truth), cut(sub)
-    rng = np.random.RandomState(123456)
-    keys = sorted({*zip(truth.PUMA, truth.YEAR, strict=True), *zip(sub.PUMA, sub.YEAR, strict=True)})
-    sums = dict.fromkeys(keys, 0.0)
-    for _ in range(50):
-        a, b = rng.choice(FEATURES, size=2, replace=False)
-        for key in keys:
-            sides = [f[(key[0] == f.PUMA) & (key[1] == f.YEAR)] for f in (truth, sub)]
-            if any(len(s) == 0 for s in sides):
-                sums[key] += 2
-                continue
-            p, q = (s.groupby([a, b]).size() / len(s) for s in sides)
-            sums[key] += p.sub(q, fill_value=0).abs().sum()
-    scores = []
-    for key in keys:
-        n = [((key[0] == f.PUMA) & (key[1] == f.YEAR)).sum() for f in (truth, sub)]
-        scores.append(2 if abs(int(n[0]) - int(n[1])) >= 250 else sums[key] / 50)
-    return 1000 * (2 - np.mean(scores)) / 2
-
-
-@pytest.mark.parametrize(("rows", "other"), [(300, 250), (700, 100), (40, 60)])
-def test_equals_the_slow_version(rows, other):
-    truth, sub = survey(rows, 1), survey(other, 2)
-    if rows == 40:
+def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two random tables with an edge case of the reference."""
+    truth, sub = survey(300, 1), survey(250, 2)
+    if kind == "places invented and lost":
         sub = sub[sub.PUMA != "17-1"].assign(PUMA=lambda f: f.PUMA.replace("39-5", "invented"))
-    assert sprint2_table(truth, sub).score == pytest.approx(slow_score(truth, sub), abs=1e-9)
+    elif kind.startswith("off by"):  # one place and year has so many more records than in the truth
+        here = truth[(truth.PUMA == "17-1") & (truth.YEAR == 2012)]
+        extra = here.sample(int(kind.split()[-1]), replace=True, random_state=0)
+        sub = pd.concat([sub[(sub.PUMA != "17-1") | (sub.YEAR != 2012)], here, extra])
+    elif kind == "on the edges":
+        truth, sub = (f.assign(**{n: np.resize(e, len(f)) for n, e in EDGES.items()}) for f in (truth, sub))
+        sub = sub.assign(**{n: sub[n] + 1 for n in EDGES})
+    elif kind == "beyond the edges":
+        sub = sub.assign(**{n: np.resize([-9_999_999, 9_999_999], len(sub)) for n in EDGES})
+    elif kind == "one record":
+        sub = sub.head(1)
+    elif kind == "empty":
+        sub = sub.head(0)
+    return truth, sub
+
+
+EDGE_CASES = ("plain", "places invented and lost", "off by 249", "off by 250", "off by 251")
+EDGE_CASES += ("on the edges", "beyond the edges", "one record", "empty")
+
+
+@pytest.mark.parametrize("kind", EDGE_CASES)
+def test_equals_the_transcription_of_the_definition(kind):
+    truth, sub = worlds(kind)
+    assert sprint2_table(truth, sub).score == pytest.approx(transcribed.sprint2_table(truth, sub), abs=1e-9)
+
+
+def test_other_seeds_equal_the_transcription_and_0_means_the_published_one():
+    truth, sub = survey(120, 3), survey(110, 4)
+    for seed in (0, 7):
+        expected = transcribed.sprint2_table(truth, sub, seed)
+        assert sprint2_table(truth, sub, seed=seed).score == pytest.approx(expected, abs=1e-9)
+    assert sprint2_table(truth, sub, seed=0).score == sprint2_table(truth, sub).score
+
+
+def test_a_submission_of_several_epsilons_equals_the_transcription():
+    truth = survey(150, 1)
+    sub = pd.concat([survey(100, seed).assign(epsilon=e) for seed, e in ((2, 0.1), (3, 1.0), (4, 10.0))])
+    expected = transcribed.over_epsilons(transcribed.sprint2_table, truth, sub)
+    numbered = sub.assign(sim_individual_id=range(len(sub)))  # not scored
+    assert sprint2(truth, numbered).score == pytest.approx(expected, abs=1e-9)
+    no_epsilon = sub.drop(columns="epsilon")
+    assert sprint2(truth, no_epsilon).score == transcribed.over_epsilons(transcribed.sprint2_table, truth, no_epsilon)
 
 
 def test_the_published_draw():

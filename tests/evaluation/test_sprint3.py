@@ -1,17 +1,16 @@
-"""The scorer of sprint 3: a slow version written from the reference's wording, and its edge cases."""
+"""The scorer of sprint 3 against a transcription of its definition, in every edge case of the reference."""
 
-import itertools
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.sprint3 import EDGES, FEATURES, PLACE, TIME, TO, UNIT, binned, sprint3, sprint3_coded, sprint3_table
+from evaluation.sprint3 import EDGES, PLACE, TIME, TO, UNIT, binned, sprint3, sprint3_coded, sprint3_table
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable
+from tests.evaluation import transcribed
 
 
 def trips(rows: int, seed: int) -> pd.DataFrame:
@@ -25,65 +24,75 @@ def trips(rows: int, seed: int) -> pd.DataFrame:
     return frame.assign(**{UNIT: rng.integers(100, 130, rows)})
 
 
-def cut(frame: pd.DataFrame) -> pd.DataFrame:
-    edges = {c: [-np.inf, *e, np.inf] for c, e in EDGES.items()}
-    return frame.assign(**{c: pd.cut(frame[c], e, right=False, labels=False) for c, e in edges.items()})
-
-
-def slow_parts(truth: pd.DataFrame, sub: pd.DataFrame) -> list[float]:
-    def l1(p, q):
-        return 2.0 if not len(p) or not len(q) else (p / p.sum()).sub(q / q.sum(), fill_value=0).abs().sum()
-
-    truth, sub = cut(truth), cut(sub)
-    keys = sorted({*zip(truth[PLACE], truth[TIME], strict=True), *zip(sub[PLACE], sub[TIME], strict=True)})
-    scores = []
-    for place, time in keys:
-        sides = [f[(f[PLACE] == place) & (f[TIME] == time)] for f in (truth, sub)]
-        values = [
-            l1(*(s.groupby([a, b]).size() for s in sides)) for a, b in itertools.permutations(FEATURES, 2) if a != b
-        ]
-        scores.append(2 if abs(len(sides[0]) - len(sides[1])) >= 250 else np.mean(values))
-    spatial = 1 - l1(*(f.groupby([PLACE, TO]).size() for f in (truth, sub))) / 2
-    return [(2 - np.mean(scores)) / 2, spatial, slow_conjunction(truth, sub)]
-
-
-def slow_conjunction(truth: pd.DataFrame, sub: pd.DataFrame) -> float:
-    def profile(frame):
-        tables = [pd.crosstab(frame[UNIT], frame[c]) for c in (TIME, PLACE)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return tables[0].join(tables[1], rsuffix="p")
-
-    q = profile(truth)
-    p = profile(sub).reindex(columns=q.columns).fillna(0).to_numpy(int)
-    q = q.to_numpy(int)
-    rng = np.random.RandomState(123456)
-    apart = []
-    for _ in range(50):
-        centre = q[rng.randint(0, len(q))]
-        width = rng.randint(5, 51, size=99)
-        near = [(np.abs(t - centre) <= width).all(axis=1).mean() for t in (q, p)]
-        apart.append(abs(near[0] - near[1]))
-    return 1 - np.mean(apart)
-
-
 def parts(truth: pd.DataFrame, sub: pd.DataFrame) -> list[float]:
     result = sprint3_table(truth, sub)
     return [result.k_marginal, result.spatial, result.conjunction]
 
 
-@pytest.mark.parametrize("lacks", ["nothing", "a shift", "an area", "a shift and its area", "an area beyond"])
-def test_equals_the_slow_version(lacks):
-    """A number that is a shift and an area and is lacking as either drops the counts of both, as in the original."""
+def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two random tables with an edge case of the reference."""
     truth, sub = trips(300, 1), trips(250, 2)
-    if lacks.startswith("a shift"):
-        sub = sub[sub[TIME] != 2]
-    if lacks.endswith("area"):
-        sub = sub[sub[PLACE] != (2 if "shift" in lacks else 1)]
-    if lacks == "an area beyond":
-        sub = sub[sub[PLACE] != 50]
-    expected = slow_parts(truth, sub) if lacks == "nothing" else [slow_conjunction(truth, sub)]
-    assert parts(truth, sub)[-len(expected) :] == pytest.approx(expected, abs=1e-9)
+    if kind.startswith("off by"):  # one place and time has so many more records than in the truth
+        here = truth[(truth[PLACE] == 3) & (truth[TIME] == 1)]
+        extra = here.sample(int(kind.split()[-1]), replace=True, random_state=0)
+        sub = pd.concat([sub[(sub[PLACE] != 3) | (sub[TIME] != 1)], here, extra])
+    elif kind == "on the edges":
+        truth, sub = (
+            f.assign(**{n: np.resize([-1, *e, 9_999], len(f)) for n, e in EDGES.items()}) for f in (truth, sub)
+        )
+        sub = sub.assign(**{n: sub[n] - 1 for n in EDGES})
+    elif kind == "taxis in another order, with texts for numbers":
+        truth, sub = (f.assign(**{UNIT: [f"taxi {-x}" for x in f[UNIT]]}).iloc[::-1] for f in (truth, sub))
+    elif kind == "unscored columns":
+        truth, sub = (f.assign(trip_day_of_week=n, trip_hour_of_day=n) for n, f in enumerate((truth, sub)))
+    elif kind == "one busy taxi":
+        sub = pd.concat([trips(99, 2), trips(900, 3)]).assign(**{UNIT: 100})
+    lacks = {
+        "no shift 2": sub[TIME] != 2,
+        "no area 1": sub[PLACE] != 1,
+        "neither shift nor area 2": (sub[TIME] != 2) & (sub[PLACE] != 2),
+        "no area 50": sub[PLACE] != 50,
+        "no missing area": sub[PLACE] != -1,
+        "half of the shifts and areas": (sub[TIME] % 2 == 1) & (sub[PLACE] % 2 == 1),
+    }
+    return truth, sub[lacks[kind]] if kind in lacks else sub
+
+
+EDGE_CASES = ("plain", "off by 249", "off by 250", "off by 251", "on the edges", "unscored columns", "one busy taxi")
+EDGE_CASES += ("taxis in another order, with texts for numbers", "no shift 2", "no area 1", "no area 50")
+EDGE_CASES += ("neither shift nor area 2", "no missing area", "half of the shifts and areas")
+
+
+@pytest.mark.parametrize("kind", EDGE_CASES)
+def test_equals_the_transcription_of_the_definition(kind):
+    """A number that is a shift and an area and is lacking as either drops the counts of both, as in the original."""
+    truth, sub = worlds(kind)
+    assert parts(truth, sub) == pytest.approx(transcribed.sprint3_table(truth, sub), abs=1e-9)
+
+
+def test_the_conjunction_of_busy_and_idle_taxis_equals_the_transcription():
+    """Counts on both sides of the widths: the shares are neither 0 nor 1."""
+    tables = []
+    for seed, busy in ((1, 0.5), (2, 0.2)):
+        rng = np.random.default_rng(seed)
+        day = trips(99, 1)
+        each = [rng.poisson(0.4 if rng.random() < busy else 0.05, 99) for _ in range(30)]
+        taxis = [day.loc[np.repeat(day.index, n)].assign(**{UNIT: taxi}) for taxi, n in enumerate(each)]
+        tables.append(pd.concat([*taxis, day.assign(**{UNIT: 99})]))
+    for seed in (123456, 7):
+        got = sprint3_table(*tables, seed=seed).conjunction
+        assert 0.5 < got < 1
+        assert got == pytest.approx(transcribed.conjunction(*tables, seed), abs=1e-9)
+
+
+def test_a_submission_of_several_epsilons_equals_the_transcription():
+    truth = trips(150, 1)
+    sub = pd.concat([trips(120, 2).assign(epsilon=1), trips(130, 3).assign(epsilon=10)])
+
+    def score(real: pd.DataFrame, made: pd.DataFrame) -> float:
+        return 1000 * sum(transcribed.sprint3_table(real, made)) / 3
+
+    assert sprint3(truth, sub).score == pytest.approx(transcribed.over_epsilons(score, truth, sub), abs=1e-9)
 
 
 def test_more_records_of_a_place_and_time_than_the_cutoff():

@@ -74,6 +74,14 @@ def test_statement_and_ledger_say_who_was_set_aside_and_no_budget_changes(town, 
     assert "evaluation.holdout" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("unit", "drawn"), [(UNIT, "whole units"), ([], "real records with replacement")])
+def test_the_floor_of_a_run_draws_whole_units_where_a_person_is_the_unit(town, unit, drawn):
+    asked = ["evaluation.metrics=[anita_1way]", "evaluation.references=true", "evaluation.holdout=0.3"]
+    assert command("run", *TOWN, *unit, *asked, "hydra.run.dir=out") == 0
+    scores = json.loads((town / "out" / "internal" / "scores.json").read_text())
+    assert drawn in scores["metrics"]["anita_1way"]["floor"]["note"]
+
+
 def test_a_run_without_a_holdout_says_so(town):
     assert command("run", *TOWN, "hydra.run.dir=out", "evaluation.enabled=false") == 0
     assert json.loads((town / "out" / "release" / "privacy.json").read_text())["holdout"].startswith("none")

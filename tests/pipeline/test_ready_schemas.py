@@ -17,6 +17,7 @@ READY = (
     "adult",
     "adult_codes",
     "fire_calls",
+    "dpsyn_fire",
     "pums1940",
     "fire15",
     "acs",

@@ -56,11 +56,51 @@ def test_a_report_is_one_closed_file_without_scripts_under_a_banner(report):
 
 def test_a_report_holds_every_part_that_its_run_knows(report):
     text = report.read_text(encoding="utf-8")
-    parts = ["scores", "promise", "noise", "columns", "pairs", "mgd", "map", "correlation", "distances", "units"]
+    parts = [
+        "scores",
+        "promise",
+        "noise",
+        "columns",
+        "pairs",
+        "mgd",
+        "map",
+        "correlation",
+        "distances",
+        "convergence",
+        "units",
+    ]
     assert re.findall(r'<section id="(\w+)"', text) == parts
     assert Page(text).tags["svg"] > 8
     assert "Choosing C from this picture costs privacy" in text
     assert "set aside with probability 0.3" in text
+
+
+@pytest.mark.parametrize(
+    ("places", "shapes"),
+    [
+        ("coordinates: {baker: [1, 50], smith: [2, 51], clerk: [2, 50]}", "circle"),
+        ("geojson: {areas: {baker: [0 0 1 0 1 1], smith: [1 1 2 1 2 2]}}", "path"),
+    ],
+)
+def test_the_map_is_drawn_where_the_schema_knows_the_places(town, places, shapes):
+    schema = town / "town.yaml"
+    schema.write_text(schema.read_text().replace("other: other}", f"other: other, {places}}}"))
+    people(300, seed=2).to_csv("made.csv", index=False)
+    roles = ["evaluation.time=sex", "evaluation.segment=job", "evaluation.kind=age", "metrics=tvd"]
+    tables = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json"]
+    assert command("score", *tables, *roles, "report=map.html") == 0
+    drawn = (town / "map.html").read_text().split('<section id="map">')[1].split("</section>")[0]
+    assert "smith:" in drawn and drawn.count("<figure>") == 2
+    assert drawn.count(f"<{shapes} ") >= 6
+    assert not Page((town / "map.html").read_text()).open
+
+
+def test_the_convergence_of_a_model_is_drawn_and_kept_internal(town):
+    assert command("run", *TOWN, "synthesis=pgm", "evaluation.metrics=[tvd]", "hydra.run.dir=out") == 0
+    record = json.loads((town / "out" / "internal" / "convergence.json").read_text())
+    assert record["kind"] == "loss" and len(record["losses"]) > 1 and record["floor"] > 0
+    assert "noise floor" in (town / "out" / "internal" / "report.html").read_text()
+    assert not list((town / "out" / "release").rglob("convergence*"))
 
 
 def test_a_metric_that_cannot_be_computed_says_why_in_the_report_and_touches_no_other(report):

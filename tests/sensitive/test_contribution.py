@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.contribution import NO_UNIT, PrivacyUnit
+from mechanisms.sensitive.contribution import NO_UNIT, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.table import PrivateTable, load_private
 from tests.public.table_worlds import csv, schema, source
 
@@ -159,3 +159,13 @@ def test_weights_of_a_unit_with_very_many_records_stay_below_the_bound(tmp_path:
     assert table.coded.weights is not None
     assert set(table.coded.weights.tolist()) == {3 * ONE // 70_001}
     assert int(table.coded.weights.astype(np.int64).sum()) <= 3 * ONE
+
+
+def test_rows_of_one_unit_have_one_number_and_rows_without_an_id_have_their_own(tmp_path: Path) -> None:
+    ids = ["bob", "ann", "", "bob", "NaN", "ann ", "bob"]
+    table = source(csv(tmp_path, "id\n" + "".join(f'"{x}"\n' for x in ids)))
+    numbers = unit_numbers(table, PrivacyUnit("id", 2)).tolist()
+    assert numbers[0] == numbers[3] == numbers[6]
+    assert len(set(numbers)) == 5
+    empty = source(csv(tmp_path, "id\n"))
+    assert unit_numbers(empty, PrivacyUnit("id", 2)).size == 0

@@ -91,7 +91,7 @@ def test_duplicates_keep_the_correlation_that_replacement_alone_destroys():
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
-        ("step", [0.5, 0.5, 0.42, 0.42]),
+        ("step", [0.5, 0.5, 0.3, 0.3]),
         ("exponential", [0.5, 0.5 * np.exp(-0.1), 0.5 * np.exp(-0.2), 0.5 * np.exp(-0.3)]),
         ("linear", [0.5, 0.5 / 1.1, 0.5 / 1.2, 0.5 / 1.3]),
         ("sqrt", [0.5, 0.5 / 1.1**0.5, 0.5 / 1.2**0.5, 0.5 / 1.3**0.5]),
