@@ -83,7 +83,37 @@ def test_a_sweep_of_challenges_gathers_their_scores(town):
     }
 
 
+def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
+    rules = "unit_id: {name: person, records: {2: 0.5, 4: 0.5}}\n"
+    (town / "town.yaml").write_text((town / "town.yaml").read_text() + rules)
+    three = (
+        "experiment.variants=[{epsilon: 1, max_records: 3}, {epsilon: 1, unit: record}, {epsilon: 9, max_records: 4}]"
+    )
+    roles = "++experiment.roles={time: sex, segment: job, to: age}"
+    own = ["experiment=nist2021_sprint3", *TOWN, three, roles, "privacy.unit=person", "experiment.floors=false"]
+    own += ["selection=oneway", "synthesis=independent", "experiment.metrics=[sprint3,tvd]", "hydra.run.dir=out"]
+    assert command("run", *own) == 0
+    rows = json.loads((town / "out" / "internal" / "experiment.json").read_text())["rows"]
+    found = {(r["dataset"], r["metric"]): r for r in rows}
+    labels = ["independent, C = 3", "independent, unit record", "independent, C = 4"]
+    assert list(dict.fromkeys(r["dataset"] for r in rows)) == labels
+    assert all((found[(name, "sprint3")]["score"] is None) == (name == labels[1]) for name in labels)
+    assert "the third part" in found[(labels[1], "sprint3")]["reason"]
+    assert found[(labels[1], "pickup_dropoff")]["score"] > 0 and found[(labels[1], "tvd")]["score"] is not None
+    assert found[(labels[0], "sprint3")]["reported"] == 464 and found[(labels[1], "sprint3")]["reported"] is None
+    bounds = [
+        json.loads((town / "out" / name / "release" / "privacy.json").read_text())["max_records"]
+        for name in ("epsilon-1-3", "epsilon-1-record", "epsilon-9-4")
+    ]
+    assert bounds == [3, 1, 4]
+    assert "undefined: the third part" in (town / "out" / "internal" / "table.md").read_text()
+
+
 MISTAKES = [
+    (["++experiment.variants=[{epsilon: 1}]"], "both are set"),
+    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 0}]"], "experiment.variants"),
+    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1, max_record: 2}]"], "did you mean 'max_records'"),
+    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1}, {epsilon: 1}]"], "each once"),
     (["experiment.epsilons=[]"], "experiment.epsilons"),
     (["experiment.epsilons=[-1]"], "experiment.epsilons"),
     (["experiment.metrics=[densty]"], "did you mean 'density'"),

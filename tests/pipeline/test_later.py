@@ -1,0 +1,79 @@
+"""Sizes before the work: marginals that are chosen later, the purse, and impossible combinations count."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import load_schema
+from pipeline import build
+from pipeline.config import load_config
+from pipeline.later import LATER, later_cells
+from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
+from tests.pipeline.conftest import SCHEMA, TOWN, command
+from tests.synthesis.pgm_worlds import cliques_of, world
+
+FEWER = {"aim": "selection.max_model_cells=55"}
+
+
+def planned(town, *settings: str):
+    config, schema = load_config([*TOWN, "privacy.delta=1e-6", *settings]), load_schema(town / "town.yaml")
+    return config, schema, build.build_plan(config, build.build_workload(config, schema), schema)
+
+
+@pytest.mark.parametrize("selection", ["mst", "aim", "indif", "priview"])
+def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
+    """Columns of 10, 2 and 5 values: no model of them has more than 100 cells."""
+    few = [FEWER[selection]] if selection in FEWER else []
+    config, schema, plan = planned(town, f"selection={selection}", "synthesis=pgm", *few)
+    grown = build.grown_model_cells(config, schema, plan)
+    assert grown is not None and grown <= (55 if few else 100)
+    assert later_cells(plan, schema.measured)
+    assert command("run", *TOWN, f"selection={selection}", "synthesis=pgm", *few, "hydra.run.dir=out") == 0
+    index = json.loads((town / "out" / "release" / "measurements" / "index.json").read_text())
+    found = model_cells(schema.measured, [tuple(a["clique"]) for a in index["answers"]])
+    assert found <= grown
+    measured = sum(schema.measured.cells(tuple(a["clique"])) for a in index["answers"])
+    assert measured <= sum(n for _, n in build.planned_cells(plan, schema.measured))
+
+
+def test_the_memory_of_what_a_purse_buys_is_predicted(town):
+    config, schema, plan = planned(town, "selection=aim", "synthesis=pgm")
+    assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method.rounds
+    base = build.predicted_memory_bytes(config, schema, plan)
+    more = replace(plan, method=replace(plan.method, rounds=10**6))
+    assert build.predicted_memory_bytes(config, schema, more) > base + 10**6 * 8 * 40
+    config.limits.memory_gb = base / 1e9 + 0.1
+    with pytest.raises(UserError, match="a marginal chosen later"):
+        build.check_memory(config, schema, more)
+
+
+def test_plan_says_how_large_the_model_may_become(town, capsys):
+    assert command("plan", *TOWN, "selection=aim", "synthesis=pgm", "selection.max_model_cells=60") == 0
+    assert "at most 60 with those chosen later" in capsys.readouterr().out
+
+
+def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
+    """age × job is in every model of this schema (50 cells): with age × sex and job × sex it has all 100."""
+    (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
+    settings = ["synthesis=pgm", "selection.fit=true", "selection.marginals=[[age,sex],[sex,job]]"]
+    config, schema, plan = planned(town, *settings, "synthesis.max_cells=99")
+    assert build.planned_model_cells(config, schema, plan) <= 99
+    assert len(plan.measurements) == 1
+    config, schema, plan = planned(town, *settings, "synthesis.max_cells=100")
+    assert len(plan.measurements) == 2
+    rest = ["synthesis=pgm", "selection.marginals=[[age,sex],[sex,job]]", "synthesis.max_cells=99"]
+    assert command("plan", *TOWN, *rest) == 1
+    said = capsys.readouterr().err
+    assert "100 cells" in said and "selection.fit=true" in said and "leave out age × job" not in said
+    assert command("plan", *TOWN, *settings, "synthesis.max_cells=30") == 1
+    assert "impossible combinations alone" in capsys.readouterr().err
+
+
+def test_what_is_fixed_is_in_every_tree_and_is_never_dropped():
+    domain, ring = world([10] * 6), cliques_of(["ab", "bc", "cd"])
+    fixed = cliques_of(["ad"])
+    assert junction_tree(domain, ring, fixed=fixed).cells == model_cells(domain, [*ring, *fixed]) == 2 * 1000 + 20
+    kept, dropped = fit_cliques(domain, ring, [3.0, 2.0, 1.0], 400, fixed=fixed)
+    assert (kept, dropped) == (tuple(ring[:2]), (ring[2],))
