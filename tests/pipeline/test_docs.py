@@ -1,0 +1,150 @@
+"""Every command of the pages of docs/ runs as it stands there, in its order; comments in a page name smaller tables.
+
+<!-- table: NAME.csv -->        a small table of that name is there before the next block
+<!-- small: SETTING=VALUE … --> settings that the tests add to the `run` commands of the next block
+<!-- file: PATH -->             the next block is the content of that file
+<!-- after: PATH -->            the next block goes to the end of that file, in a copy of the project
+<!-- contract -->               the next block runs in that copy
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.config import CONF, compose_config
+from pipeline.config import _keys as keys
+from pipeline.demo import write_demo
+from tests.pipeline.conftest import command, people
+
+ROOT = Path(__file__).parents[2]
+PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs").glob("*.md"))}
+BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str) -> list[tuple[dict[str, str], str, str]]:
+    """The comments, the language and the text of each block."""
+    found = []
+    for said, language, text in BLOCK.findall(PAGES[page]):
+        marks = dict(re.findall(r"<!-- (\w+):? ?(.*?) -->", said))
+        found.append((marks, language, text))
+    return found
+
+
+def lines(text: str) -> list[list[str]]:
+    """The commands of a block."""
+    return [shlex.split(line) for line in text.splitlines() if line.strip()]
+
+
+def run_line(words: list[str], small: list[str]) -> None:
+    """One command, in this process where it is the pipeline's."""
+    if words[:3] == ["python", "-m", "pipeline"]:
+        further = small if words[3] == "run" else []
+        kept = [w for w in words[3:] if w.partition("=")[0] not in {s.partition("=")[0] for s in further}]
+        assert command(*kept, *further) == 0, words
+    elif words[0] == "python" and words[1].startswith("docs/"):
+        subprocess.run([sys.executable, ROOT / words[1], *words[2:]], check=True)
+    elif words[:2] == ["cp", "-r"]:
+        shutil.copytree(words[2], words[3])
+    else:
+        raise AssertionError(f"the tests do not know how to run {words}")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] == "bash" for b in blocks(p)) and p != "adding"])
+def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for marks, language, text in blocks(page):
+        if marks.get("table") == "people.csv":
+            people(300).to_csv("people.csv", index=False)
+        elif "table" in marks:
+            write_demo(Path(marks["table"]), rows=500, seed=1)
+        if "file" in marks:
+            Path(marks["file"]).write_text(text, encoding="utf-8")
+        elif language == "bash":
+            for words in lines(text):
+                run_line(words, marks.get("small", "").split())
+    assert "way out" not in capsys.readouterr().err
+    if page == "bring-your-own-table":
+        assert '"private": true' in Path("admissions-release/privacy.json").read_text()
+        assert len(pd.read_csv("ward_emergency.csv")) == 16
+    if page == "sweeps-and-experiments":
+        assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
+
+
+def same_form(made: Path, kept: Path) -> bool:
+    """Two drawings with the same size, texts and number of lines; the noise is fresh, so their points differ."""
+
+    def form(path: Path) -> tuple[object, ...]:
+        text = path.read_text(encoding="utf-8")
+        words = [w for w in re.findall(r"<!-- (.*?) -->", text) if re.search("[a-z]{3}", w) and "mathdefault" not in w]
+        return re.findall(r'width="[^"]*" height="[^"]*"', text)[0], [w for w in words if w != "floor"]
+
+    return form(made) == form(kept)
+
+
+@pytest.fixture(scope="module")
+def copy_with_additions(tmp_path_factory):
+    """The project with the files and lines of the guide for adding things."""
+    copy = tmp_path_factory.mktemp("copy")
+    for room in ("mechanisms", "synthesis", "evaluation", "pipeline", "conf", "tests"):
+        shutil.copytree(ROOT / room, copy / room)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for marks, _, text in blocks("adding"):
+        if "file" in marks:
+            assert not (copy / marks["file"]).exists()
+            (copy / marks["file"]).write_text(text, encoding="utf-8")
+        elif "after" in marks:
+            place = copy / marks["after"]
+            place.write_text(place.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
+    return copy
+
+
+def test_what_the_guide_adds_passes_the_contract_tests_and_runs(copy_with_additions):
+    contracts = [words for marks, _, text in blocks("adding") if "contract" in marks for words in lines(text)]
+    assert len(contracts) == 3
+    for words in contracts:
+        further = ["-p", "no:cacheprovider"] if "pytest" in words else ["hydra.run.dir=out"]
+        done = subprocess.run(
+            [sys.executable, *words[1:], *further],
+            cwd=copy_with_additions,
+            env={**os.environ, "PYTHONPATH": str(copy_with_additions)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "largest_cell 0." in done.stdout
+    check = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
+    lint = subprocess.run(check, cwd=copy_with_additions, capture_output=True, text=True)
+    assert lint.returncode == 0, lint.stdout
+
+
+def test_every_experiment_stands_on_its_page_with_its_command():
+    page = PAGES["sweeps-and-experiments"]
+    for path in (CONF / "experiment").glob("*.yaml"):
+        given = re.findall("^# .*?(python -m pipeline run .*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert path.stem == "none" or (f"| `{path.stem}` |" in page and any(g in page for g in given)), path
+
+
+def test_every_choice_and_metric_stands_on_its_page():
+    from evaluation.catalogue import METRICS
+
+    assert all(f"`{name}`" in PAGES["score-and-report"] for name in METRICS)
+    for group, page in (("selection", "select-and-measure"), ("synthesis", "synthesize"), ("data", "load-and-clip")):
+        for path in (CONF / group).glob("*.yaml"):
+            assert f"`{path.stem}`" in PAGES[page] or path.stem == "table", path
+
+
+def test_settings_and_links_of_the_pages_exist():
+    known = {*keys(compose_config("config", [])), "privacy.max_records", "data.path", "data.schema", "data.delimiter"}
+    known |= set(keys(compose_config("config", ["experiment=mgd_table1"])))
+    for name, text in PAGES.items():
+        for setting in re.findall(r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.[a-z_]+)\b", text):
+            assert setting in known, (name, setting)
+        for link in re.findall(r"\]\(([^)#]+)", text):
+            assert (ROOT / "docs" / link).exists(), (name, link)
