@@ -101,7 +101,10 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     workload = without_joints(domain, workload, schema.engineering.alone, named)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
     workload = reweighted(domain, workload, weights)
-    return _fitted(domain, workload, build_synthesizer(config.synthesis)) if selection.fit else workload
+    fit = selection.fit
+    if fit is None:  # what a person named is measured or refused; of all k-way marginals, what fits
+        fit = config.synthesis.kind == "pgm" and not named
+    return _fitted(domain, workload, build_synthesizer(config.synthesis)) if fit else workload
 
 
 def _fitted(domain: Domain, workload: Workload, spec: SynthesizerSpec) -> Workload:
