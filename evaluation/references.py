@@ -58,7 +58,7 @@ def floor(
         unit: the subject of each row: whole subjects are drawn, as many as the tables have rows on average.
     """
     rng = np.random.default_rng(seed)
-    values = [score(*(_drawn(real, n, rng, unit) for n in (real.rows, rows))) for _ in range(repeats)]
+    values = [score(*two_samples(real, rows, rng, unit)) for _ in range(repeats)]
     what = "subjects" if unit is not None else "records"
     return _reference(values, f"two samples of real {what} with replacement, {real.rows} and {rows} rows")
 
@@ -71,6 +71,13 @@ def independent(score: Score, real: CodedTable, rows: int, *, repeats: int = 1, 
         columns = tuple(c[rng.integers(0, max(real.rows, 1), rows if real.rows else 0)] for c in real.columns)
         values.append(score(real, CodedTable(real.domain, columns)))
     return _reference(values, f"independent columns, {rows} rows")
+
+
+def two_samples(
+    real: CodedTable, rows: int, rng: np.random.Generator, unit: NDArray[np.integer] | None = None
+) -> tuple[CodedTable, CodedTable]:
+    """Two samples of the real records with replacement: of the table's size, and of `rows` rows."""
+    return _drawn(real, real.rows, rng, unit), _drawn(real, rows, rng, unit)
 
 
 def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, unit: NDArray[np.integer] | None) -> CodedTable:

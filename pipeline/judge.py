@@ -17,7 +17,9 @@ from mechanisms.public.engine import Source
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
+from mechanisms.sensitive.kept import kept_truth
 from mechanisms.sensitive.table import PrivateTable
+from pipeline.floors import keep_floors
 from pipeline.folders import RunFolder
 from pipeline.progress import Report
 from pipeline.scoring import affordable
@@ -39,7 +41,7 @@ def judge(
     Args:
         places: columns of longitude and latitude.
     """
-    truth, aside = _truth(private, source, schema, folder)
+    truth, aside = truth_of(private, source, schema, folder)
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
     options = replace(spec.options, holdout=aside, why={**spec.options.why, "subject": subject})
@@ -49,6 +51,21 @@ def judge(
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card
+
+
+def share_floors(
+    private: PrivateTable,
+    source: Source,
+    schema: Schema,
+    folder: RunFolder,
+    spec: ScoreSpec,
+    floors: Path,
+    rows: int | None,
+) -> None:
+    """The floors of a sweep's scores, measured by the first of its jobs that comes here."""
+    if private.kept is not None and not floors.exists():
+        truth, _ = truth_of(private, source, schema, folder)
+        keep_floors(floors, truth, schema, affordable(spec, truth.rows), rows)
 
 
 def drawings(
@@ -81,10 +98,12 @@ def _units(private: PrivateTable) -> dict[str, Any] | None:
     return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
 
 
-def _truth(
+def truth_of(
     private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
 ) -> tuple[CodedTable, CodedTable | None]:
     """All rows of the table, unclipped: those that scores compare with, and those that were set aside."""
+    if private.kept is not None:
+        return kept_truth(private, source, schema), None
     if private.complete and not schema.engineering.steps:
         return CodedTable(private.coded.domain, private.coded.columns), None
     whole = encode_table(source, schema, workdir=folder.temporary / "truth")

@@ -26,16 +26,18 @@ from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.kept import kept_private, only_one
+from mechanisms.sensitive.kept import kept_private
+from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.adaptive import build_fit
 from pipeline.config import Config
 from pipeline.demo import write_demo
+from pipeline.floors import FLOORS, floors_file
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
-from pipeline.judge import judge
+from pipeline.judge import judge, share_floors
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.rounds import measure_plan
@@ -142,6 +144,10 @@ def run(
         if scores is not None:
             with show.stage("report"):
                 render_run(folder)
+            if shared is not None:
+                with show.stage("floor"):
+                    floors = floors_file(shared.parent / FLOORS, facts)
+                    share_floors(private, source, schema, folder, scoring, floors, config.synthesis.rows)
         LOG.info("seconds per stage: %s", show.seconds)
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
 

@@ -16,7 +16,8 @@ from pipeline.sweep_report import best_methods, is_sweep, render
 from pipeline.sweeps import planned
 from pipeline.sweeps.jobs import Outcome, outcome_of
 from pipeline.sweeps.planned import Job, side_by_side
-from pipeline.sweeps.results import metric_rows, results_table, total
+from pipeline.floors import metric_rows
+from pipeline.sweeps.results import results_table, total
 from tests.pipeline.conftest import TOWN, command, people
 
 FAST = [*TOWN, "synthesis=independent", "hydra.sweep.dir=sweep"]
