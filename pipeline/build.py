@@ -107,6 +107,14 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     return _fitted(domain, workload, build_synthesizer(config.synthesis)) if fit else workload
 
 
+def said_left_out(config: Config, workload: Workload) -> str:
+    """What a graphical model had no room for, in a sentence; empty where nobody dropped anything."""
+    if config.synthesis.kind != "pgm" or not workload.left_out:
+        return ""
+    count = len(workload.left_out)
+    return f"{count} of {count + len(workload.cliques)} marginals left out: no room in the graphical model; see plan"
+
+
 def _fitted(domain: Domain, workload: Workload, spec: SynthesizerSpec) -> Workload:
     """The workload without the marginals that a graphical model of at most synthesis.max_cells cannot hold.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.kept import kept_truth
 from mechanisms.sensitive.table import PrivateTable
-from pipeline.floors import keep_floors
+from pipeline.floors import floors_file, keep_floors
 from pipeline.folders import RunFolder
 from pipeline.progress import Report
 from pipeline.scoring import affordable
@@ -59,13 +60,19 @@ def share_floors(
     schema: Schema,
     folder: RunFolder,
     spec: ScoreSpec,
+    facts: Mapping[str, Any],
     floors: Path,
-    rows: int | None,
 ) -> None:
-    """The floors of a sweep's scores, measured by the first of its jobs that comes here."""
-    if private.kept is not None and not floors.exists():
+    """The floors of a sweep's scores, measured by the first of its jobs that comes here.
+
+    Args:
+        facts: of the run's manifest.
+        floors: the sweep's folder of them.
+    """
+    path = floors_file(floors, facts)
+    if private.kept is not None and not path.exists():
         truth, _ = truth_of(private, source, schema, folder)
-        keep_floors(floors, truth, schema, affordable(spec, truth.rows), rows)
+        keep_floors(path, truth, schema, affordable(spec, truth.rows), facts["settings"]["synthesis"]["rows"])
 
 
 def drawings(

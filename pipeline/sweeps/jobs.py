@@ -107,8 +107,8 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, par
         os._exit(1)
     used = resource.getrusage(resource.RUSAGE_SELF)
     memory = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": used.ru_utime + used.ru_stime}
-    keep(root, replace(outcome, **spent, memory_mb=round(memory, 1)))
+    wall, processor = time.perf_counter() - start, used.ru_utime + used.ru_stime
+    keep(root, replace(outcome, seconds=wall, cpu_seconds=processor, memory_mb=round(memory, 1)))
 
 
 def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> dict[str, float]:
@@ -121,7 +121,7 @@ def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> d
 def _end_with(parent: int) -> None:
     """A job never outlives the sweep that started it."""
     while _alive(parent):
-        time.sleep(1)
+        time.sleep(0.2)
     os._exit(1)
 
 

@@ -103,6 +103,20 @@ def total(frame: pd.DataFrame) -> str:
     return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
 
 
+def efficiency(outcomes: Sequence[Outcome], wall: float, cores: int) -> str:
+    """One line: the time of the sweep beside that of its jobs, and the most memory that jobs side by side can have had.
+
+    The memory is a bound: the largest peaks of as many jobs as there are cores, with the pages that they share.
+    """
+    total_seconds = math.fsum(o.seconds for o in outcomes)
+    processor = math.fsum(o.cpu_seconds for o in outcomes)
+    memory = math.fsum(sorted((o.memory_mb for o in outcomes), reverse=True)[:cores])
+    return (
+        f"wall {wall:,.1f} s; jobs {total_seconds:,.1f} s (processor {processor:,.1f} s) on {cores} cores: "
+        f"efficiency {total_seconds / (wall * cores):.0%}; peak memory at most {memory:,.0f} MB"
+    )
+
+
 def as_text(frame: pd.DataFrame) -> str:
     """One line per finished job: its varied settings and scores."""
     jobs = frame[frame["status"] == "done"]
