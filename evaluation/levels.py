@@ -39,7 +39,7 @@ def at_levels(table: CodedTable, schema: Schema, targets: Sequence[TargetMargina
         places = np.concatenate([schema[name].hierarchy.nodes_of(level), nodes + np.arange(special)])
         attributes.append(Attribute(_name(schema, name, level), size, nodes if schema[name].hierarchy.ordered else 0))
         columns.append(places.astype(code_dtype(size))[table.column(name)])
-    return CodedTable(Domain(tuple(attributes)), tuple(columns), table.weights)
+    return CodedTable(Domain(tuple(attributes)), tuple(columns), table.weights, table.known)
 
 
 def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:

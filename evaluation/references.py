@@ -100,6 +100,14 @@ def independent(score: Score, real: CodedTable, rows: int, *, repeats: int = 1, 
     return _reference(values, f"independent columns, {rows} rows")
 
 
+def two_samples(
+    real: CodedTable, rows: int, rng: np.random.Generator, unit: NDArray[np.integer] | None = None
+) -> tuple[CodedTable, CodedTable]:
+    """Two samples of the real records (of whole units) with replacement: of the table's size, and of `rows` rows."""
+    units = None if unit is None or real.rows == 0 else _Units.of(unit)
+    return _drawn(real, real.rows, rng, units), _drawn(real, rows, rng, units)
+
+
 def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, units: _Units | None) -> CodedTable:
     if table.rows == 0 or rows == 0:
         return _rows(table, np.empty(0, np.int64))

@@ -128,7 +128,18 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     workload = without_joints(domain, workload, schema.engineering.alone, named)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
     workload = reweighted(domain, workload, weights)
-    return _fitted(schema, workload, build_synthesizer(config.synthesis)) if selection.fit else workload
+    fit = selection.fit
+    if fit is None:  # what a person named is measured or refused; of all k-way marginals, what fits
+        fit = config.synthesis.kind == "pgm" and not named
+    return _fitted(schema, workload, build_synthesizer(config.synthesis)) if fit else workload
+
+
+def said_left_out(config: Config, workload: Workload) -> str:
+    """What a graphical model had no room for, in a sentence; empty where nobody dropped anything."""
+    if config.synthesis.kind != "pgm" or not workload.left_out:
+        return ""
+    count = len(workload.left_out)
+    return f"{count} of {count + len(workload.cliques)} marginals left out: no room in the graphical model; see plan"
 
 
 def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Workload:

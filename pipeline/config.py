@@ -85,7 +85,7 @@ class SelectionConfig:
     k: list[int] = field(default_factory=lambda: [1, 2])
     weights: list[dict[str, Any]] | None = None
     max_cells: int = 5_000
-    fit: bool = False
+    fit: bool | None = None
     threshold: float = 5.0
     rare: float = 3.0
     merge: float | None = None

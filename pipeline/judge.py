@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import unit_numbers
+from mechanisms.sensitive.kept import kept_truth
 from mechanisms.sensitive.table import PrivateTable
+from pipeline.floors import floors_file, keep_floors
 from pipeline.folders import RunFolder
 from pipeline.progress import Report
 from pipeline.scoring import affordable
@@ -56,6 +59,30 @@ def judge(
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card
+
+
+def share_floors(
+    private: PrivateTable,
+    source: Source,
+    schema: Schema,
+    folder: RunFolder,
+    spec: ScoreSpec,
+    facts: Mapping[str, Any],
+    floors: Path,
+) -> None:
+    """The floors of a sweep's scores, measured by the first of its jobs that comes here.
+
+    Args:
+        facts: of the run's manifest.
+        floors: the sweep's folder of them.
+    """
+    path = floors_file(floors, facts)
+    if private.kept is not None and not path.exists():
+        truth, _ = _truth(private, source, schema, folder)
+        schema, tables = together(schema, {"real": truth})
+        spec = affordable(spec, truth.rows)
+        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)))
+        keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"])
 
 
 def drawings(
@@ -100,6 +127,8 @@ def _truth(
     private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
 ) -> tuple[CodedTable, CodedTable | None]:
     """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
+    if private.kept is not None:
+        return kept_truth(private, source, schema), None
     if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
         return CodedTable(private.coded.domain, private.coded.columns), None
     whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)

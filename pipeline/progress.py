@@ -48,6 +48,11 @@ class Stages:
         for line in lines:
             self.console.print(f"  warning (NOT private): {line}", highlight=False, markup=False)
 
+    def note(self, line: str) -> None:
+        """Something public that a person should know; nothing if it is empty."""
+        if line:
+            self.console.print(f"  {line}", highlight=False, markup=False)
+
     @contextmanager
     def stage(self, name: str) -> Iterator[Report]:
         """One stage; yields the function to report progress with."""

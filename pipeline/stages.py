@@ -27,16 +27,18 @@ from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.kept import kept_private, only_one
+from mechanisms.sensitive.kept import kept_private
+from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.adaptive import build_fit
 from pipeline.config import Config
 from pipeline.demo import write_demo
+from pipeline.floors import FLOORS
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
-from pipeline.judge import judge
+from pipeline.judge import judge, share_floors
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.rounds import measure_plan
@@ -99,14 +101,14 @@ def run(
     """
     schema = build.build_schema(config)
     unit = build.build_unit(config)
-    plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    spec = build.build_synthesizer(config.synthesis)
+    plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
+    spec, aside = build.build_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
-    aside = build_holdout(config.evaluation)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     show = Stages(quiet=quiet)
+    show.note(build.said_left_out(config, workload))
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report, shared)
@@ -124,8 +126,7 @@ def run(
             rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
-        chose = config.selection.public is not None
-        seed = config.privacy.noise_seed
+        chose, seed = config.selection.public is not None, config.privacy.noise_seed
         statement = make_statement(schema, unit, plan, ledger, known, seed, aside, public_table=chose)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
@@ -144,6 +145,9 @@ def run(
         if scores is not None:
             with show.stage("report"):
                 render_run(folder)
+            if shared is not None and scoring is not None:
+                with show.stage("floor"):
+                    share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
     return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
 

@@ -46,7 +46,10 @@ def together(schema: Schema, tables: Mapping[str, CodedTable]) -> tuple[Schema, 
     """
     needed = {n for t in tables.values() for n in schema.domain.names if t.domain[n].size > schema.domain[n].size}
     grown = with_apart(schema, needed)
-    return grown, {name: CodedTable(grown.domain, t.columns, t.weights) for name, t in tables.items()}
+    over = {
+        n: t if t.domain == grown.domain else CodedTable(grown.domain, t.columns, t.weights) for n, t in tables.items()
+    }
+    return grown, over
 
 
 def values_outside(source: Source, schema: Schema, name: str, *, most: int = 10) -> list[tuple[str, int]]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Clique, Domain
 
 
 def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
     """The smallest unsigned type that holds codes 0 … size − 1."""
     return np.min_scalar_type(max(size - 1, 1))
+
+
+#: A table and marginals → the counts of each.
+Count: TypeAlias = "Callable[[CodedTable, Sequence[Clique]], list[NDArray[np.int64]]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +29,13 @@ class CodedTable:
         domain: what the codes mean.
         columns: one array per attribute: ``rows`` unsigned codes below the attribute's size (may be memory maps).
         weights: None (each row counts 1), or uint32 per row in units of 2**-WEIGHT_BITS records.
+        known: counts marginals of these very rows in place of the given function, which it asks for what it lacks.
     """
 
     domain: Domain
     columns: tuple[NDArray[np.unsignedinteger], ...]
     weights: NDArray[np.uint32] | None = None
+    known: Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(c) for c in self.columns} | ({len(self.weights)} if self.weights is not None else set())

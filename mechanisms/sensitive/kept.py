@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.codec import EncodingReport, mapped
+from mechanisms.public.apart import with_apart
+from mechanisms.public.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.engine import Progress, Source, private_folder
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.kept_counts import kept_counts, only_one
 from mechanisms.sensitive.table import PrivateTable, load_private
 
 
@@ -35,7 +34,7 @@ def kept_private(
     histogram: bool = False,
     progress: Progress | None = None,
 ) -> PrivateTable:
-    """As `load_private`, but encoded and clipped once for all who ask with the same data, schema and unit.
+    """As `load_private`, but encoded, clipped and counted once for all who ask with the same data, schema and unit.
 
     Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate), only those who bring
         the same key share a table.
@@ -57,34 +56,50 @@ def kept_private(
     return _read(place, schema, unit)
 
 
-@contextmanager
-def only_one(folder: Path, name: str) -> Iterator[None]:
-    """One process at a time does what has this name; the others wait."""
-    private_folder(folder)
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def source_name(source: Source) -> str:
     """The columns as the engine read them: a changed delimiter makes other columns of the same file."""
     return "|".join(source.names)
 
 
+def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
+    """All rows of the table, with all values and without the schema's steps, encoded and counted once; NOT private."""
+    place = private.kept
+    if place is None:
+        raise ValueError("the table is not kept")
+    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
+        return CodedTable(private.coded.domain, private.coded.columns, known=kept_counts(place / "counts"))
+    whole = place / "whole"
+    with only_one(place, "whole"):
+        if not (whole / "table.json").exists():
+            shutil.rmtree(whole, ignore_errors=True)
+            private_folder(whole)
+            made, report = encode_columns(source, schema, workdir=whole, apart=True)
+            files = [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(made.columns)]
+            write_whole(whole / "table.json", json.dumps([files, list(report.apart(schema))]), mode=0o600)
+    files, apart = json.loads((whole / "table.json").read_text(encoding="utf-8"))
+    domain = with_apart(schema, apart).domain
+    return CodedTable(domain, _mapped(whole, files), known=kept_counts(whole / "counts"))
+
+
+def _file_of(place: Path, values: NDArray[Any], name: str) -> list[str]:
+    """The file that holds an array, and its type; written where it has none."""
+    if isinstance(values, np.memmap) and values.filename is not None:
+        return [str(Path(values.filename).relative_to(place.resolve())), values.dtype.str]
+    with (place / name).open("wb") as file:
+        file.write(np.ascontiguousarray(values).data)
+    return [name, values.dtype.str]
+
+
+def _mapped(place: Path, files: list[list[str]]) -> tuple[NDArray[Any], ...]:
+    return tuple(mapped(place / name, np.dtype(dtype)) for name, dtype in files)
+
+
 def _write(place: Path, private: PrivateTable) -> None:
     """The list of the column files, last: a table without it is not whole."""
-
-    def file_of(values: NDArray[Any], name: str) -> list[str]:
-        if isinstance(values, np.memmap) and values.filename is not None:
-            return [str(Path(values.filename).relative_to(place.resolve())), values.dtype.str]
-        with (place / name).open("wb") as file:
-            file.write(np.ascontiguousarray(values).data)
-        return [name, values.dtype.str]
-
     coded, report = private.coded, private.encoding
     facts = {
-        "columns": [file_of(c, f"plain-{i:04}") for i, c in enumerate(coded.columns)],
-        "weights": None if coded.weights is None else file_of(coded.weights, "plain-weights"),
+        "columns": [_file_of(place, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)],
+        "weights": None if coded.weights is None else _file_of(place, coded.weights, "plain-weights"),
         "complete": private.complete,
         "encoding": [report.rows, dict(report.outside), dict(report.unplaced), dict(report.conflicts)],
         "sizes": None if private.sizes is None else [private.sizes.tolist(), private.sizes.dtype.str],
@@ -95,11 +110,12 @@ def _write(place: Path, private: PrivateTable) -> None:
 
 def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     facts = json.loads((place / "table.json").read_text(encoding="utf-8"))
-    columns = tuple(mapped(place / name, np.dtype(dtype)) for name, dtype in facts["columns"])
-    weights = None if facts["weights"] is None else mapped(place / facts["weights"][0], np.dtype(facts["weights"][1]))
+    weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
     histogram = None if facts["histogram"] is None else np.array(facts["histogram"], np.int64)
     rows, outside, unplaced, conflicts = facts["encoding"]
-    coded = CodedTable(schema.measured, columns, weights)
+    counts = kept_counts(place / ("counts" if weights is None else "weighted"))
+    coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
     report = EncodingReport(rows, outside, unplaced, conflicts)
-    return PrivateTable(coded, unit, report, complete=facts["complete"], sizes=sizes, histogram=histogram)
+    complete = facts["complete"]
+    return PrivateTable(coded, unit, report, complete=complete, kept=place, sizes=sizes, histogram=histogram)

@@ -43,6 +43,7 @@ class PrivateTable:
         encoding: what encoding could not take as it was; for the internal log alone.
         complete: whether every row of the table is in it.
         aside: which rows of the file belong to units that were set aside; None where none were.
+        kept: the folder in which the runs of a sweep keep it and its counts; None for a run's own.
         sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
         histogram: how many units count with R = 1 … C records, after clipping, without those that were set aside; None
             where it was not asked for.
@@ -55,6 +56,7 @@ class PrivateTable:
     aside: NDArray[np.bool_] | None = None
     sizes: NDArray[np.int64] | None = None
     histogram: NDArray[np.int64] | None = None
+    kept: Path | None = None
 
     @property
     def max_records(self) -> int:

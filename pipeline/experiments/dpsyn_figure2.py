@@ -95,10 +95,10 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
         stages.keep_settings(folder, config, hydra_files)
         panels = {name: panel(name, ks) for name in PANELS}
         _write(panels, folder.internal)
-    lines = ["panel      ε      δ   the paper's crossing   ours   rounded"]
+    lines = ["panel      ε      δ  crossing: source says   we get   rounded"]
     for name, p in panels.items():
         lines.append(
-            f"{name}     {p.epsilon:6g} {p.delta:6g} {p.printed:>22} {p.crossing:>6.2f} {round(p.crossing):>9}"
+            f"{name}     {p.epsilon:6g} {p.delta:6g} {p.printed:>22} {p.crossing:>8.2f} {round(p.crossing):>9}"
         )
     return "\n".join(["", *lines, "", f"no data was read: {root / 'internal' / 'figure2.png'} may be published"])
 

@@ -138,7 +138,7 @@ def as_markdown(report: Report) -> str:
         f"Paper: {SOURCE}. MGD from its AEMC columns.",
         "",
     ]
-    lines += [*_table(["dataset", *(f"{n} {w}" for n in _BESIDE for w in ("here", "paper"))], _beside(report))]
+    lines += [*_table(["dataset", *(f"{n} {w}" for n in _BESIDE for w in ("we get", "source says"))], _beside(report))]
     lines += ["", "## The paper's claim", "", *(f"- {sentence(c, w)}" for w, c in report.claims.items())]
     lines += ["", "## Notes", "", *(f"- {n}" for n in notes(report))]
     lines += ["", "## What each row promises", "", *(f"- {r['dataset']}: {r['promise']}" for r in report.rows)]

@@ -31,6 +31,9 @@ def curves(frame: pd.DataFrame) -> str:
         for method, part in group.groupby("method", sort=False):
             _curve(axes, part, str(method), methods.index(method))
         axes.set_xscale("log")
+        ticks = sorted(group["epsilon"].unique())
+        axes.set_xticks(ticks, [f"{e:g}" for e in ticks])
+        axes.set_xticks([], minor=True)
         if (group["score"] > 0).all() and group["goal"].iloc[0] == "low":
             axes.set_yscale("log")
         if group["floor"].notna().any():

@@ -36,6 +36,7 @@ class Outcome:
         settings: what its settings are known by.
         error: why it failed.
         seconds: wall time of the job; of each stage in `stages`.
+        cpu_seconds: processor time of the job.
         memory_mb: the largest memory that its process held.
     """
 
@@ -43,6 +44,7 @@ class Outcome:
     settings: str
     error: str = ""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
     memory_mb: float = 0.0
 
@@ -69,7 +71,7 @@ def job(config: DictConfig) -> None:
     if child.exitcode:
         signal = f"by signal {-child.exitcode}" if child.exitcode < 0 else f"with code {child.exitcode}"
         why = f"its process was ended {signal}" + (" (out of memory?)" if child.exitcode == -9 else "")
-        keep(root, Outcome("failed", digest(settings), why, time.perf_counter() - start))
+        keep(root, Outcome("failed", digest(settings), why, seconds=time.perf_counter() - start))
 
 
 def keep(root: Path, outcome: Outcome) -> None:
@@ -103,8 +105,10 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, par
         outcome = replace(outcome, error=explained(error))
     except KeyboardInterrupt:
         os._exit(1)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-    keep(root, replace(outcome, seconds=time.perf_counter() - start, memory_mb=round(memory, 1)))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    memory = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    wall, processor = time.perf_counter() - start, used.ru_utime + used.ru_stime
+    keep(root, replace(outcome, seconds=wall, cpu_seconds=processor, memory_mb=round(memory, 1)))
 
 
 def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> dict[str, float]:
@@ -117,7 +121,7 @@ def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> d
 def _end_with(parent: int) -> None:
     """A job never outlives the sweep that started it."""
     while _alive(parent):
-        time.sleep(1)
+        time.sleep(0.2)
     os._exit(1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,19 @@ class Job:
         return " ".join(f"{k}={v}" for k, v in self.varied.items()) or self.root.name
 
 
+@dataclass
+class Seen:
+    """What was found in order, so that jobs which share it do not check it again.
+
+    Attributes:
+        memory: settings but seeds → the predicted bytes.
+        scores: settings of the scores.
+    """
+
+    memory: dict[str, int] = field(default_factory=dict)
+    scores: set[str] = field(default_factory=set)
+
+
 Load = Callable[[Sequence[str]], DictConfig]
 
 
@@ -68,11 +81,11 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
     swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
-    plans: dict[str, int] = {}
-    return [_job(line, swept, load, plans) for line in lines]
+    seen = Seen()
+    return [_job(line, swept, load, seen) for line in lines]
 
 
-def _job(overrides: tuple[str, ...], swept: list[str], load: Load, plans: dict[str, int]) -> Job:
+def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -> Job:
     values = dict(o.split("=", 1) for o in overrides)
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
@@ -80,14 +93,14 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, plans: dict[s
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
         settings = typed(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]), Config)
         job = replace(job, settings=settings)
-        return replace(job, memory=_check(settings, plans))
+        return replace(job, memory=_check(settings, seen))
     except UserError as error:
         return replace(job, error=str(error))
     except (HydraException, OmegaConfBaseException) as error:
         return replace(job, error=str(error).strip().splitlines()[0])
 
 
-def _check(config: Config, plans: dict[str, int]) -> int:
+def _check(config: Config, seen: Seen) -> int:
     """Whatever can be known without the data; returns the predicted bytes.
 
     Raises:
@@ -97,21 +110,24 @@ def _check(config: Config, plans: dict[str, int]) -> int:
         experiments.known(config)
         return build.LIBRARIES_BYTES
     key = digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
-    if key in plans:
-        return plans[key]
+    if key in seen.memory:
+        return seen.memory[key]
     schema = build.build_schema(config)
     build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     build.build_synthesizer(config.synthesis)
-    build_scores(config.evaluation, schema, config.data.roles)
     build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
+    scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
+    if scores not in seen.scores:
+        build_scores(config.evaluation, schema, config.data.roles)
+        seen.scores.add(scores)
     if config.data.name != "demo" or config.data.path:
         path = build.data_path(config)
         if not path.exists():
             raise UserError(f"no file {str(path)!r}", where="data.path", fix="check the path")
-    plans[key] = build.predicted_memory_bytes(config, schema, plan)
-    return plans[key]
+    seen.memory[key] = build.predicted_memory_bytes(config, schema, plan)
+    return seen.memory[key]
 
 
 def digest(config: Config, *, seeds: bool = True) -> str:
@@ -128,3 +144,11 @@ def side_by_side(jobs: Sequence[Job], cores: int, memory: int) -> int:
     """How many jobs run at a time: a core each, and together no more than `memory` bytes by what is predicted."""
     largest = max((job.memory for job in jobs), default=0)
     return max(1, min(cores, len(jobs), memory // max(largest, 1)))
+
+
+def longest_first(jobs: Sequence[Job]) -> list[Job]:
+    """The order in which jobs start: those that are predicted to be dear first, so that no core waits at the end.
+
+    Predicted memory stands for the time: of the methods on the same table, what holds more computes more.
+    """
+    return sorted(jobs, key=lambda job: -job.memory)

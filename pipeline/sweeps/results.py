@@ -11,13 +11,17 @@ from typing import Any
 import pandas as pd
 
 from mechanisms.public.files import whole_file
+from pipeline.floors import FLOORS, floors_file, metric_rows
 from pipeline.folders import RunFolder
 from pipeline.sweeps.jobs import Outcome, load_json
 from pipeline.sweeps.planned import Job
 
 #: What every results table has, besides the varied settings.
 COLUMNS = ("job", "status", "data", "method", "epsilon", "delta", "seed")
-MEASURES = ("metric", "goal", "score", "floor", "seconds", "memory_mb", "private", "spent_epsilon", "spent_delta")
+MEASURES = (
+    *("metric", "goal", "score", "floor", "seconds", "cpu_seconds", "memory_mb"),
+    *("private", "spent_epsilon", "spent_delta"),
+)
 
 
 def results_table(jobs: Sequence[tuple[Job, Outcome]]) -> pd.DataFrame:
@@ -39,7 +43,9 @@ def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
             facts |= {"epsilon": privacy.epsilon, "delta": privacy.delta}
         seeds = {privacy.noise_seed, job.settings.synthesis.seed} - {None}
         facts["seed"] = min(seeds) if seeds else None  # type: ignore[type-var]
-    facts |= {"seconds": outcome.seconds, "memory_mb": outcome.memory_mb, "error": outcome.error.splitlines()[0:1]}
+    alone = outcome.seconds - outcome.stages.get("floor", 0.0)  # it is shared: no cost of this job's method
+    facts |= {"seconds": alone, "cpu_seconds": outcome.cpu_seconds}
+    facts |= {"memory_mb": outcome.memory_mb, "error": outcome.error.splitlines()[0:1]}
     facts["error"] = facts["error"][0] if facts["error"] else ""
     facts |= {f"seconds_{stage}": spent for stage, spent in outcome.stages.items()}
     folder = RunFolder(job.root)
@@ -49,8 +55,17 @@ def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
         facts |= {"spent_epsilon": said["spent"]["epsilon"], "spent_delta": said["spent"]["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
+    floors = _shared_floors(job.root, load_json(folder.manifest))
+    scores = [row | {"floor": floors.get(row["metric"])} if row["floor"] is None else row for row in scores]
     made = [facts | row for row in [*scores, *experiment]]
     return made or [facts | {"metric": None}]
+
+
+def _shared_floors(root: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The floors that the sweep measured for jobs such as this one; none where it did not."""
+    if not manifest:
+        return {}
+    return load_json(floors_file(root.parent / "internal" / FLOORS, manifest))
 
 
 def method_of(job: Job) -> str:
@@ -61,28 +76,6 @@ def method_of(job: Job) -> str:
     further = [f"{k}={v}" for k, v in job.varied.items() if k not in aside and k not in named]
     chosen = [job.varied.get(k, v) for k, v in named.items() if k in job.varied or k == "synthesis"]
     return " ".join([" + ".join(chosen), *further])
-
-
-def metric_rows(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """Name, goal, score and floor of every metric in a scores.json; a score that is undefined has no row."""
-    rows = []
-    mgd = card.get("mgd", {})
-    if isinstance(mgd, dict):
-        rows.append(_row("MGD", "low", mgd))
-    for name, family in card.get("tvd", {}).items():
-        if isinstance(family, dict) and "mean" in family:
-            rows.append(_row(f"{name} TVD", "low", {**family, "score": family["mean"]}))
-    for name, found in card.get("metrics", {}).items():
-        if isinstance(found, dict):
-            rows.append(_row(str(name), str(found.get("goal", "low")), found))
-    return [row for row in rows if row["score"] is not None]
-
-
-def _row(name: str, goal: str, found: dict[str, Any]) -> dict[str, Any]:
-    floor = found.get("floor")
-    if isinstance(floor, dict):
-        floor = next((floor[k] for k in ("mean", "value", "score") if k in floor), None)
-    return {"metric": name, "goal": goal, "score": found.get("score"), "floor": floor}
 
 
 def write_results(frame: pd.DataFrame, inside: Path) -> None:
@@ -108,6 +101,20 @@ def total(frame: pd.DataFrame) -> str:
         return said
     epsilon, delta = (math.fsum(known[f"spent_{k}"]) for k in ("epsilon", "delta"))
     return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
+
+
+def efficiency(outcomes: Sequence[Outcome], wall: float, cores: int) -> str:
+    """One line: the time of the sweep beside that of its jobs, and the most memory that jobs side by side can have had.
+
+    The memory is a bound: the largest peaks of as many jobs as there are cores, with the pages that they share.
+    """
+    total_seconds = math.fsum(o.seconds for o in outcomes)
+    processor = math.fsum(o.cpu_seconds for o in outcomes)
+    memory = math.fsum(sorted((o.memory_mb for o in outcomes), reverse=True)[:cores])
+    return (
+        f"wall {wall:,.1f} s; jobs {total_seconds:,.1f} s (processor {processor:,.1f} s) on {cores} cores: "
+        f"efficiency {total_seconds / (wall * cores):.0%}; peak memory at most {memory:,.0f} MB"
+    )
 
 
 def as_text(frame: pd.DataFrame) -> str:

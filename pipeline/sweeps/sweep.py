@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,8 +32,8 @@ from pipeline.folders import BANNER, not_in_release
 from pipeline.progress import Report, Stages
 from pipeline.said import say_what_is_safe
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
-from pipeline.sweeps.planned import Job, digest, planned_jobs, side_by_side
-from pipeline.sweeps.results import as_text, outcomes_json, results_table, total, write_results
+from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
+from pipeline.sweeps.results import as_text, efficiency, outcomes_json, results_table, total, write_results
 
 
 def sweep(overrides: Sequence[str]) -> int:
@@ -62,7 +63,10 @@ def sweep(overrides: Sequence[str]) -> int:
                 print(f"{len(ended)} of {len(wanted)} jobs were done before", file=sys.stderr)
             show = Stages()
             with show.stage("sweep") as report:
-                ended |= _launched(hydra, master, left, fixed, report)
+                launched = _launched(hydra, master, longest_first(left), fixed, report)
+            if launched:
+                print(efficiency(list(launched.values()), show.seconds["sweep"], build.threads(None)))
+            ended |= launched
             ended |= {j.name: Outcome("failed", "", j.error) for j in jobs if j.error}
             return _told([(j, ended[j.name]) for j in jobs], inside)
 
@@ -155,6 +159,7 @@ def _launched(
     with open_dict(master):
         if master.hydra.launcher.get("n_jobs") == -1:
             master.hydra.launcher.n_jobs = together
+            master.hydra.launcher.batch_size = 1  # the longest first, each to the next free core
     each = [*fixed, f"limits.memory_gb={memory / together / 1e9:.3f}"]
     if not any(o.startswith("limits.threads=") for o in jobs[0].overrides):
         each.append(f"limits.threads={max(1, cores // together)}")
@@ -165,12 +170,16 @@ def _launched(
     stop = threading.Event()
     watch = threading.Thread(target=_watch, args=(jobs, report, stop), daemon=True)
     watch.start()
+    ended = False
     try:
         returns = launcher.launch([[*j.overrides, *each] for j in jobs], initial_job_idx=0)
+        ended = True
     finally:
         stop.set()
         watch.join()
-        _end_workers(str(master.hydra.launcher._target_))
+        _end_workers(str(master.hydra.launcher._target_), kill=not ended)
+        if not ended:
+            _wait_for_locks(jobs)
     return {j.name: outcome_of(j.root) or _lost(r) for j, r in zip(jobs, returns, strict=True)}
 
 
@@ -188,12 +197,29 @@ def _watch(jobs: Sequence[Job], report: Report, stop: threading.Event) -> None:
         report(done, len(jobs), f"{done} of {len(jobs)} jobs done, {max(at_work, 0)} at work")
 
 
-def _end_workers(launcher: str) -> None:
+def _end_workers(launcher: str, *, kill: bool) -> None:
     """joblib keeps its workers for later, in the folder where they began; the next sweep may be elsewhere."""
     if "joblib" in launcher:
         from joblib.externals.loky import get_reusable_executor
 
-        get_reusable_executor().shutdown(wait=True)
+        get_reusable_executor().shutdown(wait=True, kill_workers=kill)
+
+
+def _wait_for_locks(jobs: Sequence[Job], seconds: float = 5.0) -> None:
+    """The jobs of an interrupted sweep end by themselves; what they share is deleted after that, not before."""
+    until = time.monotonic() + seconds
+    for path in (j.root / "internal" / "lock" for j in jobs):
+        while path.is_file() and time.monotonic() < until and not _free(path):
+            time.sleep(0.1)
+
+
+def _free(path: Path) -> bool:
+    with path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def _told(jobs: list[tuple[Job, Outcome]], inside: Path) -> int:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from synthesis.pgm.elimination import HEURISTICS, best_cover, bits_of, cells_of, eliminate, maximal, members, neighbours
+from synthesis.pgm.elimination import (
+    HEURISTICS,
+    RANDOM_TRIES,
+    best_cover,
+    bits_of,
+    cells_of,
+    eliminate,
+    maximal,
+    members,
+    neighbours,
+)
 from synthesis.pgm.elimination_kernels import small_with
 
 
@@ -68,7 +78,7 @@ def junction_tree(
         UserError: an unknown attribute; more cells than `max_cells`, naming marginals to drop.
     """
     index = {n: domain.index(n) for c in (*cliques, *fixed) for n in c}
-    cover = best_cover([bits_of(c, index) for c in (*cliques, *fixed)], domain.shape(domain.names))
+    cover = _cover(tuple(bits_of(c, index) for c in (*cliques, *fixed)), domain.shape(domain.names), RANDOM_TRIES)
     if max_cells is not None:
         _check_size(domain, cliques, fixed, cover, max_cells)
     return _rooted(domain, cover)
@@ -82,7 +92,7 @@ def model_cells(domain: Domain, cliques: Sequence[Clique], *, tries: int = 0) ->
     """
     index = {n: domain.index(n) for c in cliques for n in c}
     sizes = domain.shape(domain.names)
-    return sum(cells_of(c, sizes) for c in best_cover([bits_of(c, index) for c in cliques], sizes, tries=tries))
+    return sum(cells_of(c, sizes) for c in _cover(tuple(bits_of(c, index) for c in cliques), sizes, tries))
 
 
 def still_small(
@@ -116,6 +126,13 @@ def fit_cliques(
     Raises:
         UserError: not even independent columns fit, or not what is fixed.
     """
+    return _fit(domain, tuple(cliques), tuple(useful), max_cells, tuple(fixed))
+
+
+@lru_cache(maxsize=32)  # a run asks several times, a sweep for each of its jobs: seconds each
+def _fit(
+    domain: Domain, cliques: tuple[Clique, ...], useful: tuple[float, ...], max_cells: int, fixed: tuple[Clique, ...]
+) -> tuple[tuple[Clique, ...], tuple[Clique, ...]]:
     index = {n: domain.index(n) for n in domain.names}
     sizes = domain.shape(domain.names)
     if sum(sizes) > max_cells:
@@ -144,6 +161,11 @@ def fit_cliques(
     keep = set(kept)
     inside = tuple(c for i, c in enumerate(cliques) if i in keep)
     return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
+
+
+@lru_cache(maxsize=32)
+def _cover(cliques: tuple[int, ...], sizes: tuple[int, ...], tries: int) -> tuple[int, ...]:
+    return tuple(best_cover(cliques, sizes, tries=tries))
 
 
 def _quick_cells(cliques: Sequence[int], sizes: Sequence[int]) -> int:

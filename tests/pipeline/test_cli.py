@@ -265,15 +265,18 @@ def test_an_own_list_of_marginals_is_scored(town, capsys):
 
 def test_a_model_that_is_too_large_names_marginals_and_fit_drops_the_least_useful(town, capsys):
     model = [*TOWN, "synthesis=pgm", "synthesis.max_cells=70"]
-    assert command("plan", *model) == 1
+    assert command("plan", *model, "selection.fit=false") == 1
     error = capsys.readouterr().err
     assert "synthesis.max_cells" in error
     assert "selection.fit=true" in error
     weights = "selection.weights=[{marginal: [age, job], weight: 9}]"
-    assert command("plan", *model, "selection.fit=true", weights, "plan.format=json") == 0
+    assert command("plan", *model, weights, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert ["age", "job"] in [m["clique"] for m in plan["measurements"]]
     assert ["age", "sex"] in plan["left_out"]
     assert plan["model_cells"] <= 70
+    named = "selection.marginals=[[age,sex],[age,job],[sex,job]]"
+    assert command("plan", *model, named) == 1  # what a person names is never dropped unasked
+    assert "selection.fit=true" in capsys.readouterr().err
     assert command("plan", *TOWN, "selection.fit=true") == 1
     assert "selection.fit" in capsys.readouterr().err

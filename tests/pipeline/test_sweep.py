@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -12,11 +15,13 @@ import pandas as pd
 import pytest
 
 from pipeline.config import load_config
+from pipeline.floors import metric_rows
 from pipeline.sweep_report import best_methods, is_sweep, render
 from pipeline.sweeps import planned
 from pipeline.sweeps.jobs import Outcome, outcome_of
-from pipeline.sweeps.planned import Job, side_by_side
-from pipeline.sweeps.results import metric_rows, results_table, total
+from pipeline.sweeps.planned import Job, longest_first, side_by_side
+from pipeline.sweeps.results import efficiency, results_table, total
+from pipeline.sweeps.sweep import _opened
 from tests.pipeline.conftest import TOWN, command, people
 
 FAST = [*TOWN, "synthesis=independent", "hydra.sweep.dir=sweep"]
@@ -37,7 +42,9 @@ def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(town, ca
     assert set(table["method"]) == {"independent", "gum"}
     assert set(table["epsilon"]) == {0.5, 2}
     assert {"MGD", "1-way TVD", "2-way TVD", "3-way TVD"} <= set(table["metric"])
-    assert (table["seconds"] > 0).all()
+    assert (table[["seconds", "cpu_seconds"]] > 0).all(axis=None)
+    assert table.groupby("metric")["floor"].nunique().min() == 1  # measured once, for all jobs
+    assert (table.loc[table["metric"] == "MGD", "floor"] > 0).all()
     assert (table["memory_mb"] > 50).all()
     assert len(pd.read_csv(inside / "results.csv")) == len(table)
     page = (inside / "sweep.html").read_text()
@@ -46,7 +53,9 @@ def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(town, ca
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     ).replace("https://matplotlib.org", "")
-    assert "at most ε = 10" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "at most ε = 10" in out
+    assert re.search(r"wall .* s; jobs .* efficiency .*%; peak memory at most .* MB", out)
 
 
 def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town, capsys):
@@ -110,6 +119,52 @@ def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     assert outcome_of(second).status == "done"
 
 
+def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(town):
+    """One job waits for ever at a pipe in place of its lock; the sweep is ended while it does."""
+    waiting = town / "sweep" / "at-2"
+    (waiting / "internal").mkdir(parents=True, mode=0o700)
+    os.mkfifo(waiting / "internal" / "lock")
+    asked = ["run", "-m", *FAST, "privacy.epsilon=1,2", "hydra.sweep.subdir=at-${privacy.epsilon}"]
+    process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], stderr=subprocess.PIPE, text=True)
+    shared = town / "sweep" / "internal" / "shared"
+    for _ in range(6000):
+        if any(outcome_of(job) for job in jobs_of(town / "sweep")):
+            break
+        time.sleep(0.1)
+    assert list(shared.rglob("counts/*.npy"))
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (shared, *shared.rglob("counts"))} == {0o700}
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "interrupted" in error
+    assert not shared.exists()
+    (waiting / "internal" / "lock").unlink()
+    assert command(*asked, "resume=true") == 0
+    assert all(outcome_of(job).status == "done" for job in jobs_of(town / "sweep"))
+
+
+def test_what_a_killed_sweep_left_is_deleted_when_it_is_resumed(tmp_path):
+    left = tmp_path / "internal" / "shared" / "rows"
+    left.mkdir(parents=True)
+    with _opened(tmp_path):
+        assert not left.exists()
+    assert not left.parent.exists()
+
+
+def test_a_full_disk_fails_the_job_that_meets_it_and_no_other(town):
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    rows = "synthesis.rows=50,60000"
+    sweep = [sys.executable, "-m", "pipeline", "run", "-m", *FAST, rows, "evaluation.enabled=false"]
+    ended = subprocess.run(sweep, preexec_fn=little_room, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "1 of the sweep's 2 jobs failed" in ended.stderr
+    assert "cannot write synthetic.csv" in ended.stderr
+    assert "resume=true" in ended.stderr
+    assert len(list((town / "sweep").glob("*/release/synthetic.csv"))) == 1
+
+
 def _works_in(process: Path, folder: Path) -> bool:
     """Whether this process writes its output into the job's folder."""
     try:
@@ -139,6 +194,18 @@ def test_memory_bounds_how_many_jobs_run_side_by_side(tmp_path):
     assert side_by_side(jobs, cores=8, memory=9) == 2
     assert side_by_side(jobs, cores=8, memory=3) == 1
     assert side_by_side(jobs, cores=2, memory=100) == 2
+
+
+def test_dear_jobs_start_first_and_equal_ones_in_their_order(tmp_path):
+    jobs = [Job((), {"n": str(i)}, tmp_path, memory=m) for i, m in enumerate((1, 4, 1, 4))]
+    assert [j.varied["n"] for j in longest_first(jobs)] == ["1", "3", "0", "2"]
+
+
+def test_the_time_of_a_sweep_is_set_beside_that_of_its_jobs():
+    jobs = [Outcome("done", "", seconds=s, cpu_seconds=s / 2, memory_mb=100 * s) for s in (4.0, 3.0, 1.0)]
+    said = efficiency(jobs, wall=5.0, cores=2)
+    assert "wall 5.0 s; jobs 8.0 s (processor 4.0 s) on 2 cores: efficiency 80%" in said
+    assert "at most 700 MB" in said
 
 
 def test_a_seed_is_named_as_what_gives_the_truth_away_and_no_sum_is_stated():

@@ -1,0 +1,78 @@
+"""Exact counts kept on disk for several runs on the same rows: raw data, for the owner alone."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.engine import private_folder
+from mechanisms.public.table import CodedTable, Count
+
+#: A folder takes no further counts once it holds so much.
+MOST_BYTES = 2_000_000_000
+
+
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[None]:
+    """One process at a time does what has this name; the others wait."""
+    private_folder(folder)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@dataclass(frozen=True)
+class KeptCounts:
+    """Marginals of one table: counted by the first who asks for them, read by all others. NOT private.
+
+    Attributes:
+        folder: of this table and schema alone, mode 0700; whoever made it deletes it.
+        most_bytes: what it may hold; what has no room is counted again each time.
+    """
+
+    folder: Path
+    most_bytes: int = MOST_BYTES
+
+    def __call__(self, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
+        """The counts of each marginal, as of `count_cliques`."""
+        domain = table.domain
+        asked = json.dumps([[c, domain.shape(c)] for c in cliques])
+        name = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+        path = self.folder / f"{name}.npy"
+        with only_one(self.folder, name):
+            if not path.exists():
+                counts = count(table, cliques)
+                self._keep(path, counts)
+                return counts
+        ends = np.cumsum([domain.cells(c) for c in cliques])
+        return list(np.split(np.load(path, mmap_mode="c"), ends[:-1]))
+
+    def _keep(self, path: Path, counts: Sequence[NDArray[np.int64]]) -> None:
+        held = sum(p.stat().st_size for p in self.folder.glob("*.npy"))
+        if not counts or held + sum(c.nbytes for c in counts) > self.most_bytes:
+            return
+        part = path.with_suffix(".part")
+        try:
+            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
+                np.save(file, np.concatenate(counts))
+            part.replace(path)
+        except OSError:  # a full disk: the next one counts again
+            part.unlink(missing_ok=True)
+
+
+def kept_counts(folder: Path | None) -> KeptCounts | None:
+    """Counts kept in this folder; none without one."""
+    if folder is None:
+        return None
+    private_folder(folder)
+    return KeptCounts(folder)
