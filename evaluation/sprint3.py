@@ -189,7 +189,7 @@ def _l1(pooled: Pooled, names: tuple[str, ...]) -> float:
 
 def conjunction_counts(
     pooled: Pooled, place: str, time: str, unit: str, *, strict: bool = True, as_published: bool = True
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Trips per shift and per area of each taxi, true and synthetic, in the columns of the truth (sorted)."""
     halves = (slice(pooled.truth), slice(pooled.truth, None))
     sides = [_profile(pooled, half, place, time, unit, as_published) for half in halves]
@@ -198,7 +198,7 @@ def conjunction_counts(
         fix = "a truth that shows all 21 shifts and all 78 areas"
         raise UserError(f"{len(truth)} shifts and areas in the true table, not 99", where="sprint 3", fix=fix)
     place_of = {label: i for i, label in enumerate(other)}
-    aligned = np.zeros((len(synthetic), len(truth)), np.int64)
+    aligned = np.zeros((len(synthetic), len(truth)), np.int32)
     for i, label in enumerate(truth):
         if label in place_of:
             aligned[:, i] = synthetic[:, place_of[label]]
@@ -207,21 +207,27 @@ def conjunction_counts(
 
 def _profile(
     pooled: Pooled, part: slice, place: str, time: str, unit: str, as_published: bool
-) -> tuple[list[tuple[str, object]], NDArray[np.int64]]:
+) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
     ids, rows = np.unique(pooled.columns[unit][part], return_inverse=True)
     by_label = sorted(range(len(ids)), key=lambda i: _sort_key(pooled.labels[unit][int(ids[i])]))
-    labels, blocks = [], []
+    rank = np.empty(len(ids), np.int64)
+    rank[by_label] = np.arange(len(ids))
+    taxis = rank[rows]
+    labels: list[tuple[str, object]] = []
     present = {n: _present(pooled, part, n) for n in (time, place)}
     times, places = ({v for _, v in present[n]} for n in (time, place))
     shared = times & places if as_published else times | places
+    table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
     for name, suffix in ((time, ""), (place, "p")):
-        codes = pooled.columns[name][part]
-        counts = np.bincount(rows * pooled.sizes[name] + codes, minlength=len(ids) * pooled.sizes[name])
-        chosen = [code for code, _ in present[name]]
-        blocks.append(counts.reshape(len(ids), pooled.sizes[name])[:, chosen])
+        width = len(present[name])
+        column = np.zeros(pooled.sizes[name], np.int64)
+        column[[code for code, _ in present[name]]] = np.arange(width)
+        cells = taxis * width + column[pooled.columns[name][part]]
+        counts = np.bincount(cells, minlength=len(ids) * width).reshape(len(ids), width)
+        table[:, len(labels) : len(labels) + width] = counts
         labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
-    return labels, np.concatenate(blocks, axis=1)[by_label].astype(np.int64)
+    return labels, table
 
 
 def _present(pooled: Pooled, part: slice, name: str) -> list[tuple[int, object]]:
@@ -234,7 +240,7 @@ def _sort_key(value: Any) -> tuple[int, Any]:
 
 
 def higher_order_conjunction(
-    real: NDArray[np.int64], synthetic: NDArray[np.int64], *, seed: int = SEED, draws: int = DRAWS
+    real: NDArray[np.int32], synthetic: NDArray[np.int32], *, seed: int = SEED, draws: int = DRAWS
 ) -> float:
     """1 − the mean difference of the shares of subjects near a random true one; 1 is perfect.
 
