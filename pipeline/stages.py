@@ -22,6 +22,7 @@ from mechanisms.public.engine import Source, open_table
 from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.mapped import filled
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -160,7 +161,7 @@ def _released(
     rng = np.random.default_rng(config.synthesis.seed)
     with show.stage("synthesize") as report:
         made = synthetic_rows(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        made = undo(made, schema.engineering, rng)
+        made = undo(filled(made, schema.rules.mapped, known), schema.engineering, rng)
     with show.stage("release") as report:
         form, said = config.release.format, statement.to_json()
         write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)

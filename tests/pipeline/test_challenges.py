@@ -16,7 +16,15 @@ from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.standin import stand_in, subjects
 from tests.pipeline.conftest import TOWN, command
 
-CHALLENGES = ["anita_tradeoff", "dpsyn_acs", "dpsyn_fire", "nist2018_fire", "nist2018_pums", "nist2021_sprint2", "nist2021_sprint3"]
+CHALLENGES = [
+    "anita_tradeoff",
+    "dpsyn_acs",
+    "dpsyn_fire",
+    "nist2018_fire",
+    "nist2018_pums",
+    "nist2021_sprint2",
+    "nist2021_sprint3",
+]
 MAPS = ["ncript_table2", "nist2021_sprint1"]
 
 
