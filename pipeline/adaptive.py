@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
@@ -19,6 +20,7 @@ from mechanisms.accounting.rounds import (
 from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.mapped import Mapped, in_pairs
 from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.tree import pairs
 from mechanisms.public.unit_sizes import RecordsPerUnit
@@ -54,6 +56,7 @@ def build_adaptive(
     items: Clique = (),
     alone: Collection[str] = (),
     histogram: RecordsPerUnit | None = None,
+    mapped: Sequence[Mapped] = (),
 ) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
@@ -62,11 +65,13 @@ def build_adaptive(
         items: the binary columns (privbasis).
         alone: columns that stand in no joint marginal.
         histogram: of records per unit, if it is wanted.
+        mapped: columns whose first marginal is the one with the column that they follow from.
     Raises:
         UserError: a setting out of range; nothing to choose from.
     """
     selection, privacy = config.selection, config.privacy
     method, wanted, purse = _method(selection, workload, domain, items, frozenset(alone))
+    wanted = [_with_source(w, domain, mapped) for w in wanted]
     accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
 
     def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
@@ -93,6 +98,11 @@ def build_adaptive(
     if not privacy.delta > 0:
         return plan_of("laplace")
     return min(plan_of("laplace"), plan_of("gaussian"), key=_expected_error)
+
+
+def _with_source(wanted: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
+    clique = wanted.clique and in_pairs(domain, mapped, wanted.clique)
+    return wanted if clique == wanted.clique else replace(wanted, clique=clique, cells=domain.cells(clique or ()))
 
 
 def _expected_error(plan: AdaptivePlan) -> float:

@@ -11,6 +11,7 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.mapped import with_pairs
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.unit_sizes import RecordsPerUnit
@@ -20,7 +21,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.choosing import chosen_workload, decided
-from pipeline.config import Config, LimitsConfig, SynthesisConfig, schema_path
+from pipeline.config import Config, LimitsConfig, SelectionConfig, SynthesisConfig, schema_path
 from pipeline.later import grown_cells, later_cells, limits_model
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
@@ -111,6 +112,9 @@ def build_workload(config: Config, schema: Schema) -> Workload:
         raise UserError(f"got {selection.max_cells}", where="selection.max_cells", fix="a whole number of at least 1")
     one_of(selection.kind, SELECTIONS, "selection.kind")
     if selection.kind != "fixed" and decided(selection):
+        if schema.rules.mapped:
+            fix = "selection=indif, or take mapped out of the schema"
+            raise UserError("the schema's mapped columns are measured, not chosen", where="selection", fix=fix)
         return chosen_workload(config, schema, max_records=build_unit(config).max_records)
     if selection.marginals is not None and selection.closure is not None:
         raise UserError("both are set", where="selection.marginals, selection.closure", fix="set one of the two")
@@ -128,10 +132,21 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     workload = without_joints(domain, workload, schema.engineering.alone, named)
     weights = [(_weight_entry(entry)) for entry in selection.weights or []]
     workload = reweighted(domain, workload, weights)
+    if schema.rules.mapped:
+        _check_mapped(selection)
+        workload = with_pairs(domain, schema.rules.mapped, workload) if selection.kind == "fixed" else workload
     fit = selection.fit
     if fit is None:  # what a person named is measured or refused; of all k-way marginals, what fits
         fit = config.synthesis.kind == "pgm" and not named
     return _fitted(schema, workload, build_synthesizer(config.synthesis)) if fit else workload
+
+
+def _check_mapped(selection: SelectionConfig) -> None:
+    """UserError for selections that measure no whole marginal of a mapped column and its source."""
+    if selection.merge is not None or selection.kind in ("adagrid", "priview", "privbasis"):
+        where = "selection.merge" if selection.merge is not None else "selection"
+        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
+        raise UserError("the schema's mapped columns need a whole marginal with their source", where=where, fix=fix)
 
 
 def said_left_out(config: Config, workload: Workload) -> str:
@@ -174,7 +189,14 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
         items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
         bound, alone = build_unit(config).max_records, schema.engineering.alone
         return build_adaptive(
-            config, workload, schema.measured, max_records=bound, items=items, alone=alone, histogram=histogram
+            config,
+            workload,
+            schema.measured,
+            max_records=bound,
+            items=items,
+            alone=alone,
+            histogram=histogram,
+            mapped=schema.rules.mapped,
         )
     return make_plan(
         schema.measured,

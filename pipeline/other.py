@@ -14,6 +14,7 @@ from mechanisms.public.cluster import cluster_from_settings, places_from_setting
 from mechanisms.public.draft import draft_schema
 from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
+from mechanisms.public.mapped import filled
 from pipeline import build
 from pipeline.config import LimitsConfig, SynthConfig
 from pipeline.folders import RunFolder, not_in_release
@@ -44,7 +45,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         rng = np.random.default_rng(config.synthesis.seed)
         rows = config.synthesis.rows
         made = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        made = undo(made, schema.engineering, rng)
+        made = undo(filled(made, schema.rules.mapped, measurements), schema.engineering, rng)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
             RunFolder(root), schema, statement, measurements, made, form=form, rng=rng, workdir=work, progress=report

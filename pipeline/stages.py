@@ -23,6 +23,7 @@ from mechanisms.public.engine import Source, open_table
 from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.mapped import filled
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
@@ -168,7 +169,7 @@ def _released(
     with show.stage("synthesize") as report:
         found = synthesize_recorded(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
         _keep_convergence(folder, found)
-        made = undo(found.table, schema.engineering, rng)
+        made = undo(filled(found.table, schema.rules.mapped, known), schema.engineering, rng)
     with show.stage("release") as report:
         form, said = config.release.format, statement.to_json()
         write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.table import CodedTable
+from mechanisms.public.zeros import broken, mend
 
 #: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
 Impossible = tuple[Clique, NDArray[np.bool_]]
 Zeros = Sequence[Impossible]
-
-#: How often rows are mended by parts before whole rows are copied.
-TRIES = 8
 
 
 def check_zeros(domain: Domain, zeros: Zeros) -> tuple[Impossible, ...]:
@@ -53,69 +51,16 @@ def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np
     return found if found.any() else None
 
 
-def violating(table: CodedTable, zeros: Zeros) -> NDArray[np.int64]:
-    """The numbers of the rows with an impossible combination, ascending."""
-    bad = np.zeros(table.rows, np.bool_)
-    for clique, cells in zeros:
-        bad |= cells[tuple(table.column(n) for n in clique)]
-    return np.flatnonzero(bad)
-
-
 def mended(table: CodedTable, zeros: Zeros, rng: np.random.Generator) -> CodedTable:
-    """The table with no impossible combination left; rows that are possible stay as they are.
-
-    An impossible row takes the part that is ruled out from a row that is possible; where that does not help, it
-    becomes a copy of one. Where no row is possible, one is searched for, code by code.
+    """The table with no impossible combination left; rows that are possible stay as they are. See `mend`.
 
     Raises:
         UserError: no row is possible at all.
     """
-    if not table.rows or not zeros or not violating(table, zeros).size:
+    flat = [(clique, cells.ravel()) for clique, cells in zeros]
+    codes = dict(zip(table.domain.names, table.columns, strict=True))
+    if not table.rows or not broken(codes, table.domain, flat).any():
         return table
-    made = CodedTable(table.domain, tuple(np.array(c) for c in table.columns))
-    bad = violating(made, zeros)
-    if bad.size == made.rows:
-        for column, code in zip(made.columns, _possible_row(made, zeros, rng), strict=True):
-            column[bad[0]] = code
-        bad = bad[1:]
-    good = np.setdiff1d(np.arange(made.rows), bad, assume_unique=True)
-    for _ in range(TRIES):
-        for clique, cells in zeros:
-            mine = bad[cells[tuple(made.column(n)[bad] for n in clique)]]
-            donors = rng.choice(good, mine.size)
-            for name in clique:
-                made.column(name)[mine] = made.column(name)[donors]
-        bad = violating(made, zeros)
-        if not bad.size:
-            return made
-    donors = rng.choice(good, bad.size)
-    for column in made.columns:
-        column[bad] = column[donors]
-    return made
-
-
-def _possible_row(table: CodedTable, zeros: Zeros, rng: np.random.Generator) -> list[int]:
-    """Codes of one possible row, found by backtracking in the order of the columns."""
-    domain, row = table.domain, [0] * len(table.domain)
-    touched = {n for clique, _ in zeros for n in clique}
-    names = [n for n in domain.names if n in touched]
-    orders = [rng.permutation(domain[n].size) for n in names]
-    at = [0] * len(names)
-    i = 0
-    while 0 <= i < len(names):
-        if at[i] == len(orders[i]):
-            at[i] = 0
-            i -= 1
-            if i >= 0:
-                at[i] += 1
-            continue
-        row[domain.index(names[i])] = int(orders[i][at[i]])
-        known = set(names[: i + 1])
-        whole = [(c, z) for c, z in zeros if names[i] in c and set(c) <= known]
-        if any(z[tuple(row[domain.index(n)] for n in c)] for c, z in whole):
-            at[i] += 1
-        else:
-            i += 1
-    if i < 0:
-        raise UserError("no row is possible", where="schema", fix="allow combinations that can hold together")
-    return row
+    changed = {n: np.array(c) for n, c in codes.items()}
+    mend(changed, table.domain, flat, rng)
+    return CodedTable(table.domain, tuple(changed.values()), table.weights)

@@ -19,6 +19,7 @@ from mechanisms.public.combinations import check_cells, known_column, possible_c
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.joint_bins import coarsened
+from mechanisms.public.mapped import Mapped, parse_mapped
 from mechanisms.public.order import Ordered, parse_ordered
 from mechanisms.public.rule_steps import parse_availability, parse_derive, parse_recode
 from mechanisms.public.steps import Step
@@ -26,7 +27,7 @@ from mechanisms.public.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.zeros import Zeros, joined, permuted
 
 #: The fields of a schema that hold rules.
-RULES = ("derive", "recode", "availability", "impossible", "ordered", "unit_id")
+RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "unit_id")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Rules:
         zeros: structural zeros over the table's columns.
         ordered: groups of columns whose values ascend in every row.
         unit_ids: how synthetic rows get the id of a unit, or None.
+        mapped: columns that are filled from another by a mapping measured with noise.
     """
 
     declared: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -46,6 +48,7 @@ class Rules:
     zeros: tuple[Zeros, ...] = field(default=(), compare=False)
     ordered: tuple[Ordered, ...] = ()
     unit_ids: UnitIds | None = None
+    mapped: tuple[Mapped, ...] = ()
 
 
 def parse_rules(
@@ -82,7 +85,9 @@ def parse_rules(
     declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}
     ids, said = parse_unit_ids(given.get("unit_id"), known, leave_out=leave_out, where=where, folder=folder)
     declared |= {} if ids is None else {"unit_id": said}
-    return Rules(declared, tuple(steps), zeros, ordered, ids)
+    mapped, pairs = parse_mapped(given.get("mapped"), known, where)
+    declared |= {"mapped": pairs} if pairs else {}
+    return Rules(declared, tuple(steps), zeros, ordered, ids, mapped)
 
 
 def _sorted(steps: list[Step], where: str) -> list[Step]:

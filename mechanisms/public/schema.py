@@ -19,6 +19,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.engineering import Engineering, build_engineering
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.fields import as_text, text_list
+from mechanisms.public.mapped import check_mapped
 from mechanisms.public.places import place_fields
 from mechanisms.public.relations import relation_fields
 from mechanisms.public.rules import RULES, Rules, parse_rules
@@ -55,8 +56,10 @@ class Schema:
     @cached_property
     def engineering(self) -> Engineering:
         """The steps between the table's columns and what is measured."""
-        alone = [c.name for c in self.columns if c.one_way_only]
-        return build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
+        alone = [c.name for c in self.columns if c.one_way_only] + [m.target for m in self.rules.mapped]
+        found = build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
+        check_mapped(self.rules.mapped, self.domain, found.measured)
+        return found
 
     @property
     def measured(self) -> Domain:

@@ -69,30 +69,32 @@ def mend(codes: Found, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Ge
     """Move rows out of impossible combinations, in place; returns how many rows were moved.
 
     A row changes one column where that is enough, by the frequencies of the rows that are possible. What still breaks a
-    rule after some passes becomes a copy of a possible row.
+    rule after some passes becomes a copy of a possible row; where none is, one is searched for, code by code.
 
     Raises:
         UserError: the rules leave no row possible.
     """
-    first = _broken(codes, domain, zeros)
+    first = broken(codes, domain, zeros)
     if not first.any():
         return 0
     for _ in range(PASSES):
         moved = sum(_mend_one(codes, domain, z, rng) for z in zeros)
         if moved == 0:
             return int(first.sum())
-    broken = _broken(codes, domain, zeros)
-    good, bad = np.flatnonzero(~broken), np.flatnonzero(broken)
+    left = broken(codes, domain, zeros)
+    good, bad = np.flatnonzero(~left), np.flatnonzero(left)
     if bad.size and not good.size:
-        fix = "declare fewer combinations impossible: together they may leave none"
-        raise UserError("no synthetic row satisfies the structural zeros", where="schema: impossible", fix=fix)
+        for name, code in _possible_row(domain, zeros, rng).items():
+            codes[name][bad[0]] = code
+        good, bad = bad[:1], bad[1:]
     source = rng.choice(good, bad.size) if bad.size else good[:0]
     for column in codes.values():
         column[bad] = column[source]
     return int(first.sum())
 
 
-def _broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
+def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
+    """Whether each row has an impossible combination."""
     rows = len(next(iter(codes.values()))) if codes else 0
     found = np.zeros(rows, np.bool_)
     for clique, cells in zeros:
@@ -129,3 +131,29 @@ def _neighbours(cell: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
         found.append(cell + (np.delete(np.arange(size), code) - code) * stride)
         stride *= size
     return np.concatenate(found).astype(np.int64)
+
+
+def _possible_row(domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> dict[str, int]:
+    """A possible row's codes in the columns of the zeros, found by backtracking in the order of the columns."""
+    touched = {n for clique, _ in zeros for n in clique}
+    names = [n for n in domain.names if n in touched]
+    orders = [rng.permutation(domain[n].size) for n in names]
+    at, row, i = [0] * len(names), dict.fromkeys(names, 0), 0
+    while 0 <= i < len(names):
+        if at[i] == len(orders[i]):
+            at[i] = 0
+            i -= 1
+            if i >= 0:
+                at[i] += 1
+            continue
+        row[names[i]] = int(orders[i][at[i]])
+        known = set(names[: i + 1])
+        whole = [(c, z) for c, z in zeros if names[i] in c and set(c) <= known]
+        if any(z[np.ravel_multi_index([row[n] for n in c], domain.shape(c))] for c, z in whole):
+            at[i] += 1
+        else:
+            i += 1
+    if i < 0:
+        fix = "declare fewer combinations impossible: together they leave none"
+        raise UserError("no synthetic row satisfies the structural zeros", where="schema: impossible", fix=fix)
+    return row

@@ -113,6 +113,57 @@ def test_a_rule_that_refuses_stops_the_run_and_the_statement_says_that_it_could(
     assert not Path("out/release").exists()
 
 
+@pytest.fixture
+def mapped(street: Path) -> Path:
+    """The trade follows from the job with few exceptions, and no public document says how."""
+    frame = pd.read_csv("town.csv")
+    frame.loc[:19, "trade"] = "food"
+    frame.to_csv("town.csv", index=False)
+    text = (street / "town.yaml").read_text()
+    rules = "recode:\n  who: {columns: [sex, job], combinations: all}\n"
+    derive = "derive:\n  trade: {from: job, map: trades.csv, conflict: mapping}\n"
+    assert rules in text and derive in text
+    (street / "town.yaml").write_text(text.replace(rules, "").replace(derive, "mapped:\n  trade: {from: job}\n"))
+    return street
+
+
+@pytest.mark.parametrize("selection", ["pairs", "indif", "mst"])
+def test_a_mapping_is_measured_with_noise_charged_and_fills_the_column(mapped, selection):
+    settings = [f"selection={selection}", "synthesis=gum", "privacy.delta=1e-6", "privacy.epsilon=5"]
+    done = run(load_config([*TOWN, *settings, "evaluation.enabled=false"]), mapped / "out", quiet=True)
+    with_trade = {a.clique for a in done.measurements.answers if "trade" in a.clique}
+    assert with_trade == {("job", "trade")}
+    assert 0.99 < done.statement.spent["epsilon"] / 5 <= 1
+    frame = pd.read_csv(done.table)
+    assert len(frame) > 300 and ((frame.job.map(TRADES) == frame.trade) | ~frame.job.isin(TRADES)).all()
+    assert load_schema(done.folder.release / "schema.yaml").rules.mapped[0].source == "job"
+    assert command("synth", "from=out/release", "output=more", "synthesis=gum", "synthesis.rows=200") == 0
+    more = pd.read_csv("more/release/synthetic.csv")
+    assert ((more.job.map(TRADES) == more.trade) | ~more.job.isin(TRADES)).all()
+
+
+WRONG = [
+    ("trade: {from: shop}", "no column 'shop'"),
+    ("trade: {to: job}", "mapped 'trade': got"),
+    ("{trade: {from: job}, job: {from: sex}}", "'job' is mapped itself"),
+    ("trade: {from: age}", "column 'age' is measured in another form"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG)
+def test_a_mapping_that_cannot_be_is_one_clear_message(mapped, given, said, capsys):
+    text = (mapped / "town.yaml").read_text()
+    (mapped / "town.yaml").write_text(text.replace("mapped:\n  trade: {from: job}", f"mapped:\n  {given}"))
+    assert command("plan", *TOWN) == 1
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
+
+
+def test_selections_that_measure_no_whole_pair_refuse_mappings(mapped, capsys):
+    assert command("plan", *TOWN, "selection=adagrid", "selection.targets=[]", "privacy.delta=1e-6") == 1
+    assert "mapped columns need a whole marginal" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
 def test_low_counts_are_merged_after_the_one_way_marginals_and_come_back(town, synthesis):
     settings = ["selection=pairs", "selection.merge=4.5", "selection.floor=100", f"synthesis={synthesis}"]

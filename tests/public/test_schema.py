@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import schema
 
@@ -140,3 +141,24 @@ def test_a_day_as_the_upper_bound_of_a_time_means_the_whole_day() -> None:
 
 def test_parse_schema_names_the_file_when_the_name_is_absent() -> None:
     assert parse_schema({"columns": {"a": {"kind": "flag"}}}, where="dir/mine.yaml").name == "mine"
+
+
+def test_a_schema_that_starts_from_another_takes_its_columns_and_says_all_of_it_again(tmp_path: Path) -> None:
+    (tmp_path / "whole.yaml").write_text(ADULT)
+    changed = "base: whole.yaml\nname: part\ncolumns: {PUMA: {one_way_only: true}, new: {kind: categorical, size: 3}}\n"
+    (tmp_path / "part.yaml").write_text(changed)
+    whole, part = load_schema(tmp_path / "whole.yaml"), load_schema(tmp_path / "part.yaml")
+    assert part.name == "part" and part.source == whole.source
+    assert part.domain.names == (*whole.domain.names, "new")
+    assert part["PUMA"].size == 181 and part["PUMA"].one_way_only and part["age"] == whole["age"]
+    (tmp_path / "whole.yaml").unlink()
+    (tmp_path / "again.yaml").write_text(part.to_yaml())
+    assert load_schema(tmp_path / "again.yaml").columns == part.columns
+
+
+@pytest.mark.parametrize("base", ["part.yaml", "sizes.json", "absent.yaml"])
+def test_a_base_is_a_schema_with_columns_of_its_own(tmp_path: Path, base: str) -> None:
+    (tmp_path / "sizes.json").write_text('{"a": 2}')
+    (tmp_path / "part.yaml").write_text(f"base: {base}\nname: part\ncolumns: {{}}\n")
+    with pytest.raises(UserError, match=r"base: got|cannot read"):
+        load_schema(tmp_path / "part.yaml")

@@ -21,7 +21,7 @@ from synthesis.maxent import MaxentSpec, ViewModel, fit_maxent
 from synthesis.mcf import fewest_changes
 from synthesis.model import SYNTHESIZERS, synthesize, synthesize_recorded
 from synthesis.parts import components, lay_out
-from synthesis.zeros import mended, violating
+from synthesis.zeros import mended
 
 OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
 
@@ -167,6 +167,10 @@ def test_the_record_tells_every_pass_and_stops_when_stalled():
     assert len(stalled.errors) < 200
 
 
+def violates(table, zeros):
+    return any(cells[tuple(table.column(n) for n in clique)].any() for clique, cells in zeros)
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_no_synthesizer_makes_an_impossible_combination(name):
     rng = np.random.default_rng(0)
@@ -181,7 +185,7 @@ def test_no_synthesizer_makes_an_impossible_combination(name):
     for rows in (1, 2000):
         table = synthesize(Measurements(WORLD, tuple(answers)), SYNTHESIZERS[name](), rows=rows, rng=rng, zeros=zeros)
         assert table.rows == rows
-        assert violating(table, zeros).size == 0
+        assert not violates(table, zeros)
 
 
 def test_rows_are_mended_from_nothing_and_zeros_without_any_row_are_refused():
@@ -190,8 +194,8 @@ def test_rows_are_mended_from_nothing_and_zeros_without_any_row_are_refused():
     differ = np.eye(2, dtype=bool)
     zeros = [(("a", "b"), differ), (("b", "c"), differ)]
     found = mended(table, zeros, np.random.default_rng(0))
-    assert violating(found, zeros).size == 0
-    with pytest.raises(UserError, match="no row is possible"):
+    assert not violates(found, zeros)
+    with pytest.raises(UserError, match="no synthetic row satisfies"):
         mended(table, [*zeros, (("a", "c"), differ)], np.random.default_rng(0))
 
 
