@@ -97,14 +97,15 @@ Written by `{terms["command"]}` (`make bench` runs it after our own cases) on {t
 {about}
 - load before the run: {terms["machine"]["load"]} (0 is an idle machine; wall times beside other work mean little)
 
-Every contestant gets the same file of codes, ε = {terms["epsilon"]:g}, δ = 1/n², record level, add/remove neighbours, and runs
-in a process of its own, in turn, round by round; a peer in its own virtual environment from PyPI
-(`tests/bench/peers/requirements`). Figures are medians over the runs. The comparable figure is processor time (user and
-system, with all child processes). It includes start, imports and compilation, for everyone: ours starts each run without
-compiled code on disk, though it keeps it in normal use. Memory is resident, of all processes together. Errors are mean total
-variation distances of all 1-way, all 2-way and 100 fixed 3-way marginals, by our scorer, outside the measured time.
-A ratio is ours divided by the peer's: below 1 ours is better. A run is stopped after {terms["minutes"]:g} minutes or
-beyond {terms["gigabytes"]:g} GB. Accounting is each library's own: ours is exact for Gaussian noise, the others use zCDP."""
+Every contestant gets the same file of codes, ε = {terms["epsilon"]:g}, δ = 1/n², record level, add/remove
+neighbours, and runs in a process of its own, in turn, round by round; a peer in its own virtual environment from PyPI
+(`tests/bench/peers/requirements`). Figures are medians over the runs. The comparable figure is processor time (user
+and system, with all child processes). It includes start, imports and compilation, for everyone: ours starts each run
+without compiled code on disk, though it keeps it in normal use. Memory is resident, of all processes together. Errors
+are mean total variation distances of all 1-way, all 2-way and 100 fixed 3-way marginals, by our scorer, outside the
+measured time. A ratio is ours divided by the peer's: below 1 ours is better. A run is stopped after
+{terms["minutes"]:g} minutes or beyond {terms["gigabytes"]:g} GB. Accounting is each library's own: ours is exact for
+Gaussian noise, the others use zCDP."""
 
 
 def _synthesis(kept: Kept, table: str, epsilon: float) -> str:
