@@ -77,6 +77,7 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    given.root.chmod(0o700)  # copies of the tables
     kept, left = Kept(given.root / "results.json", fresh=given.fresh), 0
     for c, table, repeat in rounds(contestants, found, given.repeats):
         if not wanted_again(kept.find(c.name, table.name, repeat, given.epsilon), terms):

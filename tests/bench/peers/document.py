@@ -105,7 +105,7 @@ without compiled code on disk, though it keeps it in normal use. Memory is resid
 are mean total variation distances of all 1-way, all 2-way and 100 fixed 3-way marginals, by our scorer, outside the
 measured time. A ratio is ours divided by the peer's: below 1 ours is better. A run is stopped after
 {terms["minutes"]:g} minutes or beyond {terms["gigabytes"]:g} GB. Accounting is each library's own: ours is exact for
-Gaussian noise, the others use zCDP."""
+Gaussian noise, the others use zCDP. The tables are public; errors and scores are not private figures."""
 
 
 def _synthesis(kept: Kept, table: str, epsilon: float) -> str:
