@@ -33,8 +33,9 @@ types: .venv/ready ## mypy, strict on mechanisms
 slow: .venv/ready ## checks that take longer than a coffee
 	$(BIN)/python -m pytest -n 2 -m slow
 
-bench: .venv/ready ## measurements of time and memory; writes build/bench.json
+bench: .venv/ready ## time, memory and error, ours and peers'; writes BENCHMARKS.md (an hour; again for the rest)
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.peers
 
 clean: ## remove the environment and every output
 	rm -rf .venv build outputs multirun .mypy_cache .ruff_cache .pytest_cache

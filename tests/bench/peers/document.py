@@ -1,0 +1,204 @@
+"""BENCHMARKS.md from the kept measurements: medians, ratios, and who wins in plain words."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.bench.peers.catalogue import OURS, PEERS, Contestant
+from tests.bench.peers.results import Kept, Measured, Summary, summary
+
+ERRORS = ("1-way", "2-way", "3-way")
+#: Differences below this share are called equal, whatever the spans of the repeats.
+CLOSE = 0.02
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on; the load says whether others worked beside."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = [x.partition(":")[2].strip() for x in info.read_text().splitlines() if x.startswith("model name")]
+        cpu = names[0] if names else cpu
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    about = {"processor": f"{os.cpu_count()} cores, {cpu}", "memory": f"{memory:.0f} GB", "system": platform.platform()}
+    return about | {"python": platform.python_version(), "load": f"{os.getloadavg()[0]:.1f}"}
+
+
+def verdict(ours: Summary | None, peer: Summary | None, title: str, *, scoring: bool = False) -> str:
+    """Who wins in error and in processor time, in a sentence; a peer that wins is in bold type."""
+    if peer is None:
+        return f"{title}: came to no result."
+    if ours is None:
+        return f"**{title} has a result, ours has none.**"
+    said = []
+    if not scoring:
+        for name in ERRORS[1:]:
+            if name in ours.values and name in peer.values:
+                said.append(_compared(f"{name} error", *_pair(ours, peer, name), f"{title} has", "ours has"))
+    cpu = (ours.cpu, peer.cpu, ours.cpu_span, peer.cpu_span)
+    said.append(_compared("processor time", *cpu, f"{title} needs", "ours needs", seconds=True))
+    single = min(ours.runs, peer.runs) < 2
+    return "; ".join(said) + (" (one run: small differences mean nothing)." if single else ".")
+
+
+def _pair(ours: Summary, peer: Summary, name: str) -> tuple[float, float, tuple[float, float], tuple[float, float]]:
+    return ours.values[name], peer.values[name], ours.spans[name], peer.spans[name]
+
+
+def _compared(
+    what: str,
+    ours: float,
+    peer: float,
+    our_span: tuple[float, float],
+    peer_span: tuple[float, float],
+    peer_has: str,
+    ours_has: str,
+    *,
+    seconds: bool = False,
+) -> str:
+    """One figure, less is better; equal where the spans of the repeats overlap or the medians are close."""
+    show = (lambda v: f"{v:,.1f} s") if seconds else (lambda v: f"{v:.4f}")
+    overlap = our_span[0] <= peer_span[1] and peer_span[0] <= our_span[1]
+    if overlap or abs(ours - peer) <= CLOSE * max(ours, peer):
+        return f"{what}: equal within the repeats ({show(ours)} ours, {show(peer)})"
+    if peer < ours:
+        return f"**{peer_has} the lower {what}: {show(peer)} against our {show(ours)}**"
+    factor = peer / ours if ours else float("inf")
+    return f"{ours_has} the lower {what}: {show(ours)} against {show(peer)}, {factor:.2g} times"
+
+
+def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any], own: Path) -> str:
+    """The page. `sizes`: rows and columns of each table; `terms`: settings and machine; `own`: our own cases."""
+    epsilon = terms["epsilon"]
+    parts = [_head(terms)]
+    for name, (rows, columns) in sizes.items():
+        made = _synthesis(kept, name, epsilon)
+        if made:
+            parts.append(f"## Synthetic tables from `{name}`: {rows:,} rows × {columns} columns\n\n{made}")
+        scored = _scoring(kept, name, epsilon)
+        if scored:
+            size = f"{rows // 3:,} rows × {columns} columns each"
+            parts.append(f"## Scoring thirds of `{name}`: {size}\n\n{scored}")
+    parts += [_versions(kept), _own(own)]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _head(terms: dict[str, Any]) -> str:
+    about = "\n".join(f"- {name}: {terms['machine'][name]}" for name in ("processor", "memory", "system", "python"))
+    return f"""# Benchmarks
+
+Written by `{terms["command"]}` (`make bench` runs it after our own cases) on {terms["date"]}; not edited by hand.
+
+{about}
+- load before the run: {terms["machine"]["load"]} (0 is an idle machine; wall times beside other work mean little)
+
+Every contestant gets the same file of codes, ε = {terms["epsilon"]:g}, δ = 1/n², record level, add/remove
+neighbours, and runs in a process of its own, in turn, round by round; a peer in its own virtual environment from PyPI
+(`tests/bench/peers/requirements`). Figures are medians over the runs. The comparable figure is processor time (user
+and system, with all child processes). It includes start, imports and compilation, for everyone: ours starts each run
+without compiled code on disk, though it keeps it in normal use. Memory is resident, of all processes together. Errors
+are mean total variation distances of all 1-way, all 2-way and 100 fixed 3-way marginals, by our scorer, outside the
+measured time. A ratio is ours divided by the peer's: below 1 ours is better. A run is stopped after
+{terms["minutes"]:g} minutes or beyond {terms["gigabytes"]:g} GB. Accounting is each library's own: ours is exact for
+Gaussian noise, the others use zCDP. The tables are public; errors and scores are not private figures."""
+
+
+def _synthesis(kept: Kept, table: str, epsilon: float) -> str:
+    return _section(kept, table, epsilon, "synthesis", ERRORS)
+
+
+def _scoring(kept: Kept, table: str, epsilon: float) -> str:
+    text = _section(kept, table, epsilon, "scoring", ERRORS)
+    note = (
+        "The first third stands for the real table, the second for the synthetic one, the third is the holdout. "
+        "The columns 1-way to 3-way are accuracies (1 − TVD) as each tool defines and bins them; they need not agree."
+    )
+    return f"{note}\n\n{text}" if text else ""
+
+
+def _section(kept: Kept, table: str, epsilon: float, task: str, columns: tuple[str, ...]) -> str:
+    ours = {c.name: summary(kept.of(c.name, table, epsilon)) for c in OURS}
+    head = ["", "runs", *columns, "processor s", "wall s", "peak MB"]
+    ratios = ["processor ratio"] if task == "scoring" else ["2-way ratio", "3-way ratio", "processor ratio"]
+    lines, words, notes = [], [], []
+    for c in [c for c in (*OURS, *PEERS) if c.task == task and table in _at(c, kept, epsilon)]:
+        all_of = kept.of(c.name, table, epsilon)
+        if not all_of:
+            words.append(f"- {c.title}: not measured yet.")
+            continue
+        found, rival = summary(all_of), ours.get(c.rival)
+        lines.append(_row(c, found, all_of, columns, rival, len(ratios)))
+        notes += _remarks(c, all_of)
+        if not c.ours:
+            words.append(f"- {verdict(rival, found, c.title, scoring=task == 'scoring')}")
+    if not lines:
+        return ""
+    form = [f"| {' | '.join([*head, *ratios])} |", "|" + " --- |" * (len(head) + len(ratios)), *lines]
+    return "\n".join([*form, "", *words, *([""] if notes else []), *notes])
+
+
+def _at(c: Contestant, kept: Kept, epsilon: float) -> list[str]:
+    """The tables of a contestant: its own, and any on which it was measured (the stand-in)."""
+    return [*c.tables, *(m.table for m in kept.all if m.contestant == c.name and m.epsilon == epsilon)]
+
+
+def _row(
+    c: Contestant,
+    found: Summary | None,
+    all_of: list[Measured],
+    columns: tuple[str, ...],
+    rival: Summary | None,
+    ratios: int,
+) -> str:
+    if found is None:
+        why = all_of[-1].stopped or "failed (below)"
+        return f"| {c.title} | 0 | " + " | ".join([why, *[""] * (len(columns) + 2 + ratios)]) + " |"
+    cells = [c.title, str(found.runs), *(_figure(found.values.get(n)) for n in columns)]
+    cells += [f"{found.cpu:,.1f}", f"{found.wall:,.1f}", f"{found.peak:,.0f}"]
+    compared: list[float | None] = [None] * ratios
+    if not c.ours and rival is not None:
+        pairs = [(rival.values.get(n), found.values.get(n)) for n in ERRORS[1:]] if ratios > 1 else []
+        pairs.append((rival.cpu, found.cpu))
+        compared = [a / b if a is not None and b else None for a, b in pairs]
+    return f"| {' | '.join([*cells, *('' if r is None else f'{r:.2f}' for r in compared)])} |"
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _remarks(c: Contestant, all_of: Iterable[Measured]) -> list[str]:
+    """What failed, was stopped, or was remarked; each once."""
+    failed = [f"- {c.title}: {m.failed}" for m in all_of if m.failed]
+    stopped = [f"- {c.title}: {m.stopped}; peak {m.peak_mb:,.0f} MB" for m in all_of if m.stopped]
+    noted = [f"- {c.title}: {m.note}" for m in all_of if m.note and m.good]
+    return list(dict.fromkeys([*failed, *stopped, *noted]))
+
+
+def _versions(kept: Kept) -> str:
+    titles = {c.name: c.title for c in (*OURS, *PEERS)}
+    lines = {
+        f"- {titles[m.contestant]}: " + ", ".join(f"{k} {v}" for k, v in sorted(m.versions.items()))
+        for m in kept.all
+        if m.versions and m.contestant in titles
+    }
+    return "## Versions\n\n" + "\n".join(sorted(lines)) if lines else ""
+
+
+def _own(path: Path) -> str:
+    """Our own cases, from the file that `python -m tests.bench` leaves."""
+    if not path.is_file():
+        return ""
+    rows = json.loads(path.read_text(encoding="utf-8"))["figures"]
+    lines = [
+        f"| {r['name']} | {r.get('rows') or 0:,} | {r['seconds']:.3g} | {r['cpu_seconds']:.3g} | "
+        f"{r.get('peak_mb') or 0:,.0f} | {r.get('reference') or ''} |"
+        for r in rows
+    ]
+    head = "| what | rows | wall s | processor s | peak MB | reference |\n| --- | --- | --- | --- | --- | --- |"
+    return "## Our own cases\n\nBy `python -m tests.bench`; compiled code is warm.\n\n" + "\n".join([head, *lines])

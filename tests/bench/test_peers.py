@@ -1,0 +1,159 @@
+"""The harness of the benchmark against peers: limits, medians, resuming, and who is said to win."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench.peers.__main__ import main, needed, rounds, settings, wanted_again
+from tests.bench.peers.catalogue import PEERS, chosen
+from tests.bench.peers.document import document, machine, verdict
+from tests.bench.peers.drivers.exchange import delta_of, zcdp
+from tests.bench.peers.environments import REQUIREMENTS
+from tests.bench.peers.limits import Limits, run_limited
+from tests.bench.peers.measure import DRIVERS, Terms
+from tests.bench.peers.results import Kept, Measured, Summary, summary
+from tests.bench.peers.tables import Table
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are watched through /proc")
+SLEEPER = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+HUNGRY = (
+    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; x = b\"1\" * 10**8; time.sleep(60)'])"
+)
+BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'for i in range(4_000_000): pass'])"
+TERMS = Terms(1.0, 30.0, 20.0, Path("build"))
+
+
+def run(code: str, tmp_path: Path, seconds: float = 30.0, megabytes: float = 1000.0):
+    return run_limited([sys.executable, "-c", code], Limits(seconds, megabytes), log=tmp_path / "log", every=0.05)
+
+
+@LINUX
+def test_a_process_is_stopped_at_the_time_limit_with_its_children(tmp_path):
+    spent = run(SLEEPER, tmp_path, seconds=0.5)
+    assert spent.stopped == "time"
+    assert spent.seconds < 10
+    assert spent.code < 0
+
+
+@LINUX
+def test_the_memory_of_children_counts_towards_the_limit(tmp_path):
+    spent = run(HUNGRY, tmp_path, megabytes=80.0)
+    assert spent.stopped == "memory"
+    assert spent.peak_mb > 80
+
+
+@LINUX
+def test_the_processor_time_of_children_counts(tmp_path):
+    spent = run(BUSY, tmp_path)
+    assert (spent.stopped, spent.code) == ("", 0)
+    assert spent.cpu_seconds > 0.05
+
+
+def test_a_failing_command_tells_its_code_and_its_words(tmp_path):
+    spent = run("print('no such table'); raise SystemExit(3)", tmp_path)
+    assert (spent.code, spent.stopped) == (3, "")
+    assert "no such table" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def measured(cpu: float, two: float = 0.04, repeat: int = 0, **more) -> Measured:
+    values = {"1-way": 0.01, "2-way": two, "3-way": 2 * two}
+    return Measured("mbi-mst", "adult_codes", repeat, 1.0, cpu * 2, cpu, 100.0, values, **more)
+
+
+def test_medians_leave_out_what_was_stopped():
+    found = summary([measured(3.0), measured(1.0, 0.06), measured(2.0, 0.05), measured(99.0, stopped="after 1 minute")])
+    assert found is not None
+    assert (found.runs, found.cpu, found.cpu_span) == (3, 2.0, (1.0, 3.0))
+    assert found.values["2-way"] == 0.05
+    assert summary([measured(99.0, failed="exit code 1")]) is None
+
+
+def one(cpu: float, two: float, runs: int = 3) -> Summary:
+    values = {"2-way": two, "3-way": 2 * two}
+    return Summary(runs, cpu, cpu, 100.0, values, (cpu, cpu), {k: (v, v) for k, v in values.items()})
+
+
+def test_a_peer_that_wins_is_said_to_win_in_bold():
+    said = verdict(one(10.0, 0.05), one(20.0, 0.04), "MST of X")
+    assert "**MST of X has the lower 2-way error: 0.0400 against our 0.0500**" in said
+    assert "ours needs the lower processor time: 10.0 s against 20.0 s, 2 times" in said
+    assert "one run" not in said
+    assert "**MST of X needs the lower processor time" in verdict(one(20.0, 0.04), one(10.0, 0.04), "MST of X")
+
+
+def test_overlapping_repeats_are_no_win():
+    wide = replace(one(10.0, 0.05), spans={"2-way": (0.03, 0.06), "3-way": (0.1, 0.1)})
+    said = verdict(wide, one(10.1, 0.04, runs=1), "X")
+    assert "2-way error: equal within the repeats" in said
+    assert "processor time: equal within the repeats" in said
+    assert "one run: small differences mean nothing" in said
+
+
+def test_no_result_is_said_plainly():
+    assert verdict(one(1.0, 0.1), None, "X") == "X: came to no result."
+    assert verdict(None, one(1.0, 0.1), "X").startswith("**X has a result")
+
+
+def test_results_are_kept_and_measured_again_only_where_that_could_help(tmp_path):
+    path = tmp_path / "results.json"
+    Kept(path).add(measured(1.0))
+    Kept(path).add(measured(2.0))
+    kept = Kept(path)
+    assert [m.cpu_seconds for m in kept.all] == [2.0]
+    assert not wanted_again(kept.find("mbi-mst", "adult_codes", 0, 1.0), TERMS)
+    assert wanted_again(kept.find("mbi-mst", "adult_codes", 1, 1.0), TERMS)
+    assert wanted_again(measured(1.0, stopped="after 10 minutes", minutes=10.0, gigabytes=20.0), TERMS)
+    assert not wanted_again(measured(1.0, stopped="after 30 minutes", minutes=30.0, gigabytes=20.0), TERMS)
+    assert wanted_again(measured(1.0, failed="not installed: no network"), TERMS)
+    assert Kept(path, fresh=True).all == []
+
+
+def test_slow_peers_run_last_and_once_and_everyone_else_in_turn():
+    table = Table("adult_codes", Path("a"), Path("b"), 100, 3, (Path("a"), Path("a"), Path("a")))
+    order = [(c.name, repeat) for c, _, repeat in rounds(chosen(["mbi"]), [table], 2)]
+    assert order == [*((n, r) for r in range(2) for n in ("ours-mst", "ours-aim", "mbi-mst")), ("mbi-aim", 0)]
+    assert needed(None, TERMS, 60.0) == 1800
+    assert needed(measured(10.0), TERMS, 60.0) == 30
+
+
+def test_every_peer_has_its_requirements_its_driver_and_a_rival():
+    for peer in PEERS:
+        assert (REQUIREMENTS / f"{peer.environment}.txt").is_file()
+        assert (DRIVERS / f"{peer.driver}.py").is_file()
+        assert peer.rival in {c.name for c in chosen([peer.name])}
+
+
+def test_unknown_peers_tables_and_settings_are_named(capsys, tmp_path):
+    assert main(["--peers=nobody", f"--root={tmp_path}"]) == 2
+    assert "no peer is called 'nobody'" in capsys.readouterr().err
+    assert main(["--tables=nowhere", f"--root={tmp_path}"]) == 2
+    assert "no table is called 'nowhere'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        settings(["--repeats=0"])
+
+
+def test_the_page_shows_medians_ratios_winners_failures_and_our_own_cases(tmp_path):
+    kept = Kept(tmp_path / "results.json")
+    kept.add(replace(measured(5.0, 0.03), contestant="ours-mst", versions={"numba": "1"}))
+    kept.add(measured(20.0, 0.04, note="a remark"))
+    kept.add(replace(measured(1.0), contestant="dpmm-mst", failed="exit code 1: no room"))
+    kept.add(replace(measured(1800.0), contestant="mbi-aim", stopped="stopped after 30 minutes (1,800 processor s)"))
+    own = tmp_path / "bench.json"
+    figure = {"name": "GUM", "rows": 10, "seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 100, "reference": "2 s"}
+    own.write_text(json.dumps({"figures": [figure]}), encoding="utf-8")
+    terms = {"epsilon": 1.0, "minutes": 30.0, "gigabytes": 20.0, "command": "c", "date": "today", "machine": machine()}
+    page = document(kept, {"adult_codes": (48_842, 15)}, terms, own)
+    assert "| MST on mbi 2 | 1 | 0.0100 | 0.0400 | 0.0800 | 20.0 | 40.0 | 100 | 0.75 | 0.75 | 0.25 |" in page
+    assert "MST of dpmm: exit code 1: no room" in page
+    assert "| AIM on mbi 2 | 0 | stopped after 30 minutes (1,800 processor s) |" in page
+    assert "MST of OpenDP: not measured yet." in page
+    assert "| GUM | 10 | 1 | 1 | 100 | 2 s |" in page
+
+
+def test_the_peers_budget_is_the_tight_zcdp_conversion():
+    rho = zcdp(1.0, 1e-9)
+    assert delta_of(rho, 1.0) <= 1e-9 < delta_of(rho * 1.001, 1.0)
+    assert 1 / (4 * 20.73) < rho < 0.02  # better than ε²/(4 ln 1/δ)
