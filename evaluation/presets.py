@@ -134,15 +134,21 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: Callable[[tuple[str, ...]
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
-        every = [target(schema, c, delta=spec.delta) for c in subsets(schema.domain.names, (k,)) if wanted(c)]
+        every = [c for c in subsets(schema.domain.names, (k,)) if wanted(c)]
         if not every:
             continue
-        feasible = [t for t in every if flow_nodes(axes_at(schema, t)) <= MAX_FLOW_NODES]
-        chosen = feasible
-        if len(feasible) > spec.max_marginals:
-            places = np.sort(rng.choice(len(feasible), spec.max_marginals, replace=False))
-            chosen = [feasible[i] for i in places]
-        left = len(every) - len(feasible)
+        drawn = rng.permutation(len(every)) if len(every) > spec.max_marginals else np.arange(len(every))
+        found: dict[int, TargetMarginal] = {}
+        left = 0
+        for place in drawn:
+            if len(found) == spec.max_marginals:
+                break
+            one = target(schema, every[place], delta=spec.delta)
+            if flow_nodes(axes_at(schema, one)) <= MAX_FLOW_NODES:
+                found[int(place)] = one
+            else:
+                left += 1
+        chosen = [found[i] for i in sorted(found)]
         large = f", {left} left out for the size of their flow" if left else ""
         notes.append(f"{k}-way: {len(chosen)} of {len(every)} {said} (seed {spec.seed}){large}")
         marginals += chosen

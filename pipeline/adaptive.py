@@ -144,7 +144,9 @@ def _method(
         found = Indif(_edges(domain, joint, selection), _cells(selection.combine_cells), size)
         return found, *indif_rounds(domain, found, selection.split)
     if selection.kind == "priview":
-        return PriView(designs(domain, selection)), *view_rounds(domain, selection.split)
+        together = Domain(tuple(domain[n] for n in joint))
+        found_designs = designs(together, selection) if joint else (tuple((n,) for n in domain.names),)
+        return PriView(found_designs), *view_rounds(domain, selection.split)
     if selection.kind == "privbasis":
         return _basis(selection, items)
     if selection.kind == "aim":

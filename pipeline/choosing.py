@@ -16,6 +16,7 @@ from mechanisms.public.covering import PRECISE, covering, random_views, strength
 from mechanisms.public.dense import combined, dense, tradeoff
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.engine import open_table
+from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.groups import grouped, within
 from mechanisms.public.marginals import count_cliques
@@ -45,9 +46,10 @@ def chosen_workload(config: Config, schema: Schema, *, max_records: int) -> Work
     Raises:
         UserError: settings out of range, no public table, or one of another schema.
     """
-    domain, selection = schema.domain, config.selection
+    domain, selection = schema.measured, config.selection
     if selection.kind == "priview":
-        chosen = list(_views(config, domain, max_records))
+        joint = Domain(tuple(a for a in domain.attributes if a.name not in schema.engineering.alone))
+        chosen = list(_views(config, joint, max_records)) if len(joint) else []
     else:
         chosen = _from_table(config, schema, max_records)
     held = {n for c in chosen for n in c}
@@ -115,12 +117,13 @@ def unit_noise(
 
 def _from_table(config: Config, schema: Schema, max_records: int) -> list[Clique]:
     """DenseMarg on the exact distances of a public table, which costs nothing."""
-    selection, domain = config.selection, schema.domain
+    selection, domain = config.selection, schema.measured
     if selection.public is None:
         fix = "selection.public=FILE, a table of the same columns that is public"
         raise UserError("no public table given", where="selection.public", fix=fix)
-    candidates = pairs(domain, domain.names, selection.max_cells)
-    if len(domain) > 1 and not candidates:
+    joint = [n for n in domain.names if n not in schema.engineering.alone]
+    candidates = pairs(domain, joint, selection.max_cells)
+    if len(joint) > 1 and not candidates:
         fix = "raise it, or use coarser bins in the schema"
         raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
     with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +154,7 @@ def group_size(selection: SelectionConfig, domain: Domain) -> int:
 
 
 def public_table(path: str, delimiter: str, schema: Schema, folder: Path) -> CodedTable:
-    """A public table as codes of the private table's schema.
+    """A public table as codes of what the private table's schema measures.
 
     Raises:
         UserError: it lacks a column, has no rows, or holds values for which the schema has no place.
@@ -174,4 +177,4 @@ def public_table(path: str, delimiter: str, schema: Schema, folder: Path) -> Cod
                 where=where,
                 fix="a public table of the same schema, coded in the same way",
             )
-    return table
+    return engineer(table, schema.engineering)[0]

@@ -180,3 +180,14 @@ def test_a_tree_with_merged_values_feeds_every_synthesizer(town):
     settings = ["selection=mst", "selection.floor=100", "synthesis=gum", "privacy.delta=1e-6"]
     assert command("run", *TOWN, *settings, "hydra.run.dir=out") == 0
     assert len(pd.read_csv("out/release/synthetic.csv")) > 300
+
+
+@pytest.mark.parametrize("selection", ["priview", "public", "groups"])
+def test_public_choices_are_among_what_the_schema_measures(street, selection):
+    pd.read_csv(street / "town.csv").to_csv(street / "public.csv", index=False)
+    asked = [] if selection == "priview" else ["selection.public=public.csv"]
+    made = run(load_config([*TOWN, f"selection={selection}", "privacy.epsilon=5", *asked]), "out", quiet=True)
+    cliques = {a.clique for a in made.measurements.answers}
+    assert any("who" in c and len(c) > 1 for c in cliques)
+    assert {c for c in cliques if "street" in c} == {("street",)}
+    keeps_to_the_rules(pd.read_csv(made.table))
