@@ -53,8 +53,8 @@ def rounds(contestants: list[Contestant], found: list[Table], repeats: int) -> I
 
 
 def wanted_again(earlier: Measured | None, terms: Terms) -> bool:
-    """Whether to run: there is no result, it was not installed, or a smaller limit stopped it."""
-    if earlier is None or earlier.failed.startswith("not installed"):
+    """Whether to run: there is no result, it failed, or a smaller limit stopped it."""
+    if earlier is None or earlier.failed:
         return True
     return bool(earlier.stopped) and (earlier.minutes, earlier.gigabytes) < (terms.minutes, terms.gigabytes)
 
