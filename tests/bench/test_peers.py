@@ -115,6 +115,9 @@ def test_slow_peers_run_last_and_once_and_everyone_else_in_turn():
     table = Table("adult_codes", Path("a"), Path("b"), 100, 3, (Path("a"), Path("a"), Path("a")))
     order = [(c.name, repeat) for c, _, repeat in rounds(chosen(["mbi"]), [table], 2)]
     assert order == [*((n, r) for r in range(2) for n in ("ours-mst", "ours-aim", "mbi-mst")), ("mbi-aim", 0)]
+    large = [replace(table, name="acs")]
+    assert [c.name for c, *_ in rounds(chosen(["dpmm-mst"]), large, 1)] == ["ours-mst"]
+    assert [c.name for c, *_ in rounds(chosen(["dpmm-mst"]), large, 1, anywhere=True)] == ["ours-mst", "dpmm-mst"]
     assert needed(None, TERMS, 60.0) == 1800
     assert needed(measured(10.0), TERMS, 60.0) == 30
 
