@@ -36,40 +36,27 @@ def verdict(ours: Summary | None, peer: Summary | None, title: str, *, scoring: 
     if ours is None:
         return f"**{title} has a result, ours has none.**"
     said = []
-    if not scoring:
-        for name in ERRORS[1:]:
-            if name in ours.values and name in peer.values:
-                said.append(_compared(f"{name} error", *_pair(ours, peer, name), f"{title} has", "ours has"))
-    cpu = (ours.cpu, peer.cpu, ours.cpu_span, peer.cpu_span)
-    said.append(_compared("processor time", *cpu, f"{title} needs", "ours needs", seconds=True))
-    single = min(ours.runs, peer.runs) < 2
-    return "; ".join(said) + (" (one run: small differences mean nothing)." if single else ".")
-
-
-def _pair(ours: Summary, peer: Summary, name: str) -> tuple[float, float, tuple[float, float], tuple[float, float]]:
-    return ours.values[name], peer.values[name], ours.spans[name], peer.spans[name]
+    for name in () if scoring else ERRORS[1:]:
+        if name in ours.values and name in peer.values:
+            medians = (ours.values[name], peer.values[name])
+            said.append(_compared(f"{name} error", "{:.4f}", medians, (ours.spans[name], peer.spans[name])))
+    said.append(_compared("processor time", "{:,.1f} s", (ours.cpu, peer.cpu), (ours.cpu_span, peer.cpu_span)))
+    single = " (one run: small differences mean nothing)" if min(ours.runs, peer.runs) < 2 else ""
+    return f"{title}: {'; '.join(said)}{single}."
 
 
 def _compared(
-    what: str,
-    ours: float,
-    peer: float,
-    our_span: tuple[float, float],
-    peer_span: tuple[float, float],
-    peer_has: str,
-    ours_has: str,
-    *,
-    seconds: bool = False,
+    what: str, form: str, medians: tuple[float, float], spans: tuple[tuple[float, float], tuple[float, float]]
 ) -> str:
-    """One figure, less is better; equal where the spans of the repeats overlap or the medians are close."""
-    show = (lambda v: f"{v:,.1f} s") if seconds else (lambda v: f"{v:.4f}")
-    overlap = our_span[0] <= peer_span[1] and peer_span[0] <= our_span[1]
+    """One figure, ours and the peer's, less is better; equal where the repeats overlap or the medians are close."""
+    (ours, peer), (mine, theirs) = medians, spans
+    both = f"({form.format(ours)}, the peer {form.format(peer)})"
+    overlap = mine[0] <= theirs[1] and theirs[0] <= mine[1]
     if overlap or abs(ours - peer) <= CLOSE * max(ours, peer):
-        return f"{what}: equal within the repeats ({show(ours)} ours, {show(peer)})"
-    if peer < ours:
-        return f"**{peer_has} the lower {what}: {show(peer)} against our {show(ours)}**"
-    factor = peer / ours if ours else float("inf")
-    return f"{ours_has} the lower {what}: {show(ours)} against {show(peer)}, {factor:.2g} times"
+        return f"equal in {what} within the repeats {both}"
+    less, more = sorted((ours, peer))
+    times = f", by a factor of {more / less:.2g}" if less > 0 else ""
+    return f"**the peer wins in {what}{times} {both}**" if peer < ours else f"ours wins in {what}{times} {both}"
 
 
 def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any], own: Path) -> str:
