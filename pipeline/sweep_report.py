@@ -43,13 +43,20 @@ def render(folders: Sequence[Path], output: Path | None = None, *, metric: str |
     frame = pd.concat(frames, ignore_index=True)
     page = output or insides[0] / ("sweep.html" if len(frames) == 1 else "sweeps.html")
     names = list(dict.fromkeys(frame["metric"].dropna()))
-    if metric is not None and metric not in names:
-        fix = f"{did_you_mean(metric, names)} one of: {', '.join(names)}".strip()
-        raise UserError(f"no scores of {metric!r} in this sweep", where="metric", fix=fix)
-    frame = frame if metric is None else frame[frame["metric"] == metric]
+    frame = frame if metric is None else frame[frame["metric"] == _named(metric, names)]
     drawn = _drawing(frame) if page.suffix == ".svg" else _page(frame, [str(f) for f in folders])
     write_whole(page, drawn, mode=0o600)
     return page
+
+
+def _named(metric: str, names: Sequence[str]) -> str:
+    """A metric of the results by its name in any case, or by that of the setting."""
+    known = {n.lower(): n for n in names}
+    found = known.get(metric.lower(), known.get(f"2-way {metric.lower()}"))
+    if found is None:
+        fix = f"{did_you_mean(metric, names)} one of: {', '.join(names)}".strip()
+        raise UserError(f"no scores of {metric!r} in this sweep", where="metric", fix=fix)
+    return found
 
 
 def _drawing(frame: pd.DataFrame) -> str:

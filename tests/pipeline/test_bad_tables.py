@@ -115,7 +115,7 @@ def test_metrics_without_the_columns_they_need_say_which_and_touch_no_other(town
         "metrics"
     ]
     assert "evaluation.time=COLUMN" in found["ncript"]["reason"]
-    assert "evaluation.subject=COLUMN" in found["sprint3"]["reason"]
+    assert "evaluation.to=COLUMN" in found["sprint3"]["reason"]
     assert "evaluation.income=COLUMN" in found["gini"]["reason"]
     assert "evaluation.subject=COLUMN" in found["anita_sequences"]["reason"]
     assert "holdout=TABLE" in found["anita_privacy"]["reason"]
