@@ -81,13 +81,13 @@ def _key(m: Measured) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Summary:
-    """The repeats of one contestant on one table: medians, and the span of the compared figures.
+    """The repeats of one contestant on one table: medians, and the spans of the errors.
 
     Attributes:
         runs: how many came to their end.
         cpu, wall, peak: medians of processor and wall seconds and megabytes.
         values: medians of the errors or scores.
-        cpu_span, spans: least and largest.
+        spans: the least and the largest of each value.
     """
 
     runs: int
@@ -95,7 +95,6 @@ class Summary:
     wall: float
     peak: float
     values: dict[str, float]
-    cpu_span: tuple[float, float]
     spans: dict[str, tuple[float, float]]
 
 
@@ -105,14 +104,12 @@ def summary(measured: Iterable[Measured]) -> Summary | None:
     if not good:
         return None
     names = [n for n in good[0].values if all(n in m.values for m in good)]
-    cpu = [m.cpu_seconds for m in good]
     series = {n: [m.values[n] for m in good] for n in names}
     return Summary(
         runs=len(good),
-        cpu=statistics.median(cpu),
+        cpu=statistics.median(m.cpu_seconds for m in good),
         wall=statistics.median(m.seconds for m in good),
         peak=statistics.median(m.peak_mb for m in good),
         values={n: statistics.median(v) for n, v in series.items()},
-        cpu_span=(min(cpu), max(cpu)),
         spans={n: (min(v), max(v)) for n, v in series.items()},
     )
