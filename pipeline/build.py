@@ -137,7 +137,7 @@ def build_workload(config: Config, schema: Schema) -> Workload:
         workload = with_pairs(domain, schema.rules.mapped, workload) if selection.kind == "fixed" else workload
     fit = selection.fit
     if fit is None:  # what a person named is measured or refused; of all k-way marginals, what fits
-        fit = config.synthesis.kind == "pgm" and not named
+        fit = config.synthesis.kind == "pgm" and selection.kind == "fixed" and not named
     return _fitted(schema, workload, build_synthesizer(config.synthesis)) if fit else workload
 
 

@@ -54,6 +54,15 @@ def test_plan_says_how_large_the_model_may_become(town, capsys):
     assert "at most 60 with those chosen later" in capsys.readouterr().out
 
 
+def test_candidates_are_not_cut_to_those_that_fit_one_model_together(town):
+    """A private choice is among all marginals; without one, those of a model too small for all are left out."""
+    small = ["synthesis=pgm", "synthesis.max_cells=60"]
+    config, schema = load_config([*TOWN, *small, "selection=aim", "selection.k=[2]"]), load_schema(town / "town.yaml")
+    assert sum(len(c) == 2 for c in build.build_workload(config, schema).cliques) == 3
+    config = load_config([*TOWN, *small])
+    assert sum(len(c) == 2 for c in build.build_workload(config, schema).cliques) < 3
+
+
 def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
     """age × job is in every model of this schema (50 cells): with age × sex and job × sex it has all 100."""
     (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
