@@ -26,7 +26,7 @@ Groups = Mapping[str, NDArray[np.int64]]
 
 
 def merged_values(measurements: Measurements) -> Groups:
-    """Which codes the answers merge.
+    """Which codes the answers merge, or number in another order.
 
     Raises:
         UserError: two answers merge the values of one attribute differently.
@@ -39,7 +39,7 @@ def merged_values(measurements: Measurements) -> Groups:
             if not np.array_equal(found.setdefault(name, own), own):
                 fix = "synthesis=pgm, which takes any linear queries"
                 raise UserError(f"the answers merge the values of {name!r} in two ways", where="synthesis", fix=fix)
-    return {n: own for n, own in found.items() if own.max() + 1 < own.size}
+    return {n: own for n, own in found.items() if not np.array_equal(own, np.arange(own.size))}
 
 
 def compressed(measurements: Measurements, groups: Groups) -> Measurements:

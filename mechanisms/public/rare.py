@@ -83,7 +83,7 @@ class MergedQuery:
 def rare_groups(
     domain: Domain, known: Sequence[NoisyMarginal], threshold: float, floor: float = 0.0
 ) -> dict[str, NDArray[np.int64]]:
-    """Per attribute the groups of its codes: all codes with a noisy count below θ are one group, the last.
+    """Per attribute the groups of its codes: all codes with a noisy count below θ (two or more) are the last group.
 
     θ = max(threshold · σ, floor), as in paper 002, section 5.3, which takes 4.5 and 800 records.
 
@@ -97,6 +97,8 @@ def rare_groups(
         if len(answer.clique) > 1 or not isinstance(answer.query, Identity):
             continue
         common = answer.values >= max(threshold * answer.stddev, floor)
+        if np.count_nonzero(~common) < 2:
+            continue  # one rare value alone has nothing to merge with
         own = np.cumsum(common) - 1
         own[~common] = int(common.sum())
         groups[answer.clique[0]] = own.astype(np.int64)

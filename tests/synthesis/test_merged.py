@@ -89,3 +89,19 @@ def test_two_ways_of_merging_one_attribute_are_an_error():
     more = Measurements(BOX, (*measurements.answers, answer(("a", "b"), np.zeros(4), two)))
     with pytest.raises(UserError, match="merge the values of 'a' in two ways"):
         synthesize(more, GumSpec(), rows=5, rng=np.random.default_rng(0))
+
+
+def test_one_rare_value_alone_is_not_merged_and_keeps_its_place():
+    counts = np.array([3.0, 900.0, 400.0])
+    one = [NoisyMarginal(("a",), Identity(3), counts, "gaussian", 5.0, "e")]
+    assert rare_groups(Domain((Attribute("a", 3),)), one, 4.5)["a"].tolist() == [0, 1, 2]
+
+
+def test_answers_that_number_the_values_in_another_order_are_read_in_theirs():
+    joint = np.array([[0.0, 3.0], [900.0, 0.0], [0.0, 400.0]])
+    query = MergedQuery((np.array([2, 0, 1]), np.array([0, 1])))
+    domain = Domain((Attribute("a", 3), Attribute("b", 2)))
+    answers = (answer(("a",), joint.sum(axis=1)), answer(("a", "b"), query.answer(joint.ravel()), query))
+    made = synthesize(Measurements(domain, answers), GumSpec(), rows=1303, rng=np.random.default_rng(0))
+    counts = np.bincount(made.column("a") * 2 + made.column("b"), minlength=6).reshape(3, 2)
+    assert np.abs(counts - joint).max() <= 10
