@@ -29,12 +29,12 @@ from pipeline.config import (
     ScoreConfig,
     SynthConfig,
     compose_config,
-    plain_delimiter,
     typed,
 )
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.help import help_text
 from pipeline.html.run import render_run
+from pipeline.overrides import quoted, spelled
 from pipeline.query import query
 from pipeline.said import explained, say_what_is_safe
 from pipeline.sweep_report import is_sweep, render
@@ -88,12 +88,12 @@ def _failed(error: BaseException) -> int:
 
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
-    plain = [plain_delimiter(o) for o in overrides if not o.startswith("-")]
-    if len(plain) < len(overrides):
+    given = [spelled(o) for o in overrides if not o.startswith("-")]
+    if len(given) < len(overrides):
         from pipeline.sweeps.sweep import sweep  # plotting is slow to load
 
-        return sweep(plain)
-    typed(compose_config("config", plain), Config)
+        return sweep(given)
+    typed(compose_config("config", given), Config)
     failures: list[tuple[Path, Exception]] = []
 
     def job(config: DictConfig) -> None:
@@ -110,7 +110,7 @@ def _run(overrides: list[str]) -> int:
         except Exception as error:  # Hydra would say it in its own way
             failures.append((root, error))
 
-    sys.argv = ["pipeline", *plain]
+    sys.argv = ["pipeline", *given]
     asked = os.environ.get("HYDRA_FULL_ERROR")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's own failures come to `_failed` too
     try:
@@ -187,7 +187,7 @@ def _report(arguments: list[str]) -> int:
         output = Path(given["output"]) if "output" in given else None
         print(f"report (NOT private): {render(folders, output, metric=given.get('metric'))}")
         return 0
-    runs = [f"run={json.dumps(a)}" if "=" not in a else a for a in arguments]
+    runs = [f"run={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("report", runs), ReportConfig)
     if not config.run:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
@@ -215,7 +215,7 @@ def _query(overrides: list[str]) -> int:
 
 
 def _schema(arguments: list[str]) -> int:
-    tables = [f"table={json.dumps(a)}" if "=" not in a else a for a in arguments]
+    tables = [f"table={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("schema_draft", tables), DraftConfig)
     if config.output:
         not_in_release(Path(config.output), "output")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -21,6 +22,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.sensitive.contribution import NO_UNIT
 from pipeline.experiments import described
 from pipeline.experiments.settings import ExperimentConfig
+from pipeline.overrides import spelled
 
 #: What settings that are no single value look like.
 ALLOWED = {
@@ -269,22 +271,14 @@ OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
     """The composed settings of one command, or a UserError that names the override and the nearest known key."""
-    firsts = [_first_of_sweep(o) for o in map(plain_delimiter, overrides)]
+    firsts = [_first_of_sweep(o) for o in map(spelled, overrides)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         try:
             composed: DictConfig = compose(name, firsts)
             return composed
         except (HydraException, OmegaConfBaseException) as error:
-            raise _explained(name, firsts, error) from error
-
-
-def plain_delimiter(override: str) -> str:
-    """`delimiter=;` as the shell hands it over → quoted for Hydra's grammar; `tab` stands for a tab."""
-    key, found, value = override.partition("=")
-    if key not in {"delimiter", "data.delimiter"} or not found or value[:1] in {"'", '"'}:
-        return override
-    return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'
+            raise misspelt(name, firsts, error) from error
 
 
 def _first_of_sweep(override: str) -> str:
@@ -292,14 +286,14 @@ def _first_of_sweep(override: str) -> str:
     try:
         parsed = OverridesParser.create().parse_override(override)
     except HydraException as error:
-        fix = "write key=value; close every bracket and quote, e.g. 'selection.marginals=[[age,sex]]'"
+        fix = "write key=value; close every bracket, quote odd names: 'marginal=[age,\"late?\"]'"
         raise UserError("not a setting", where=f"override {override!r}", fix=fix) from error
     if not parsed.is_sweep_override():
         return override
     return f"{parsed.get_key_element()}={next(iter(parsed.sweep_string_iterator()))}"
 
 
-def _explained(name: str, overrides: Sequence[str], error: Exception) -> UserError:
+def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError:
     """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
     groups = [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
     for override in [*groups, *(o for o in overrides if o not in groups)]:
@@ -341,6 +335,9 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
+    for name in [n for n in ("where", "cluster") if n in container]:
+        if isinstance(said := container[name], str):  # a mapping whose keys Hydra cannot read
+            container[name] = yaml.safe_load(said)
     container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
     for key in container.keys() - known - {"source", "hydra", "seed"}:
         fix = did_you_mean(str(key), known) or "see --help"

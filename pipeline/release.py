@@ -48,7 +48,7 @@ def write_release(
         measurements.save(parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
-        write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False) + "\n")
+        write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         if folder.internal.is_dir():
             write_whole(folder.seal, json.dumps(_digests(parts), indent=1), mode=0o600)
     return folder.release / f"synthetic.{form}"

@@ -20,6 +20,7 @@ from mechanisms.public.codec import EncodingReport, encode_columns
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.inspect_file import shown
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.table import CodedTable
 from pipeline import build
@@ -149,7 +150,7 @@ def loaded(
                 if isinstance(table, pd.DataFrame):
                     table.to_parquet(work / f"{name}.parquet")
                     table = work / f"{name}.parquet"
-                source = open_with(table, delimiter, limits or LimitsConfig(), work)
+                source = _opened(table, delimiter, limits or LimitsConfig(), work)
                 _load(found, name, source, schema, work, subject, report)
                 marked = found.reports[name].marked
                 found.values[name] = {column: values_outside(source, schema, column) for column in marked}
@@ -185,6 +186,16 @@ def encoded(
     """The tables of `loaded`, and the schema of their codes."""
     with loaded(tables, schema, show) as found:
         yield found.schema, found.tables
+
+
+def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
+    """As `open_with`; a release has commas, whatever stands between the cells of the real table."""
+    try:
+        return open_with(path, delimiter, limits, workdir)
+    except UserError as error:
+        if error.fix != f"delimiter={shown(',')}":
+            raise
+        return open_with(path, ",", limits, workdir)
 
 
 def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:

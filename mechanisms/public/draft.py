@@ -118,7 +118,7 @@ def draft_schema(
     text = f"{NOTICE}{head}columns:\n{''.join(parts)}"
     if left_out:
         text += "leave_out:\n"
-        text += "".join(f"  - {json.dumps(column)}  # {why}\n" for column, why in left_out)
+        text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
     return text
 
 

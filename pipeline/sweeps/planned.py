@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
 from pipeline import build, experiments
-from pipeline.config import Config, typed
+from pipeline.config import Config, misspelt, typed
 from pipeline.scoring import build_scores
 
 #: What may differ between a job and its continuation.
@@ -97,7 +97,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -
     except UserError as error:
         return replace(job, error=str(error))
     except (HydraException, OmegaConfBaseException) as error:
-        return replace(job, error=str(error).strip().splitlines()[0])
+        return replace(job, error=str(misspelt("config", overrides, error)))
 
 
 def _check(config: Config, seen: Seen) -> int:
