@@ -27,6 +27,9 @@ def misfits(encoding: EncodingReport) -> list[str]:
     lines = []
     for what, counts in (("outside the schema", encoding.outside), ("not readable as its kind", encoding.unplaced)):
         lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {what}" for name, n in counts.items() if n]
+    lost = [repr(n) for n, count in encoding.unplaced.items() if 2 * count > encoding.rows]
+    if lost:
+        lines.append(f"most of {', '.join(lost)} is lost so: are its numbers written with a decimal comma? Write a dot")
     told = encoding.conflicts.items()
     lines += [f"{rule}: {n:,} of {encoding.rows:,} rows contradict it, and take what it says" for rule, n in told if n]
     return lines

@@ -22,6 +22,8 @@ MAX_VALUES = 200
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT")
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+#: The share of words in a column of numbers up to which they are taken for gaps.
+FEW_WORDS = 0.2
 FORMATS = (
     None,
     "%m/%d/%Y",
@@ -132,7 +134,7 @@ def _indented(text: str) -> str:
 
 def _guess(source: Source, engine: Any, index: int) -> tuple[dict[str, Any] | None, str]:
     """The declaration of a column (None: leave it out), and the reason in words."""
-    facts = _facts(source, engine, index)
+    facts, words = _among_numbers(source, engine, index, _facts(source, engine, index))
     missing: Any = list(facts.gaps) if facts.gaps else facts.empty
     gap = {"missing": missing}
     if not facts.filled:
@@ -140,7 +142,7 @@ def _guess(source: Source, engine: Any, index: int) -> tuple[dict[str, Any] | No
     if facts.numbers == facts.filled and not facts.padded and facts.low is not None and facts.high is not None:
         found = _numbers(facts, facts.low, facts.high)
         if found is not None:
-            return found[0] | gap, found[1]
+            return found[0] | gap, found[1] + words
     moments = _moments(source, engine, index, facts)
     if moments is not None:
         return moments[0] | gap, moments[1]
@@ -152,6 +154,23 @@ def _guess(source: Source, engine: Any, index: int) -> tuple[dict[str, Any] | No
     if len(values) == 1 and facts.empty and not facts.gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     return {"kind": "categorical", "values": values, **gap}, f"{len(values)} distinct texts; is the list complete?"
+
+
+def _among_numbers(source: Source, engine: Any, index: int, facts: Facts) -> tuple[Facts, str]:
+    """The facts with up to three words among many numbers taken for gaps, and the question whether they are."""
+    odd = facts.filled - facts.numbers
+    if not 0 < odd <= FEW_WORDS * facts.filled or facts.distinct <= 20:
+        return facts, ""
+    gaps = ", ".join(map(literal, GAPS))
+    rows = engine.execute(
+        f"""SELECT DISTINCT t FROM (SELECT {source.text(index)} AS t FROM {source.relation})
+        WHERE t NOT IN ({gaps}) AND trim(t) <> '' AND TRY_CAST(t AS DOUBLE) IS NULL ORDER BY t LIMIT 4"""
+    ).fetchall()
+    words = [str(t) for (t,) in rows]
+    if not words or len(words) > 3 or any(c.isdigit() for word in words for c in word):
+        return facts, ""
+    known = replace(facts, filled=facts.numbers, gaps=tuple(sorted({*facts.gaps, *words})))
+    return known, f"; do {', '.join(map(repr, words))} mean a gap?"
 
 
 def _listed(source: Source, engine: Any, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:

@@ -74,3 +74,13 @@ def test_odd_tables_have_a_draft_that_knows_every_column_and_encodes_every_row(t
         table, _ = encoded(path, facts)
         assert len(facts.columns) + len(facts.leave_out) == columns
         assert table.rows == rows
+
+
+def test_a_few_words_among_numbers_are_doubted_as_gaps_and_open_classes_are_not(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{'k.A.' if i % 20 == 0 else 18 + i % 60},{'90+' if i % 20 == 0 else 18 + i % 60}\n" for i in range(400)
+    )
+    text, facts = drafted(csv(tmp_path, "age,open\n" + rows))
+    assert facts["age"].kind == "integer" and facts["age"].missing_texts == ("k.A.",)
+    assert "do 'k.A.' mean a gap?" in text
+    assert facts["open"].kind == "categorical" and "90+" in facts["open"].values
