@@ -73,7 +73,12 @@ class Privacy:
 
     @property
     def passed(self) -> bool | None:
-        """The paper's verdict: neither DCR nor NNDR is systematically smaller than the holdout's; None if unknown."""
+        """The paper's verdict: neither DCR nor NNDR is systematically smaller than the holdout's.
+
+        None if unknown, and where a warning says that the holdout is of no use.
+        """
+        if self.warnings:
+            return None
         parts = [c.passed for c in (self.dcr, self.nndr) if c is not None and c.passed is not None]
         return all(parts) if parts else None
 

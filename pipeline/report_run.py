@@ -27,6 +27,7 @@ def summary(card: Scorecard) -> str:
     known = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
     lines += [", ".join(known[i : i + 4]) for i in range(0, len(known), 4)]
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
+    lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
     return "\n".join(lines)
 
 

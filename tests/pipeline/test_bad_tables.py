@@ -100,13 +100,14 @@ def test_a_table_without_a_column_of_the_schema_is_named_with_the_column(town, c
     assert "made.csv" in said and "'sex'" in said and "Traceback" not in said
 
 
-def test_a_holdout_that_overlaps_the_training_records_is_warned_about(town):
+def test_a_holdout_that_overlaps_the_training_records_is_warned_about(town, capsys):
     unlike = people(600).assign(age=range(600))
     (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("max: 99, bins: {count: 10}", "max: 599"))
     unlike.tail(200).to_csv("held.csv", index=False)
     found = score(unlike, people(300, seed=2), "metrics=[anita_privacy,tvd]", "holdout=held.csv")
     said = json.dumps(found["metrics"]["anita_privacy"]["details"])
     assert "overlap" in said
+    assert "overlap" in capsys.readouterr().out
     assert found["metrics"]["tvd"]["score"] is not None
 
 
