@@ -34,7 +34,8 @@ class _Made:
 def all_pairs_of_98() -> dict[str, Any]:
     table = _Made()
     domain = table.coded.domain
-    sides = {a.name: np.bincount(c, minlength=a.size) / ROWS for a, c in zip(domain.attributes, table.coded.columns)}
+    columns = zip(domain.attributes, table.coded.columns, strict=True)
+    sides = {a.name: np.bincount(c, minlength=a.size) / ROWS for a, c in columns}
 
     def product(clique: Clique) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.outer(sides[clique[0]], sides[clique[1]]).ravel() * ROWS
