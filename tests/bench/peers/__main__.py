@@ -100,7 +100,8 @@ def main(arguments: list[str]) -> int:
         done = measure(c, table, repeat, terms)
         kept.add(done)
         print(_line(done), file=sys.stderr, flush=True)
-    command = " ".join(["python -m tests.bench.peers", *arguments])
+    limits = f"--minutes {given.minutes:g} --gigabytes {given.gigabytes:g} --epsilon {given.epsilon:g}"
+    command = f"python -m tests.bench.peers {limits}"
     said = {"epsilon": given.epsilon, "minutes": given.minutes, "gigabytes": given.gigabytes, "machine": about}
     said |= {"command": command, "date": datetime.date.today().isoformat()}
     sizes = {t.name: (t.rows, t.columns) for t in found}

@@ -81,10 +81,11 @@ def _head(terms: dict[str, Any]) -> str:
     about = "\n".join(f"- {name}: {terms['machine'][name]}" for name in ("processor", "memory", "system", "python"))
     return f"""# Benchmarks
 
-Written by `{terms["command"]}` (`make bench` runs it after our own cases) on {terms["date"]}; not edited by hand.
+Written by `{terms["command"]}` (`make bench` runs it after our own cases), in one call
+or several, the last on {terms["date"]}; not edited by hand.
 
 {about}
-- load before the run: {terms["machine"]["load"]} (0 is an idle machine; wall times beside other work mean little)
+- load before the last call: {terms["machine"]["load"]} (0 is an idle machine; wall times beside other work mean little)
 
 Every contestant gets the same file of codes, ε = {terms["epsilon"]:g}, δ = 1/n², record level, add/remove
 neighbours, and runs in a process of its own, in turn, round by round; a peer in its own virtual environment from PyPI
