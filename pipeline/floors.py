@@ -66,14 +66,15 @@ def measure_floors(real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int)
 
 
 def floors_file(folder: Path, facts: Mapping[str, Any]) -> Path:
-    """Where a sweep keeps the floors of runs with the same data, schema, metrics and number of rows.
+    """Where a sweep keeps the floors of runs with the same data, schema, unit, metrics and number of rows.
 
     Args:
         facts: of a run's manifest.
     """
     settings = facts["settings"]
+    unit = [settings["privacy"][k] for k in ("unit", "missing_unit_values")]  # whole units are drawn
     same = [facts["data"], facts["schema"], settings["data"], settings["evaluation"], settings["synthesis"]["rows"]]
-    name = hashlib.blake2b(json.dumps(same, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+    name = hashlib.blake2b(json.dumps([*same, *unit], sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
     return folder / f"{name}.json"
 
 

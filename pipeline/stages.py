@@ -134,7 +134,7 @@ def run(
             check_seal(folder)
             with show.stage("reload") as report:
                 again = folder.temporary / "released"
-                made = encode_table(open_source(table, config, folder), schema, workdir=again, progress=report)
+                made = encode_table(open_source(table, config, folder, ","), schema, workdir=again, progress=report)
         else:
             made = _released(config, schema, folder, statement, known, show)
         if made.rows == 0:
@@ -231,12 +231,14 @@ def _private(
     return kept_private(shared, source, schema, unit, data=data, key=key, histogram=counted, progress=report)
 
 
-def open_source(path: Path, config: Config, folder: RunFolder) -> Source:
+def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | None = None) -> Source:
+    """A table's file within the limits of the settings; with data.delimiter, unless another one is given."""
     limits = config.limits
     memory = build.memory_limit_bytes(limits.memory_gb) // 2
     cores = build.threads(limits.threads)
     work = folder.temporary
-    return open_table(path, delimiter=config.data.delimiter, workdir=work, memory_limit_bytes=memory, threads=cores)
+    mark = config.data.delimiter if delimiter is None else delimiter
+    return open_table(path, delimiter=mark, workdir=work, memory_limit_bytes=memory, threads=cores)
 
 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:

@@ -31,20 +31,21 @@ def render(folders: Sequence[Path], output: Path | None = None, *, metric: str |
     Args:
         output: where it goes; by default sweep.html (of several: sweeps.html) in the first one's internal/. A name that
             ends in .svg gets the curves over ε alone.
-        metric: only this one.
+        metric: the curves and tables of scores show only this one; what was spent and what failed is that of all jobs.
     Raises:
         UserError: a folder without results; no curves of that metric.
     """
     insides = [_inside(folder) for folder in folders]
     frames = [pd.read_parquet(inside / "results.parquet") for inside in insides]
     if len(frames) > 1:
-        names = [f"{folder.resolve().name}" for folder in folders]
+        names = [folder.resolve().name for folder in folders]
+        names = names if len(set(names)) == len(names) else [str(folder) for folder in folders]
         frames = [f.assign(job=f"{n}: " + f["job"].astype(str)) for f, n in zip(frames, names, strict=True)]
     frame = pd.concat(frames, ignore_index=True)
     page = output or insides[0] / ("sweep.html" if len(frames) == 1 else "sweeps.html")
     names = list(dict.fromkeys(frame["metric"].dropna()))
-    frame = frame if metric is None else frame[frame["metric"] == _named(metric, names)]
-    drawn = _drawing(frame) if page.suffix == ".svg" else _page(frame, [str(f) for f in folders])
+    shown = frame if metric is None else frame[frame["metric"] == _named(metric, names)]
+    drawn = _drawing(shown) if page.suffix == ".svg" else _page(frame, shown, [str(f) for f in folders])
     write_whole(page, drawn, mode=0o600)
     return page
 
@@ -88,8 +89,9 @@ def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _page(frame: pd.DataFrame, folders: Sequence[str]) -> str:
-    scored = frame[frame["score"].notna()]
+def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> str:
+    """The page of all jobs, with the scores that are shown."""
+    scored = shown[shown["score"].notna()]
     over_epsilon = scored[scored["epsilon"].notna()]
     parts = ["<h1>Sweep</h1>", f"<p>{html.escape(', '.join(folders))}</p>"]
     parts.append(
@@ -102,7 +104,7 @@ def _page(frame: pd.DataFrame, folders: Sequence[str]) -> str:
             "<p>Lines: medians; bands: from the smallest to the largest over seeds.</p>",
         ]
         parts += [curves(over_epsilon)]
-        best = best_methods(frame)
+        best = best_methods(shown)
         parts += ["<h2>Best method</h2>", _table(best)]
         parts += ["<h2>Error against time</h2>", tradeoff(over_epsilon)]
     elif not scored.empty:
@@ -116,16 +118,16 @@ def _page(frame: pd.DataFrame, folders: Sequence[str]) -> str:
             for j, e in zip(failed["job"], failed["error"], strict=True)
         ]
         parts.append("</ul>")
-    parts += ["<h2>Jobs</h2>", _table(_jobs(frame))]
+    parts += ["<h2>Jobs</h2>", _table(_jobs(frame, shown))]
     body = "\n".join(parts)
     head = f'<meta charset="utf-8"><title>Sweep (NOT private)</title><style>{STYLE}</style>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
-def _jobs(frame: pd.DataFrame) -> pd.DataFrame:
+def _jobs(frame: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
     """A line per job: its scores, its time and its memory."""
     jobs = frame.drop_duplicates("job").set_index("job")[["status", "seconds", "memory_mb"]]
-    scored = frame[frame["metric"].notna()]
+    scored = shown[shown["metric"].notna()]
     if scored.empty:
         return jobs.reset_index()
     wide = scored.pivot_table(index="job", columns="metric", values="score", sort=False)

@@ -97,7 +97,7 @@ def load_schema(path: Path) -> Schema:
     """A schema from a file: YAML, JSON, or a plain domain JSON (column → size, all categorical).
 
     With `base: FILE` it starts from the schema in another file: its own fields count, and of each column those that it
-    names anew.
+    names anew. That all of it is public, both files must say: the base does not know what is added to it.
 
     Raises:
         UserError: the file is absent, not readable, or says something that cannot be; names file, column and field.
@@ -124,7 +124,10 @@ def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
     for name, fields in (content.get("columns") or {}).items():
         known = columns.get(name)
         columns[name] = known | fields if isinstance(known, dict) and isinstance(fields, dict) else fields
-    return {**base, **{k: v for k, v in content.items() if k != "base"}, "columns": columns}
+    confirmed = content.get("confirmed_public", False)
+    confirmed = base.get("confirmed_public", False) if confirmed is True else confirmed
+    own = {k: v for k, v in content.items() if k != "base"}
+    return {**base, **own, "columns": columns, "confirmed_public": confirmed}
 
 
 def _content(path: Path) -> Mapping[Any, Any]:

@@ -20,7 +20,7 @@ from pipeline.sweeps.planned import Job
 COLUMNS = ("job", "status", "data", "method", "epsilon", "delta", "seed")
 MEASURES = (
     *("metric", "goal", "score", "floor", "seconds", "cpu_seconds", "memory_mb"),
-    *("private", "spent_epsilon", "spent_delta"),
+    *("private", "spent_epsilon", "spent_delta", "unit", "neighbouring"),
 )
 
 
@@ -51,7 +51,7 @@ def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
     folder = RunFolder(job.root)
     said = load_json(folder.release / "privacy.json")
     if said:
-        facts |= {"private": said["private"]}
+        facts |= {k: said[k] for k in ("private", "unit", "neighbouring")}
         facts |= {"spent_epsilon": said["spent"]["epsilon"], "spent_delta": said["spent"]["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
@@ -99,6 +99,10 @@ def total(frame: pd.DataFrame) -> str:
         if jobs["seed"].notna().any() and jobs["epsilon"].nunique() > 1:
             said += " (a seed: equal noise at two ε gives the truth away)"
         return said
+    for kind, what in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
+        if kind in known and known[kind].nunique() > 1:
+            these = "; ".join(sorted(map(str, known[kind].dropna().unique())))
+            return f"the releases {what} ({these}): no total holds for what is published together"
     epsilon, delta = (math.fsum(known[f"spent_{k}"]) for k in ("epsilon", "delta"))
     return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
 

@@ -248,6 +248,13 @@ def test_run_works_from_any_folder_as_a_module(town):
     assert "synthetic.csv" in ended.stdout
 
 
+def test_a_finished_run_on_a_table_with_semicolons_is_resumed(town):
+    (town / "town.csv").write_text((town / "town.csv").read_text().replace(",", ";"))
+    arguments = [*TOWN, "data.delimiter=;", "synthesis=independent", "hydra.run.dir=out"]
+    assert command("run", *arguments) == 0
+    assert command("run", *arguments, "resume=true") == 0
+
+
 def test_a_resumed_run_never_changes_a_release_that_is_complete(town):
     assert command("run", *TOWN, "hydra.run.dir=out") == 0
     before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}

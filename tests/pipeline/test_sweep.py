@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from pipeline.config import load_config
-from pipeline.floors import metric_rows
+from pipeline.floors import floors_file, metric_rows
 from pipeline.sweep_report import best_methods, is_sweep, render
 from pipeline.sweeps import planned
 from pipeline.sweeps.jobs import Outcome, outcome_of
@@ -214,6 +214,40 @@ def test_a_seed_is_named_as_what_gives_the_truth_away_and_no_sum_is_stated():
     assert "2 of 2 are NOT private" in said
     assert "equal noise at two ε gives the truth away" in said
     assert "at most" not in said
+
+
+def spent(jobs, **further):
+    """A line of results per (job, metric, ε)."""
+    names, metrics, epsilons = (list(part) for part in zip(*jobs, strict=True))
+    zeros = [0.0] * len(names)
+    facts = {"job": names, "metric": metrics, "private": [True] * len(names), "seed": [None] * len(names)}
+    facts |= {"epsilon": epsilons, "spent_epsilon": epsilons, "spent_delta": zeros, "status": ["done"] * len(names)}
+    facts |= {"data": "d", "method": "gum", "goal": "low", "score": [0.1 if m else None for m in metrics]}
+    return pd.DataFrame(facts | {"floor": None, "seconds": 1.0, "memory_mb": 1.0, "error": ""} | further)
+
+
+@pytest.mark.parametrize("kind", ["unit", "neighbouring"])
+def test_releases_that_promise_different_things_have_no_total(kind):
+    said = total(spent([("a", "MGD", 1.0), ("b", "MGD", 1.0)], **{kind: ["one", "other"]}))
+    assert "no total holds" in said and "one; other" in said and "at most" not in said
+    assert "at most ε = 2" in total(spent([("a", "MGD", 1.0), ("b", "MGD", 1.0)], **{kind: ["one", "one"]}))
+
+
+def test_a_page_of_one_metric_or_of_folders_of_one_name_states_what_all_jobs_spent(tmp_path):
+    folders = [tmp_path / "a" / "sweep", tmp_path / "b" / "sweep"]
+    for folder, jobs in zip(folders, ([("x", "MGD", 1.0), ("y", None, 2.0)], [("x", "MGD", 4.0)]), strict=True):
+        (folder / "internal").mkdir(parents=True)
+        spent(jobs).to_parquet(folder / "internal" / "results.parquet")
+    for metric in (None, "MGD"):
+        assert "at most ε = 3," in render(folders[:1], metric=metric).read_text()
+        assert "at most ε = 7," in render(folders, metric=metric).read_text()
+
+
+def test_floors_of_another_unit_are_other_floors():
+    settings = {"data": {}, "evaluation": {}, "synthesis": {"rows": None}}
+    units = ({"unit": "record", "missing_unit_values": []}, {"unit": "person", "missing_unit_values": []})
+    facts = [{"data": "d", "schema": "s", "settings": settings | {"privacy": unit}} for unit in units]
+    assert len({floors_file(Path("floors"), f) for f in facts}) == 2
 
 
 def test_the_best_method_follows_the_goal_of_the_metric():

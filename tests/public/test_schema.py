@@ -156,6 +156,14 @@ def test_a_schema_that_starts_from_another_takes_its_columns_and_says_all_of_it_
     assert load_schema(tmp_path / "again.yaml").columns == part.columns
 
 
+@pytest.mark.parametrize("own", ["", "confirmed_public: true\n", "confirmed_public: false\n"])
+@pytest.mark.parametrize("base", ["", "confirmed_public: true\n", "confirmed_public: false\n"])
+def test_what_is_added_to_a_base_is_public_only_if_both_files_say_so(tmp_path: Path, own: str, base: str) -> None:
+    (tmp_path / "whole.yaml").write_text("columns: {a: {kind: flag}}\n" + base)
+    (tmp_path / "part.yaml").write_text("base: whole.yaml\ncolumns: {b: {kind: integer, min: 0, max: 7}}\n" + own)
+    assert load_schema(tmp_path / "part.yaml").confirmed_public == ("true" in own and "true" in base)
+
+
 @pytest.mark.parametrize("base", ["part.yaml", "sizes.json", "absent.yaml"])
 def test_a_base_is_a_schema_with_columns_of_its_own(tmp_path: Path, base: str) -> None:
     (tmp_path / "sizes.json").write_text('{"a": 2}')
