@@ -161,16 +161,21 @@ def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Worklo
     """The workload without the marginals that a graphical model of at most synthesis.max_cells cannot hold.
 
     The schema's impossible combinations are in every model, and are counted.
-    The marginals of least weight go first, and of equal weight the largest: public facts alone.
+    The marginals of least weight go first, and of equal weight the largest: public facts alone. Those of mapped columns
+    stay: each is all that is measured of its column.
     """
     if not isinstance(spec, PgmSpec):
         fix = "synthesis=pgm, or selection.fit=false"
         raise UserError("only a graphical model has a size to fit", where="selection.fit", fix=fix)
     domain, cliques, weights = schema.measured, workload.cliques, workload.weights
-    order = sorted(range(len(cliques)), key=lambda i: (-weights[i], domain.cells(cliques[i])))
+    pairs = {domain.canonical((m.target, m.source)) for m in schema.rules.mapped}
+    order = sorted(range(len(cliques)), key=lambda i: (cliques[i] not in pairs, -weights[i], domain.cells(cliques[i])))
     useful = {i: -place for place, i in enumerate(order)}
     ranks = [useful[i] for i in range(len(cliques))]
     kept, dropped = fit_cliques(domain, cliques, ranks, spec.max_cells, fixed=[c for c, _ in schema.zeros])
+    if lost := sorted(pairs - set(kept)):
+        fix = "raise it, or take mapped out of the schema"
+        raise UserError(f"no room for {' × '.join(lost[0])}", where="synthesis.max_cells", fix=fix)
     weight_of = dict(zip(cliques, weights, strict=True))
     return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
 

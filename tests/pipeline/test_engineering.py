@@ -5,7 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema import load_schema
+from pipeline.build import build_schema, build_workload
 from pipeline.config import load_config
 from pipeline.stages import run
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people
@@ -162,6 +164,19 @@ def test_a_mapping_that_cannot_be_is_one_clear_message(mapped, given, said, caps
 def test_selections_that_measure_no_whole_pair_refuse_mappings(mapped, capsys):
     assert command("plan", *TOWN, "selection=adagrid", "selection.targets=[]", "privacy.delta=1e-6") == 1
     assert "mapped columns need a whole marginal" in capsys.readouterr().err
+
+
+def test_a_model_without_room_for_all_pairs_keeps_the_mapping_or_refuses(mapped):
+    tight = [*TOWN, "synthesis=pgm", "selection.k=[2]"]
+    for cells in range(60, 400, 10):
+        config = load_config([*tight, f"synthesis.max_cells={cells}"])
+        schema = build_schema(config)
+        try:
+            kept = build_workload(config, schema)
+        except UserError as error:
+            assert error.where == "synthesis.max_cells"
+        else:
+            assert ("job", "trade") in kept.cliques
 
 
 @pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
