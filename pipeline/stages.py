@@ -250,10 +250,15 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
         "settings": settings,
-        "schema": hashlib.blake2b(schema.to_yaml().encode(), digest_size=16).hexdigest(),
+        "schema": schema_print(schema),
         "data": fingerprint(path),
         "once": {"key": key.hex()},
     }
+
+
+def schema_print(schema: Schema) -> str:
+    """What a schema with all that it takes from other files is known by."""
+    return hashlib.blake2b(schema.to_yaml().encode(), digest_size=16).hexdigest()
 
 
 def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:

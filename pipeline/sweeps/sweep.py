@@ -31,6 +31,7 @@ from pipeline.config import CONF, Config
 from pipeline.folders import BANNER, not_in_release
 from pipeline.progress import Report, Stages
 from pipeline.said import say_what_is_safe
+from pipeline.stages import schema_print
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
 from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import as_text, efficiency, outcomes_json, results_table, total, write_results
@@ -125,7 +126,7 @@ def _opened(root: Path) -> Iterator[Path]:
 
 
 def _skipped(jobs: Sequence[Job]) -> dict[str, Outcome]:
-    """The jobs that a sweep before this one finished, with the same settings and data."""
+    """The jobs that a sweep before this one finished, with the same settings, schema and data."""
     found: dict[str, Outcome] = {}
     prints: dict[str, str] = {}
     for j in jobs:
@@ -138,12 +139,20 @@ def _skipped(jobs: Sequence[Job]) -> dict[str, Outcome]:
 
 
 def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
+    """Whether the job's table and schema are what they were (an experiment makes its own schema, and checks itself)."""
+    manifest = load_json(root / "internal" / "manifest.json")
+    named = f"schema {settings.data.schema}"
+    if "schema" in manifest and settings.experiment.kind is None:
+        if named not in prints:
+            prints[named] = schema_print(build.build_schema(settings))
+        if manifest["schema"] != prints[named]:
+            return False
     if settings.data.path is None:
         return True
     path = settings.data.path
     if path not in prints:
         prints[path] = fingerprint(Path(path).expanduser())
-    return bool(load_json(root / "internal" / "manifest.json").get("data", prints[path]) == prints[path])
+    return bool(manifest.get("data", prints[path]) == prints[path])
 
 
 def _launched(

@@ -88,6 +88,11 @@ def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_r
     assert outcome_of(second).status == "done"
     assert (second / "internal" / "ledger.jsonl").read_bytes() == ledger
     assert len(jobs_of(town / "sweep")) == 2
+    text = (town / "town.yaml").read_text()
+    (town / "town.yaml").write_text(text.replace("max: 99", "max: 109"))
+    assert command(*sweep, "resume=true") == 1
+    assert "changed since the run began: schema" in capsys.readouterr().err
+    (town / "town.yaml").write_text(text)
     people(599).to_csv(town / "town.csv", index=False)
     assert command(*sweep, "resume=true") == 1
     assert "changed since the run began: data" in capsys.readouterr().err
