@@ -282,7 +282,7 @@ def reserve(
     charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
     events = calibrate([*charges, *further], keeper, eps, dlt)
     counted = planned_histogram(histogram, events[-1]) if histogram else None
-    slots = [Slot(e, w, c.share) for e, w, c in zip(events, every, charges, strict=False)]
+    slots = [Slot(e, w, c.share) for e, w, c in zip(events[: len(every)], every, charges, strict=True)]
     last = slots.pop() if purse else None
     return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted)
 

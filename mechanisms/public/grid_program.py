@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.jit import compiled, compiled_with
+from mechanisms.public.jit import compiled
+from mechanisms.public.middle import Numbers, add_middle, sum_middle
 
-Numbers = NDArray[Any]  # whole or floating-point, as given
 Ints = NDArray[np.int64]
 
 
@@ -91,34 +90,6 @@ class Writer:
         self.size += cells
 
 
-@compiled_with(fastmath={"reassoc", "contract", "nsz"})
-def _sum_axis(table: Numbers, out: Numbers) -> None:
-    """The sums of a table of three axes over its middle one."""
-    before, along, behind = table.shape
-    if behind == 1:
-        for i in range(before):
-            total = table[i, 0, 0]
-            for j in range(1, along):
-                total += table[i, j, 0]
-            out[i, 0] = total
-        return
-    for i in range(before):
-        out[i] = table[i, 0]
-        for j in range(1, along):
-            for k in range(behind):
-                out[i, k] += table[i, j, k]
-
-
-@compiled
-def _add_axis(out: Numbers, table: Numbers) -> None:
-    """Add to a table of three axes one that lacks the middle one."""
-    before, along, behind = out.shape
-    for i in range(before):
-        for j in range(along):
-            for k in range(behind):
-                out[i, j, k] += table[i, k]
-
-
 @compiled
 def _answer(sums: Ints, stops: Ints, cells: Ints, rows: Ints, buffer: Numbers, out: Numbers) -> None:
     first = 0
@@ -126,7 +97,7 @@ def _answer(sums: Ints, stops: Ints, cells: Ints, rows: Ints, buffer: Numbers, o
         source, before, along, behind, place = sums[step]
         if source >= 0:
             table = buffer[source : source + before * along * behind].reshape((before, along, behind))
-            _sum_axis(table, buffer[place : place + before * behind].reshape((before, behind)))
+            sum_middle(table, buffer[place : place + before * behind].reshape((before, behind)))
         for k in range(first, stops[step]):
             if rows[k] >= 0:
                 out[rows[k]] = buffer[cells[k]]
@@ -142,4 +113,4 @@ def _transpose(sums: Ints, stops: Ints, cells: Ints, rows: Ints, answers: Number
             buffer[cells[k]] = answers[rows[k]] if rows[k] >= 0 else 0
         if source >= 0:
             table = buffer[source : source + before * along * behind].reshape((before, along, behind))
-            _add_axis(table, buffer[place : place + before * behind].reshape((before, behind)))
+            add_middle(table, buffer[place : place + before * behind].reshape((before, behind)))

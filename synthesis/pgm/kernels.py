@@ -73,39 +73,6 @@ def mean_of_rows(table: NDArray[np.float64], weights: NDArray[np.float64], mean:
 
 
 @compiled_with(fastmath=LOOSE)
-def sum_middle(table: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """The sums of a table of three axes over its middle one."""
-    outer, middle, inner = table.shape
-    if inner == 1:
-        for i in range(outer):
-            total = 0.0
-            for j in range(middle):
-                total += table[i, j, 0]
-            out[i, 0] = total
-        return
-    out[:] = 0.0
-    for i in range(outer):
-        for j in range(middle):
-            for k in range(inner):
-                out[i, k] += table[i, j, k]
-
-
-@compiled
-def add_middle(table: NDArray[np.float64], more: NDArray[np.float64]) -> None:
-    """Add to a table of three axes one that lacks the middle axis."""
-    outer, middle, inner = table.shape
-    if inner == 1:
-        for i in range(outer):
-            for j in range(middle):
-                table[i, j, 0] += more[i, 0]
-        return
-    for i in range(outer):
-        for j in range(middle):
-            for k in range(inner):
-                table[i, j, k] += more[i, k]
-
-
-@compiled_with(fastmath=LOOSE)
 def squared_gap(
     table: NDArray[np.float64],
     scale: float,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.domain import Domain
+from mechanisms.public.middle import add_middle, sum_middle
 from synthesis.pgm.inference import Engine, Values, onto
-from synthesis.pgm.kernels import add_middle, sum_middle
 from synthesis.pgm.terms import Statistics, Term, WholeTerm
 
 
