@@ -196,7 +196,7 @@ def make_plan(
         max_records: C, the largest total weight of one unit.
         histogram: of records per unit, if it is wanted; the marginals share what it leaves.
     Raises:
-        UserError: a parameter out of range, or δ = 0 where the plan needs more.
+        UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
@@ -228,8 +228,20 @@ def make_plan(
         )
         return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last)
 
-    if mechanism != "auto":
-        return plan_of("gaussian" if mechanism == "gaussian" else "laplace")
-    if not dlt > 0:
-        return plan_of("laplace")
-    return min((plan_of("laplace"), plan_of("gaussian")), key=lambda p: p.expected_error)
+    if mechanism == "auto" and dlt > 0:
+        found = min((plan_of("laplace"), plan_of("gaussian")), key=lambda p: p.expected_error)
+    else:
+        found = plan_of("gaussian" if mechanism == "gaussian" else "laplace")
+    check_scales(found.events)
+    return found
+
+
+def check_scales(events: Sequence[Event], maximum: float = units.MAX_SCALE) -> None:
+    """Refuse a plan, before anything is charged, whose noise has no place in the range of answers.
+
+    Raises:
+        UserError: a scale above the maximum, in records.
+    """
+    for event in events:
+        if not isinstance(event, Exponential):
+            units.check_scale(event.sigma if isinstance(event, Gaussian) else event.scale, maximum)

@@ -56,6 +56,6 @@ def choose_index(scores: Sequence[int], sensitivity: int, event: Exponential, so
     the smallest, which the guarantee's reserve covers. Charge the event before the call.
     """
     weights = choice_weights(scores, sensitivity, event.epsilon)
-    number = int.from_bytes(source.words(event.id, WORDS).tobytes(), "little")
+    number = int.from_bytes(source.stream(event.id)(WORDS).tobytes(), "little")
     place = (number * sum(weights)) >> (64 * WORDS)
     return next(i for i, upto in enumerate(accumulate(weights)) if place < upto)
