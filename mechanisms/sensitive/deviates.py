@@ -162,7 +162,7 @@ def exponential(reader: Reader) -> tuple[int, Deviate]:
 
 
 def rounded(k: int, x: Deviate, scale: Dyadic) -> int:
-    """floor(scale · (k + x) + 1/2): from the known digits of x where both ends of their interval agree, else of more."""
+    """floor(scale · (k + x) + 1/2), from as many digits of x as it takes for both ends of their interval to agree."""
     while True:
         shift = x.length - scale.exponent
         low = scale.mantissa * ((k << x.length) + x.digits) + (1 << (shift - 1))

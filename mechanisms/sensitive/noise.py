@@ -1,4 +1,4 @@
-"""Noise on a lattice: the continuous draw, rounded exactly to whole multiples of 2**-bits records; secure by default."""
+"""Noise on a lattice: continuous draws, rounded exactly to whole multiples of 2**-bits records; secure by default."""
 
 from __future__ import annotations
 

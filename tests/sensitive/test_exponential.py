@@ -130,8 +130,8 @@ def test_every_place_can_be_drawn_and_a_single_one_always_is():
         def __init__(self, word):
             self.word = word
 
-        def words(self, event_id, size):
-            return np.full(size, self.word, np.uint64)
+        def stream(self, event_id):
+            return lambda size: np.full(size, self.word, np.uint64)
 
     assert choose_index([5, -3, 0], 1, Exponential("x", 1.0), End(0)) == 0
     assert choose_index([5, -3, 0], 1, Exponential("x", 1.0), End(2**64 - 1)) == 2
