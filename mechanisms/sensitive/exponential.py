@@ -37,9 +37,7 @@ def choice_weights(scores: Sequence[int], sensitivity: int, epsilon: float) -> l
     """
     if sensitivity < 1 or not scores:
         raise ValueError(f"{len(scores)} scores of sensitivity {sensitivity}")
-    rate = Decimal(epsilon) - ROUNDING
-    if rate <= 0:
-        raise UserError(f"ε = {epsilon:.3g} is too small for a choice", where="privacy.epsilon", fix="a larger ε")
+    rate = rate_of(epsilon)
     best, one = max(scores), Decimal(1 << WEIGHT_DIGITS)
     per_unit = _EXACT.divide(rate, Decimal(2 * sensitivity))
     found = []
@@ -47,6 +45,18 @@ def choice_weights(scores: Sequence[int], sensitivity: int, epsilon: float) -> l
         exponent = max(_EXACT.multiply(Decimal(score - best), per_unit), Decimal(-DEEPEST))
         found.append(int(_EXACT.multiply(_EXACT.exp(exponent), one)))
     return found
+
+
+def rate_of(epsilon: float) -> Decimal:
+    """What is left of ε when the rounding of the weights is paid.
+
+    Raises:
+        UserError: nothing is left; ask before the charge.
+    """
+    rate = Decimal(epsilon) - ROUNDING
+    if rate <= 0:
+        raise UserError(f"ε = {epsilon:.3g} is too small for a choice", where="privacy.epsilon", fix="a larger ε")
+    return rate
 
 
 def choose_index(scores: Sequence[int], sensitivity: int, event: Exponential, source: NoiseSource) -> int:
