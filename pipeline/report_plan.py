@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
+from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.dense import POWER
 from mechanisms.public.domain import Clique
@@ -92,7 +93,7 @@ def as_text(facts: dict[str, Any]) -> str:
     left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
-    choices = scores + sum(m["mechanism"] == "exponential" for m in facts["measurements"])
+    choices = scores + sum(describes_choice(m) for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
     lines = [
         body,
@@ -136,8 +137,8 @@ def _row(m: dict[str, Any]) -> list[str]:
     name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later")
     if m.get("scores"):
         name = f"{m['scores']:,} distances from independence"
-    if m["mechanism"] == "exponential":
-        return ["a private choice", "", "exponential", "", "", f"ε = {m['epsilon']:.6g}", share]
+    if describes_choice(m):
+        return ["a private choice", "", m["mechanism"], "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
         name,
         f"{m['cells']:,}" if m["cells"] else "",

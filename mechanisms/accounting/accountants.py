@@ -134,7 +134,7 @@ class _Approximate:
 
 @dataclass(frozen=True)
 class Zcdp(_Gaussian):
-    """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (paper 002, section 2.4; Bun & Steinke 2016)."""
+    """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
 
     delta: Delta
     kind: str = "zcdp"
@@ -170,7 +170,7 @@ class Zcdp(_Gaussian):
 
 @dataclass(frozen=True)
 class Gdp(_Gaussian):
-    """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (paper 003; Dong, Roth & Su 2019)."""
+    """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (McKenna 2021; Dong, Roth & Su 2019)."""
 
     delta: Delta
     kind: str = "gdp"
@@ -260,7 +260,7 @@ class Basic(_Approximate):
 
 @dataclass(frozen=True)
 class Advanced(_Approximate, _Squares):
-    """Advanced composition: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (paper 002, section 2.4).
+    """Advanced composition: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (Li et al. 2021b, section 2.4).
 
     Half of δ is δ', the other half is shared by `slots` Gaussian events.
     """

@@ -190,6 +190,11 @@ def noise_event(kind: NoiseKind, name: str, sensitivity: float, scale: float) ->
     return NOISE_EVENTS[kind](name, sensitivity, scale)
 
 
+def describes_choice(facts: Mapping[str, Any]) -> bool:
+    """Whether numbers as `to_facts` prints them are those of a choice."""
+    return bool(facts["mechanism"] == Exponential.kind)
+
+
 def as_noise(event: Event) -> NoiseEvent:
     """The event, if it adds noise to answers.
 

@@ -18,7 +18,7 @@ MAX_MU = 1e3
 
 
 def gaussian_log_delta(mu: Mu, epsilon: float) -> float:
-    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (paper 003; Dong et al. 2.13)."""
+    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (McKenna 2021; Dong et al. 2.13)."""
     a = float(log_ndtr(mu / 2 - epsilon / mu))
     b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return a + math.log1p(-math.exp(min(b - a, -1e-300))) if b < a else -math.inf
