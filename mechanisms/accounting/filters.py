@@ -1,0 +1,190 @@
+"""How far several runs on the same people may go: two privacy filters over what they booked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from mechanisms.accounting.accountants import gaussian_epsilon, gaussian_mu, zcdp_epsilon, zcdp_rho
+from mechanisms.accounting.spend import Spend
+from mechanisms.public import units
+from mechanisms.public.errors import UserError
+from mechanisms.public.units import MIN_DELTA, round_down, round_up
+
+#: Accountants that have a filter: what is booked later may depend on what was released before.
+FILTERS = ("gdp", "zcdp", "basic")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What all runs together may cost: (ε, δ)."""
+
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, value: object, where: str) -> Limit:
+        """A limit as a person writes it.
+
+        Raises:
+            UserError: not a mapping of epsilon and delta, or one of them out of range.
+        """
+        fix = f"{where}='{{epsilon: 3, delta: 1e-6}}'"
+        if not isinstance(value, Mapping) or set(value) != {"epsilon", "delta"}:
+            raise UserError(f"got {value!r}, but a limit is an epsilon and a delta", where=where, fix=fix)
+        for number in value.values():
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise UserError(f"got {number!r}, but a limit is made of numbers", where=where, fix=fix)
+        found = {k: float(v) for k, v in value.items()}
+        eps = units.epsilon(found["epsilon"], where=f"{where}.epsilon")
+        return cls(eps, units.delta(found["delta"], where=f"{where}.delta"))
+
+    def above(self, other: Limit) -> bool:
+        """Whether any part of it is above the other's."""
+        return self.epsilon > other.epsilon or self.delta > other.delta
+
+    def to_json(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What was booked, by both filters.
+
+    Attributes:
+        epsilon, delta: the plain sums.
+        composed: ε by the accountant at half of the limit's δ; infinite where it has none.
+    """
+
+    epsilon: float
+    delta: float
+    composed: float
+
+    def to_json(self) -> dict[str, float | None]:
+        composed = self.composed if math.isfinite(self.composed) else None
+        return {"epsilon_sum": self.epsilon, "delta_sum": self.delta, "epsilon_composed": composed}
+
+
+def admitted(spends: Sequence[Spend], *, limit: Limit, kind: str) -> bool:
+    """Whether runs that booked all this stay within the limit, by one filter or the other.
+
+    Guarantee: whoever starts runs only where this holds for all that is booked, the new run included, releases
+        something (ε, δ)-DP in all, with the limit's ε and δ, however each run depends on the releases before it.
+
+    Each of the two is a filter, that is, it holds where the costs of later runs depend on earlier answers:
+
+    - The plain sums, Σ ε_i ≤ ε and Σ δ_i ≤ δ/2: (ε, δ/2) (Rogers et al. 2016, basic composition).
+    - The accountant's: √(Σ μ_i²)-GDP (Smith & Thakurta 2022; Koskela et al. 2023) or Σ ρ_i-zCDP (Feldman & Zrnic
+      2021), converted to ε at δ/2 − Σ slack_i. A run's slack is the probability that it leaves its μ or ρ: where each
+      step is, given the past, a mixture that is good with probability 1 − slack_i, some step is bad with probability at
+      most Σ slack_i, whose bound holds on every path; the good parts on two neighbouring tables, weighted by equal
+      factors (1 − slack_i), are an interaction that the filter covers (Whitehouse et al. 2023 for zCDP).
+
+    A run is admitted where either holds. Both totals grow with every booking, so that on each path of the interaction
+    one of them held from its beginning to its end. Let A be the interaction that ends before the sums would exceed
+    theirs, B the one that ends before the accountant's total would. Every outcome of the real one in which the sums
+    held has the probability that it has in A, every other one that of B: for any set S of outcomes,
+    P(S) = P_A(S ∩ sums) + P_B(S ∖ sums) ≤ e^ε P′_A(S ∩ sums) + δ/2 + e^ε P′_B(S ∖ sums) + δ/2 = e^ε P′(S) + δ.
+
+    What a run books is the worst case of what it may do, and is fixed when it books: runs at work at the same time are
+    an interaction in the order of their bookings.
+
+    Args:
+        kind: gdp, zcdp, or basic, which has the sums alone.
+    """
+    epsilon, delta = _sums(spends)
+    half = _exact(limit.delta) / 2
+    if epsilon <= _exact(limit.epsilon) and delta <= half:
+        return True
+    return kind != "basic" and composed_epsilon(spends, limit=limit, kind=kind) <= limit.epsilon
+
+
+def totals(spends: Sequence[Spend], *, limit: Limit, kind: str) -> Totals:
+    """What the spends add up to."""
+    epsilon, delta = _sums(spends)
+    return Totals(float(epsilon), float(delta), composed_epsilon(spends, limit=limit, kind=kind))
+
+
+def composed_epsilon(spends: Sequence[Spend], *, limit: Limit, kind: str) -> float:
+    """ε of all spends by the accountant at half of the limit's δ, rounded up; infinite where slack leaves no δ."""
+    if not spends:
+        return 0.0
+    if kind == "basic":
+        epsilon, delta = _sums(spends)
+        return float(epsilon) if delta <= _exact(limit.delta) / 2 else math.inf
+    delta_left = _delta_left(spends, limit)
+    if delta_left is None:
+        return math.inf
+    if kind == "gdp":
+        mu = _mu(spends)
+        return gaussian_epsilon(mu, delta_left) if math.isfinite(mu) else math.inf
+    rho = _rho(spends)
+    return zcdp_epsilon(rho, delta_left) if math.isfinite(rho) else math.inf
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one more run may book: by the plain sums, or by the accountant; 0 where nothing is left.
+
+    Attributes:
+        epsilon, delta: by the plain sums.
+        strength: μ (gdp) or ρ (zcdp); 0 for basic.
+    """
+
+    epsilon: float
+    delta: float
+    strength: float
+
+    def epsilon_at(self, delta: float, *, kind: str) -> float:
+        """The ε of one more run with that δ whose own accountant is the file's, the better of both filters."""
+        plain = self.epsilon if delta <= self.delta else 0.0
+        if not delta or not self.strength or kind == "basic":
+            return plain
+        own = gaussian_epsilon(self.strength, delta) if kind == "gdp" else zcdp_epsilon(self.strength, delta)
+        return max(plain, own)
+
+
+def room(spends: Sequence[Spend], *, limit: Limit, kind: str) -> Room:
+    """What is left, to be shown: rounded down, but only `admitted` decides."""
+    epsilon, delta = _sums(spends)
+    left = max(_exact(limit.epsilon) - epsilon, Fraction()), max(_exact(limit.delta) / 2 - delta, Fraction())
+    delta_left = _delta_left(spends, limit)
+    strength = 0.0
+    if kind == "gdp" and delta_left is not None:
+        square = gaussian_mu(limit.epsilon, delta_left) ** 2 - _mu(spends) ** 2
+        strength = round_down(math.sqrt(square)) if square > 0 else 0.0
+    elif kind == "zcdp" and delta_left is not None:
+        strength = max(round_down(zcdp_rho(limit.epsilon, delta_left) - _rho(spends)), 0.0)
+    over = epsilon > _exact(limit.epsilon) or delta > _exact(limit.delta) / 2
+    return Room(0.0 if over else float(left[0]), 0.0 if over else float(left[1]), strength)
+
+
+def _exact(value: float) -> Fraction:
+    """The decimal number that a person wrote: thirty runs of 0.1 make 3.
+
+    It differs from the float by less than 2⁻⁵³ of it; each run's own total was rounded up by a part in 10¹⁰.
+    """
+    return Fraction(Decimal(repr(value)))
+
+
+def _sums(spends: Sequence[Spend]) -> tuple[Fraction, Fraction]:
+    """Σ ε_i and Σ δ_i, exactly: no order of the runs matters."""
+    zero = Fraction()
+    return sum((_exact(s.epsilon) for s in spends), zero), sum((_exact(s.delta) for s in spends), zero)
+
+
+def _mu(spends: Sequence[Spend]) -> float:
+    return round_up(math.sqrt(math.fsum(s.mu**2 for s in spends))) if spends else 0.0
+
+
+def _rho(spends: Sequence[Spend]) -> float:
+    return round_up(math.fsum(s.rho for s in spends)) if spends else 0.0
+
+
+def _delta_left(spends: Sequence[Spend], limit: Limit) -> float | None:
+    """The δ at which the accountant is asked; None where there is none."""
+    left = round_down(float(_exact(limit.delta) / 2 - sum((_exact(s.slack) for s in spends), Fraction())))
+    return left if left >= MIN_DELTA else None
