@@ -205,18 +205,18 @@ def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
         Refused: all together do not fit; the file is as it was.
         UserError: as `opened`, or the file cannot be written.
     """
-    with _locked(wanted.path):
+    with _locked(wanted.path) as path:
         book = opened(wanted)
         fresh = book.missing(bookings)
         if not fresh:
-            known = load_book(wanted.path)
+            known = load_book(path)
             return book if known is None else known
         if not book.admits([b.spend for b in fresh]):
             raise Refused(book)
         time, by = _now()
         stamped = tuple(replace(b, time=time, by=by) for b in fresh)
         book = replace(book, bookings=(*book.bookings, *stamped))
-        _save(wanted.path, book)
+        _save(path, book)
     return book
 
 
@@ -231,14 +231,14 @@ def set_limit(path: Path, limit: Limit, reason: str) -> Book:
     """
     if not reason.strip():
         raise UserError("a new limit needs a reason, which stays on record", where="reason", fix="reason='…'")
-    with _locked(path):
-        book = load_book(path)
+    with _locked(path) as target:
+        book = load_book(target)
         if book is None:
             raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
         if limit == book.limit:
             raise UserError("this is its limit already", where="limit", fix="another one, or none")
         book = replace(book, limits=(*book.limits, LimitChange(limit, reason.strip(), *_now())))
-        _save(path, book)
+        _save(target, book)
     return book
 
 
@@ -252,8 +252,9 @@ def _now() -> tuple[str, str]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time; the lock is a file beside the ledger, because the ledger itself is replaced."""
+def _locked(given: Path) -> Iterator[Path]:
+    """The file's own path, for one process at a time; the lock lies beside the ledger, which is itself replaced."""
+    path = given.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = (path.parent / f".{path.name}.lock").open("a")
@@ -261,7 +262,7 @@ def _locked(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield path
 
 
 def _save(path: Path, book: Book) -> None:
