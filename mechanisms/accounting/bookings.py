@@ -10,14 +10,14 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.filters import FILTERS, Limit, Totals, admitted, totals
+from mechanisms.accounting.filters import Filter, Limit, Totals
 from mechanisms.accounting.spend import Spend
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, write_whole
 
 FORMAT = "budget-ledger/1"
@@ -81,13 +81,13 @@ class Book:
 
     Attributes:
         scope: whose budget it is.
-        accountant: gdp, zcdp or basic; fixed when the file was made.
+        filter: its accountant, and the part of δ for slack; fixed when the file was made.
         limits: every limit so far; the last one is in force.
         bookings: in the order in which they were made.
     """
 
     scope: Scope
-    accountant: str
+    filter: Filter
     limits: tuple[LimitChange, ...]
     bookings: tuple[Booking, ...] = ()
 
@@ -100,11 +100,11 @@ class Book:
         return tuple(b.spend for b in self.bookings)
 
     def totals(self) -> Totals:
-        return totals(self.spends, limit=self.limit, kind=self.accountant)
+        return self.filter.totals(self.spends, self.limit)
 
     def admits(self, spends: Sequence[Spend]) -> bool:
         """Whether all of these could be booked beside what is booked already."""
-        return admitted([*self.spends, *spends], limit=self.limit, kind=self.accountant)
+        return self.filter.admits([*self.spends, *spends], self.limit)
 
     def holds(self, name: str) -> bool:
         return any(b.id == name for b in self.bookings)
@@ -124,13 +124,14 @@ class Wanted:
     """What a command says about the file that it wants to book in.
 
     Attributes:
-        accountant: of a new file (gdp if it is not said); must be that of an old one.
+        accountant, slack: of a new file (gdp and 0 where None); must be those of an old one.
         limit: of a new file; for an old one at most its limit, which it lowers; None: the file's.
     """
 
     path: Path
     scope: Scope
     accountant: str | None = None
+    slack: float | None = None
     limit: Limit | None = None
 
 
@@ -152,17 +153,14 @@ def opened(wanted: Wanted) -> Book:
     Raises:
         UserError: a file that is damaged or belongs to something else; no limit for a new one; a limit above its own.
     """
-    if wanted.accountant is not None and wanted.accountant not in FILTERS:
-        known = ", ".join(FILTERS)
-        fix = f"{did_you_mean(wanted.accountant, FILTERS)} one of {known}: accountants with a privacy filter".strip()
-        raise UserError(f"got {wanted.accountant!r}", where="budget.accountant", fix=fix)
+    asked = Filter(wanted.accountant or "gdp", wanted.slack or 0.0)
     book = load_book(wanted.path)
     if book is None:
         if wanted.limit is None:
             fix = "budget.limit='{epsilon: 3, delta: 1e-6}'; or the path of a ledger that exists"
             raise UserError(f"{wanted.path} is a new ledger, and has no limit yet", where="budget.limit", fix=fix)
         made = LimitChange(wanted.limit, "the ledger was made", *_now())
-        return Book(wanted.scope, wanted.accountant or "gdp", (made,))
+        return Book(wanted.scope, asked, (made,))
     _same(book, wanted)
     if wanted.limit is None or wanted.limit == book.limit:
         return book
@@ -176,12 +174,13 @@ def opened(wanted: Wanted) -> Book:
 
 def _same(book: Book, wanted: Wanted) -> None:
     """UserError where the file is about something else."""
-    mine, other = book.scope, wanted.scope
+    mine, other, kind, slack = book.scope, wanted.scope, book.filter.kind, book.filter.slack
     for what, known, asked, fix in (
         ("table", mine.table, other.table, f"budget.table={mine.table} if it is the same table, or another ledger"),
         ("privacy unit", dict(mine.unit), dict(other.unit), "the same privacy unit, or another ledger"),
         ("neighbouring relation", mine.neighbouring, other.neighbouring, f"privacy.neighbouring={mine.neighbouring}"),
-        ("accountant", book.accountant, wanted.accountant or book.accountant, f"budget.accountant={book.accountant}"),
+        ("accountant", kind, wanted.accountant or kind, f"budget.accountant={kind}"),
+        ("slack", slack, slack if wanted.slack is None else wanted.slack, f"budget.slack={slack:g}"),
     ):
         if known != asked:
             raise UserError(f"its {what} is {_said(known)}, not {_said(asked)}", where=str(wanted.path), fix=fix)
@@ -312,7 +311,8 @@ def _to_json(book: Book) -> dict[str, Any]:
         "format": FORMAT,
         "about": "what runs on one table have spent; not part of any release",
         **asdict(book.scope),
-        "accountant": book.accountant,
+        "accountant": book.filter.kind,
+        "slack": book.filter.slack,
         "limits": [{**c.limit.to_json(), "reason": c.reason, "time": c.time, "by": c.by} for c in book.limits],
         "bookings": [booking_json(b) for b in book.bookings],
     }
@@ -320,36 +320,26 @@ def _to_json(book: Book) -> dict[str, Any]:
 
 def booking_json(booking: Booking) -> dict[str, Any]:
     """A booking as JSON values; a cost without bound is null."""
-    spend = {k: v if math.isfinite(v) else None for k, v in asdict(booking.spend).items()}
-    facts = {k: getattr(booking, k) for k in ("id", "run", "private", "time", "by")}
-    return {**facts, **spend}
+    facts = asdict(booking)
+    spend = facts.pop("spend")
+    return facts | {k: v if math.isfinite(v) else None for k, v in spend.items()}
 
 
 def _of_json(content: Mapping[str, Any]) -> Book:
     limits = tuple(
         LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
     )
-    bookings = tuple(
-        Booking(
-            b["id"],
-            b["run"],
-            Spend(
-                b["epsilon"],
-                b["delta"],
-                math.inf if b["mu"] is None else b["mu"],
-                math.inf if b["rho"] is None else b["rho"],
-                b["slack"],
-            ),
-            b["private"],
-            b["time"],
-            b["by"],
-        )
-        for b in content["bookings"]
-    )
+    bookings = tuple(_booking(b) for b in content["bookings"])
     scope = Scope(content["table"], content["unit"], content["neighbouring"])
-    if not limits or content["accountant"] not in FILTERS:
+    if not limits:
         raise ValueError
-    return Book(scope, content["accountant"], limits, bookings)
+    return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
+
+
+def _booking(entry: Mapping[str, Any]) -> Booking:
+    numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
+    facts = {f.name: entry[f.name] for f in fields(Booking) if f.name != "spend"}
+    return Booking(spend=Spend(**numbers), **facts)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ class TestBooking:
     def test_a_book_comes_back_as_it_was_written(self, path):
         book = book_runs(wanted(path), [booking("a", 1.0), booking("b", 0.5)])
         assert load_book(path) == book
-        assert book.accountant == "gdp"
+        assert book.filter.kind == "gdp"
         assert [b.spend for b in book.bookings] == [spend_of_pair(1.0, 0.0), spend_of_pair(0.5, 0.0)]
         assert all(b.time and b.by for b in book.bookings)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -72,7 +72,7 @@ class TestBooking:
         book_runs(wanted(path), [booking("a", 2.0)])
         content = json.loads(path.read_text())
         assert set(content) == {
-            *("format", "about", "table", "unit", "neighbouring", "accountant", "limits", "bookings", "digest")
+            *("format", "about", "table", "unit", "neighbouring", "accountant", "slack", "limits", "bookings", "digest")
         }
         with pytest.raises(Refused):
             book_runs(wanted(path), [booking("after the table changed", 2.0)])
@@ -94,7 +94,7 @@ class TestBooking:
 
     def test_the_file_fixes_its_accountant(self, path):
         book_runs(replace(wanted(path), accountant="zcdp"), [booking("a", 0.1)])
-        assert book_runs(wanted(path), [booking("b", 0.1)]).accountant == "zcdp"
+        assert book_runs(wanted(path), [booking("b", 0.1)]).filter.kind == "zcdp"
         with pytest.raises(UserError, match="accountant"):
             book_runs(replace(wanted(path), accountant="gdp"), [booking("c", 0.1)])
         with pytest.raises(UserError, match="privacy filter"):

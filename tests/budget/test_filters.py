@@ -16,7 +16,7 @@ from scipy.special import expit, ndtr
 from mechanisms.accounting.accountants import Gdp, gaussian_log_delta, zcdp_epsilon, zcdp_rho
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
-from mechanisms.accounting.filters import Limit, admitted, composed_epsilon, room, totals
+from mechanisms.accounting.filters import Filter, Limit
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.accounting.spend import Spend, spend_of_pair, spend_of_plan
 from mechanisms.public.domain import Attribute, Domain
@@ -143,30 +143,43 @@ class TestFilters:
     @pytest.mark.parametrize("kind", KINDS)
     def test_thirty_runs_of_a_tenth_fill_a_limit_of_three_and_one_more_does_not_fit(self, kind):
         pure = Spend(0.1, 0.0, math.inf, math.inf)
-        assert admitted([pure] * 30, limit=LIMIT, kind=kind)
-        assert not admitted([pure] * 31, limit=LIMIT, kind=kind)
+        assert Filter(kind).admits([pure] * 30, LIMIT)
+        assert not Filter(kind).admits([pure] * 31, LIMIT)
 
     def test_the_plain_sum_of_delta_has_half_of_the_limit(self):
         run = Spend(0.001, 1e-7, math.inf, math.inf)
-        assert admitted([run] * 5, limit=LIMIT, kind="gdp")
-        assert not admitted([run] * 6, limit=LIMIT, kind="gdp")
+        assert Filter("gdp").admits([run] * 5, LIMIT)
+        assert not Filter("gdp").admits([run] * 6, LIMIT)
 
     def test_the_accountant_lets_more_runs_in_than_the_sum(self):
         run = spend_of_plan(plan(1.0, 1e-9))
-        most = {kind: max(n for n in range(60) if admitted([run] * n, limit=LIMIT, kind=kind)) for kind in KINDS}
+        most = {kind: max(n for n in range(60) if Filter(kind).admits([run] * n, LIMIT)) for kind in KINDS}
         assert most["basic"] == 3
         assert most["gdp"] > most["zcdp"] > 3
         mu = run.mu * math.sqrt(most["gdp"])
         assert gaussian_log_delta(mu, 3.0) <= math.log(5e-7)  # half of δ
         assert gaussian_log_delta(run.mu * math.sqrt(most["gdp"] + 1), 3.0) > math.log(5e-7)
 
-    def test_slack_is_taken_from_the_accountants_half_of_delta(self):
+    @pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+    def test_slack_has_its_own_part_of_delta_and_none_of_it_goes_to_the_conversion(self, kind):
         pairs = [spend_of_pair(0.5, 1e-7)] * 4
         pure = [replace(p, slack=0.0) for p in pairs]
-        for kind in ("gdp", "zcdp"):
-            tight = composed_epsilon(pure, limit=Limit(3.0, 2e-7), kind=kind)
-            assert composed_epsilon(pairs, limit=LIMIT, kind=kind) == pytest.approx(tight, rel=1e-9)
-            assert composed_epsilon([*pairs, pairs[0]], limit=LIMIT, kind=kind) == math.inf  # 5e-7 is all of it
+        kept = Filter(kind, 0.4)
+        assert (
+            kept.composed(pairs, LIMIT) == kept.composed(pure, LIMIT) == Filter(kind).composed(pure, Limit(3.0, 2e-7))
+        )
+        assert kept.composed([*pairs, pairs[0]], LIMIT) == math.inf  # 5e-7 is more than 0.4 of 1e-6
+        assert Filter(kind).composed(pairs[:1], LIMIT) == math.inf
+        assert Filter(kind).admits(pairs, LIMIT)  # by the plain sums alone
+
+    @pytest.mark.parametrize("slack", [-0.1, 0.41, math.nan])
+    def test_slack_takes_part_of_one_half_alone(self, slack):
+        with pytest.raises(UserError, match="budget\\.slack"):
+            Filter("gdp", slack)
+
+    def test_only_accountants_with_a_filter_count_several_runs(self):
+        with pytest.raises(UserError, match="privacy filter"):
+            Filter("advanced")
 
     @pytest.mark.parametrize(("pure", "close"), [(False, 1.01), (True, 1.6)])
     def test_runs_by_several_accountants_cost_no_less_than_an_independent_one_says(self, pure, close):
@@ -182,7 +195,7 @@ class TestFilters:
                 exact.compose(dp_accounting.LaplaceDpEvent(event.scale / event.l1_sensitivity))
         true = exact.get_epsilon(LIMIT.delta / 2)
         runs = [spend_of_plan(p) for p in made]
-        by = {kind: composed_epsilon(runs, limit=LIMIT, kind=kind) for kind in ("gdp", "zcdp")}
+        by = {kind: Filter(kind).composed(runs, LIMIT) for kind in ("gdp", "zcdp")}
         assert true * 0.995 <= by["gdp"] <= by["zcdp"] * 1.3
         assert by["gdp"] <= true * close  # a pure event costs more under gdp than it is
         assert true * 0.995 <= by["zcdp"]
@@ -192,15 +205,15 @@ class TestFilters:
     def test_the_order_of_runs_does_not_matter(self, runs, kind, random):
         mixed = runs[:]
         random.shuffle(mixed)
-        assert totals(mixed, limit=LIMIT, kind=kind) == totals(runs, limit=LIMIT, kind=kind)
-        assert admitted(mixed, limit=LIMIT, kind=kind) == admitted(runs, limit=LIMIT, kind=kind)
+        assert Filter(kind).totals(mixed, LIMIT) == Filter(kind).totals(runs, LIMIT)
+        assert Filter(kind).admits(mixed, LIMIT) == Filter(kind).admits(runs, LIMIT)
 
     @given(st.lists(spends, max_size=25), st.sampled_from(KINDS))
     @settings(max_examples=40)
     def test_no_sequence_of_runs_passes_the_limit_by_both_filters(self, runs, kind):
         booked: list[Spend] = []
         for run in runs:
-            if admitted([*booked, run], limit=LIMIT, kind=kind):
+            if Filter(kind).admits([*booked, run], LIMIT):
                 booked.append(run)
         sums = sum(Fraction(s.epsilon) for s in booked), sum(Fraction(s.delta) for s in booked)
         by_sum = sums[0] <= 3 * (1 + Fraction(1, 10**15)) and sums[1] <= Fraction(5, 10**7) * (1 + Fraction(1, 10**15))
@@ -213,24 +226,24 @@ class TestFilters:
     @given(st.lists(spends, max_size=8), spends, st.sampled_from(KINDS))
     @settings(max_examples=40)
     def test_a_refused_run_never_fits_after_more_was_booked(self, runs, run, kind):
-        assume(not admitted([*runs[:3], run], limit=LIMIT, kind=kind))
-        assert not admitted([*runs, run], limit=LIMIT, kind=kind)
+        assume(not Filter(kind).admits([*runs[:3], run], LIMIT))
+        assert not Filter(kind).admits([*runs, run], LIMIT)
 
     @given(st.lists(spends, max_size=6), st.sampled_from(KINDS), st.sampled_from([1e-12, 1e-9, 4e-7]))
     @settings(max_examples=40)
     def test_what_is_left_fits_and_a_little_more_does_not(self, runs, kind, delta):
-        assume(admitted(runs, limit=LIMIT, kind=kind))
-        left = room(runs, limit=LIMIT, kind=kind)
+        assume(Filter(kind).admits(runs, LIMIT))
+        left = Filter(kind).room(runs, LIMIT)
         if left.epsilon > 1e-3:
             pure = Spend(left.epsilon * (1 - 1e-9), left.delta, math.inf, math.inf)
-            assert admitted([*runs, pure], limit=LIMIT, kind=kind)
-            assert not admitted([*runs, replace(pure, epsilon=left.epsilon * 1.001)], limit=LIMIT, kind=kind)
+            assert Filter(kind).admits([*runs, pure], LIMIT)
+            assert not Filter(kind).admits([*runs, replace(pure, epsilon=left.epsilon * 1.001)], LIMIT)
         if left.strength > 1e-3:
             field = {"gdp": "mu", "zcdp": "rho"}[kind]
             own = replace(Spend(99.0, 0.0, 0.0, 0.0), **{field: left.strength * (1 - 1e-7)})
-            assert admitted([*runs, own], limit=LIMIT, kind=kind)
+            assert Filter(kind).admits([*runs, own], LIMIT)
             more = replace(own, **{field: left.strength * 1.001})
-            assert not admitted([*runs, more], limit=LIMIT, kind=kind)
+            assert not Filter(kind).admits([*runs, more], LIMIT)
 
     def test_the_conversion_of_zcdp_and_its_inverse_agree(self):
         for epsilon, delta in ((0.01, 1e-9), (1.0, 1e-6), (20.0, 1e-3)):
@@ -268,19 +281,20 @@ def leaky_response(epsilon: float, delta: float) -> dict[str, tuple[float, float
     st.sampled_from(KINDS),
     st.floats(0.4, 2.5),
     st.sampled_from([0.05, 0.1, 0.3]),
+    st.sampled_from([0.0, 0.2, 0.4]),
 )
 @settings(max_examples=60)
 def test_an_analyst_who_chooses_each_run_by_the_answers_before_never_learns_more_than_the_limit(
-    strategy, kind, epsilon, delta
+    strategy, kind, epsilon, delta, slack
 ):
     """Every path of the interaction, enumerated: the exact δ at the limit's ε is at most the limit's δ."""
-    limit = Limit(epsilon, delta)
+    limit, rule = Limit(epsilon, delta), Filter(kind, slack)
 
     def excess(path: tuple[int, ...], booked: list[Spend], left: float, right: float) -> float:
         place = sum((digit + 1) * 5**i for i, digit in enumerate(path)) % (4**4 + 1)
         asked = strategy.get(place, (0.4, 0.01) if place % 2 else (0.7, 0.0))
         run = spend_of_pair(*asked)
-        if len(path) == 5 or not admitted([*booked, run], limit=limit, kind=kind):
+        if len(path) == 5 or not rule.admits([*booked, run], limit):
             return max(left - math.exp(epsilon) * right, 0.0)
         outcomes = leaky_response(*asked).values()
         return sum(
