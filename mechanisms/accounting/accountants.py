@@ -88,6 +88,17 @@ def _up(value: float) -> float:
     return round_up(value * (1 + SLACK)) if value > 0 else 0.0
 
 
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The ε of ρ-zCDP at δ by the plain conversion, rounded up (Bun & Steinke 2016, proposition 1.3)."""
+    return _up(rho + 2 * math.sqrt(rho * math.log(1 / delta)))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The ρ whose ε at δ is this one, `zcdp_epsilon` inverted but for rounding: √ρ = √(ln 1/δ + ε) − √(ln 1/δ)."""
+    log = math.log(1 / delta)
+    return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
+
+
 class _Squares:
     """Shares of what adds up in squares of strengths: ρ ∝ ε² and μ², or ε² itself."""
 
@@ -157,7 +168,7 @@ class Zcdp(_Gaussian):
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         rho = _up(math.fsum(self.rho(e) for e in events))
-        return PrivacyLoss(_up(rho + 2 * math.sqrt(rho * math.log(1 / self.delta))), self.delta if events else 0.0)
+        return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
         """ρ = ε²/8 = μ²/2."""
