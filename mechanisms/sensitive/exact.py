@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Gaussian, Laplace
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.queries import QueryMatrix
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.deviates import SATURATED
@@ -55,7 +55,7 @@ class ExactAnswers:
         return f"ExactAnswers({self.whole.size} answers)"
 
 
-def noisy(exact: ExactAnswers, event: Gaussian | Laplace, source: NoiseSource) -> NDArray[np.float64]:
+def noisy(exact: ExactAnswers, event: NoiseEvent, source: NoiseSource) -> NDArray[np.float64]:
     """The answers with noise, in records. Charge the event before the call.
 
     Guarantee: a function of the rounded output of the continuous mechanism. Its sum with the answers is exact, and is

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Gaussian, Laplace
+from mechanisms.accounting.events import Gaussian, NoiseEvent
 from mechanisms.public.units import MAX_SCALE, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Reader, Words, draw
 from mechanisms.sensitive.fast_draws import fill
@@ -65,9 +65,7 @@ def _once(served: set[str], event_id: str) -> None:
     served.add(event_id)
 
 
-def lattice_noise(
-    event: Gaussian | Laplace, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS
-) -> NDArray[np.int64]:
+def lattice_noise(event: NoiseEvent, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS) -> NDArray[np.int64]:
     """`size` independent draws in lattice units of 2**-bits records: the continuous law, rounded to the nearest.
 
     Guarantee: exactly that law, given uniform words (the proof: docs/decisions/exact-noise.md). The answers that it is
@@ -83,19 +81,18 @@ def lattice_noise(
 
 
 def split_noise(
-    event: Gaussian | Laplace, size: int, source: NoiseSource, *, bits: int, split: int
+    event: NoiseEvent, size: int, source: NoiseSource, *, bits: int, split: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The same draws as (a, b) with a · 2**split + b and 0 ≤ b < 2**split, for lattices too fine for one int64.
 
     Raises:
         UserError: a scale beyond 2**54 units of a.
     """
-    scale = event.sigma if isinstance(event, Gaussian) else event.scale
-    check_scale(scale, MAX_SCALE * 2.0 ** (WEIGHT_BITS - bits + split))
+    check_scale(event.scale, MAX_SCALE * 2.0 ** (WEIGHT_BITS - bits + split))
     if not 0 <= split <= MAX_SPLIT:
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))
-    return drawn(reader, size, Dyadic.of(scale, bits), normal=isinstance(event, Gaussian), split=split)
+    return drawn(reader, size, Dyadic.of(event.scale, bits), normal=isinstance(event, Gaussian), split=split)
 
 
 def drawn(
