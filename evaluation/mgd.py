@@ -1,4 +1,4 @@
-"""MGD: the weighted mean of the AEMC of many marginals (paper 000, Equation 3)."""
+"""MGD: the weighted mean of the AEMC of many marginals (Li et al. 2021a, Equation 3)."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def mgd(
     Cost: counting takes a pass over the rows of both tables per batch of marginals; see `marginal_cost` for solving.
 
     Args:
-        real, synthetic: tables over the schema's domain; may be weighted.
+        real: a table over the schema's domain; may be weighted.
+        synthetic: the other table, likewise.
         targets: which marginals, at which levels, with which weights.
         alpha: cost of adding or removing one record (Appendix A.1), above 0.
         solver: auto, exact, flow or lp.
