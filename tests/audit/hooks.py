@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+
 #: What is replaced, by the audit's own names.
 POINTS = {
     "charge": "mechanisms.accounting.ledger:Ledger.charge",
@@ -36,9 +38,8 @@ POINTS = {
     "save answer": "mechanisms.public.release:save_answer",
     "run facts": "pipeline.stages:run_facts",
     "calibrate": "mechanisms.accounting.calibrate:calibrate",
-    "gaussian mu": "mechanisms.accounting.accountants:gaussian_mu",
-    "gaussian epsilon": "mechanisms.accounting.accountants:gaussian_epsilon",
-    "choice epsilon": "mechanisms.accounting.calibrate:choice_epsilon",
+    "gaussian mu": "mechanisms.accounting.gaussian_curve:gaussian_mu",
+    "gaussian epsilon": "mechanisms.accounting.gaussian_curve:gaussian_epsilon",
     "kept counts": "mechanisms.sensitive.kept_counts:kept_counts",
     "schema": "pipeline.build:build_schema",
 }
@@ -136,11 +137,8 @@ def numbers(event: Any) -> Numbers:
     Raises:
         Broken: a kind of event that the audit knows nothing about.
     """
-    match type(event).__name__:
-        case "Gaussian":
-            return Numbers("gaussian", event.l2_sensitivity, event.sigma, "l2")
-        case "Laplace":
-            return Numbers("laplace", event.l1_sensitivity, event.scale, "l1")
-        case "Exponential":
-            return Numbers("choice", 1.0, 1.0 / event.epsilon)
-    raise Broken(f"the audit has no case for the event {type(event).__name__}")
+    if isinstance(event, Exponential):
+        return Numbers("choice", 1.0, 1.0 / event.epsilon)
+    if not isinstance(event, Gaussian | Laplace):
+        raise Broken(f"the audit has no case for the event {type(event).__name__}")
+    return Numbers(event.kind, event.sensitivity, event.scale, event.norm)

@@ -191,7 +191,9 @@ def purses(plan: Any, rng: random.Random) -> Iterator[list[Any]]:
     yield [*plan.events, plan.purse.event]
     cuts = sorted(rng.random() for _ in range(rng.randint(3, 12)))
     parts = [b - a for a, b in zip([0.0, *cuts], [*cuts, 1.0], strict=True) if b - a > 1e-4]
-    made = [plan.part(f"{i:04d}", p, choice=rng.random() < 0.4) for i, p in enumerate(parts)]
+    made = [
+        (plan.choice_event if rng.random() < 0.4 else plan.measurement_event)(f"{i}", p) for i, p in enumerate(parts)
+    ]
     yield [*plan.events, *made]
 
 
