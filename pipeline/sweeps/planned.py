@@ -16,8 +16,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.inspect_file import check_file
 from pipeline import build, experiments
-from pipeline.config import Config, misspelt, typed
+from pipeline.compose import misspelt
+from pipeline.config import Config, typed
+from pipeline.inputs import data_path, generated
 from pipeline.scoring import build_scores
 
 #: What may differ between a job and its continuation.
@@ -122,10 +125,8 @@ def _check(config: Config, seen: Seen) -> int:
     if scores not in seen.scores:
         build_scores(config.evaluation, schema, config.data.roles)
         seen.scores.add(scores)
-    if config.data.name != "demo" or config.data.path:
-        path = build.data_path(config)
-        if not path.exists():
-            raise UserError(f"no file {str(path)!r}", where="data.path", fix="check the path")
+    if not generated(config):
+        check_file(data_path(config))
     seen.memory[key] = build.predicted_memory_bytes(config, schema, plan)
     return seen.memory[key]
 
