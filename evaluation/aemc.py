@@ -1,6 +1,6 @@
 """AEMC of one marginal: split into independent parts, each solved exactly.
 
-Source: paper 000, section 2.2 (Equation 1) and Appendix A.1 (the cost α of adding and removing).
+Source: Li et al. 2021a, section 2.2 (Equation 1) and Appendix A.1 (the cost α of adding and removing).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AEMC as a min-cost flow on a sparse graph (paper 000, sections 4.2-4.3 and Appendix A), by OR-Tools.
+"""AEMC as a min-cost flow on a sparse graph (Li et al. 2021a, sections 4.2-4.3 and Appendix A), by OR-Tools.
 
 Counts and costs are scaled to whole numbers. Where that is not exact, the result carries an error bound: the cost
 changes by at most α per record of any count, and by the mass times the arcs of a movement per unit of an arc's cost.

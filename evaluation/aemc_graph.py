@@ -1,4 +1,4 @@
-"""The sparse graph along which the mass of one part moves (paper 000, section 4.3 and Appendix A).
+"""The sparse graph along which the mass of one part moves (Li et al. 2021a, section 4.3 and Appendix A).
 
 Axes whose distances are a metric give arcs between neighbours, and the node sets of P and Q are one. A matrix that
 breaks the triangle inequality may be used once only: it gives arcs from one copy of the grid to the next. With such an

@@ -1,4 +1,4 @@
-"""AEMC as the linear programme of Equation 1: the oracle for small cases (paper 000, section 4.1)."""
+"""AEMC as the linear programme of Equation 1: the oracle for small cases (Li et al. 2021a, section 4.1)."""
 
 from __future__ import annotations
 

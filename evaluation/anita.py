@@ -1,4 +1,4 @@
-"""ANITA's accuracy (paper 004, section 2): distances of all or many n-way tables over few buckets per attribute."""
+"""ANITA's accuracy (Platzer 2020, section 2): distances of all or many n-way tables over few buckets per attribute."""
 
 from __future__ import annotations
 

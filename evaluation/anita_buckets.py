@@ -1,4 +1,4 @@
-"""Buckets of ANITA (paper 004, section 2): at most m per attribute, fitted on the real table, applied to both."""
+"""Buckets of ANITA (Platzer 2020, section 2): at most m per attribute, fitted on the real table, applied to both."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Comparison:
 def compare(synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.int64] | None = None) -> Comparison:
     """Whether synthetic values tend to be smaller than holdout ones: a rank test that allows for ties.
 
-    Goal: not systematically smaller (paper 004, section 3). Range of `smaller.value`: [0, 1]; ½ is what holdout records
+    Goal: not systematically smaller (Platzer 2020, §3). Range of `smaller.value`: [0, 1]; ½ is what holdout records
     score against each other. Edge cases: undefined values are left out; nothing to compare gives a reason.
 
     Args:

@@ -179,7 +179,7 @@ class Matches:
 
 
 def matches(queries: CodedTable, reference: CodedTable) -> Matches:
-    """Records that equal a reference record in all attributes, and in all but one (paper 004, section 3).
+    """Records that equal a reference record in all attributes, and in all but one (Platzer 2020, section 3).
 
     Cost: one sort of the reference per attribute; records are compared by 64-bit sums, whose chance to collide is
     about rows × rows × columns / 2⁶⁴.

@@ -1,4 +1,4 @@
-"""ANITA's privacy (paper 004, section 3): DCR and NNDR of synthetic against holdout records, matches, a verdict."""
+"""ANITA's privacy (Platzer 2020, section 3): DCR and NNDR of synthetic against holdout records, matches, a verdict."""
 
 from __future__ import annotations
 

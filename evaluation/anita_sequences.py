@@ -1,4 +1,4 @@
-"""ANITA's sequential accuracy (paper 004, section 2): two random subsequent events per subject, as one flat table."""
+"""ANITA's sequential accuracy (Platzer 2020, §2): two random subsequent events per subject, as one flat table."""
 
 from __future__ import annotations
 

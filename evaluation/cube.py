@@ -42,7 +42,7 @@ class Cubes:
             raise ValueError(f"counts of shapes {self.real.shape}, {self.synthetic.shape} for labels {shape}")
 
     def merged(self, regions: Sequence[object]) -> Cubes:
-        """The segments added up into regions (paper 001, section 3.5): trends across geography.
+        """The segments added up into regions (N-CRiPT 2021, section 3.5): trends across geography.
 
         Args:
             regions: the region of each segment, in the order of `segments`.

@@ -1,4 +1,4 @@
-"""The deep dive into one marginal: cost per attribute, per slice and per bin, and where mass went (paper 000, 2.4)."""
+"""The deep dive into one marginal: cost per attribute, slice and bin, where mass went (Li et al. 2021a, 2.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Density estimation, the first metric of the 2018 challenge (paper 002, section 5.1): 300 random 3-way marginals."""
+"""Density estimation, the first metric of the 2018 challenge (Li et al. 2021b, §5.1): 300 random 3-way marginals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How mass moves along one attribute of a marginal: not at all, along a path, over a tree, or by a matrix.
 
-Source: paper 000, sections 2.3.1 (semantic distance), 2.3.2 (Equation 2) and 4.3 (neighbours).
+Source: Li et al. 2021a, sections 2.3.1 (semantic distance), 2.3.2 (Equation 2) and 4.3 (neighbours).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The third metric of the 2018 challenge (paper 002, section 5.1): Gini index and rank of the gender pay gap."""
+"""The third metric of the 2018 challenge (Li et al. 2021b, section 5.1): Gini index and rank of the gender pay gap."""
 
 from __future__ import annotations
 

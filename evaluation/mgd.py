@@ -1,4 +1,4 @@
-"""MGD: the weighted mean of the AEMC of many marginals (paper 000, Equation 3)."""
+"""MGD: the weighted mean of the AEMC of many marginals (Li et al. 2021a, Equation 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the mass of one marginal moves in an optimum of Equation 1: the deep dive of paper 000, section 2.4.
+"""Where the mass of one marginal moves in an optimum of Equation 1: the deep dive of Li et al. 2021a, section 2.4.
 
 An optimum is seldom unique: another one may move other mass at the same total cost.
 """

@@ -1,4 +1,4 @@
-"""N-CRiPT (paper 001): five losses per segment and time, their combination, snapshot and deep dive."""
+"""N-CRiPT (team N-CRiPT 2021): five losses per segment and time, their combination, snapshot and deep dive."""
 
 from __future__ import annotations
 

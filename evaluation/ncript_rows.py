@@ -1,4 +1,4 @@
-"""N-CRiPT's metrics by row (paper 001, 2.2.1 to 2.2.3): JSD, bias, Jaccard distance and heavy hitters.
+"""N-CRiPT's metrics by row (N-CRiPT 2021, 2.2.1 to 2.2.3): JSD, bias, Jaccard distance and heavy hitters.
 
 A row is one segment at one time: counts over the record types on the last axis. Every function takes the true and the
 synthetic counts in any shape with the types last, and returns one loss per row: 0 is perfect.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.float64]
 
-#: Sums that differ by more than this are biased (paper 001, 2.2.1).
+#: Sums that differ by more than this are biased (N-CRiPT 2021, 2.2.1).
 BIAS_CUTOFF = 500
 
 

@@ -1,4 +1,4 @@
-"""N-CRiPT's metrics by time series (paper 001, 2.2.4 and 2.2.5): horizontal and vertical correlation.
+"""N-CRiPT's metrics by time series (N-CRiPT 2021, 2.2.4 and 2.2.5): horizontal and vertical correlation.
 
 A series is the run of one record type in one segment over the M times; arrays are time × segment × type.
 """

@@ -1,4 +1,4 @@
-"""The pie chart score of sprint 1 of the NIST temporal map challenge, and its inverse (paper 000, Appendix B)."""
+"""The pie chart score of sprint 1 of the NIST temporal map challenge, and its inverse (Li et al. 2021a, Appendix B)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PieChart:
     Attributes:
         segments: one score in [0, 1] per map segment (1 is perfect).
         score: S, their sum; None where the truth is empty.
-        inverse: 1 − S / segments (0 is perfect): what paper 000 compares with MGD.
+        inverse: 1 − S / segments (0 is perfect): what Li et al. 2021a compare with MGD.
         reason: why there is no score.
     """
 

@@ -1,4 +1,4 @@
-"""Ready sets of target marginals (paper 000, sections 2.3.2, 3.1, 3.2 and 3.3)."""
+"""Ready sets of target marginals (Li et al. 2021a, sections 2.3.2, 3.1, 3.2 and 3.3)."""
 
 from __future__ import annotations
 

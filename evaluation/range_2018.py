@@ -1,4 +1,4 @@
-"""Range queries, the second metric of the 2018 challenge (paper 002, section 5.1): 300 conditions on random columns."""
+"""Range queries, the second metric of the 2018 challenge (Li et al. 2021b, §5.1): 300 conditions on random columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RangeScore:
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; the score first, and the mean relative error of the same queries (paper 000)."""
+        """JSON values; the score first, and the mean relative error of the same queries (Li et al. 2021a)."""
         if self.score is None:
             return {"score": None, "reason": self.reason}
         error = ((self.frame["synthetic"] - self.frame["real"]).abs() / self.frame["real"]).mean()

@@ -1,4 +1,4 @@
-"""Range queries as paper 000 draws them (Appendix B): counts in 30 % of the values of each attribute."""
+"""Range queries as Li et al. 2021a draw them (Appendix B): counts in 30 % of the values of each attribute."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _values(attribute: Attribute, count: int, share: float, rng: np.random.Gener
 def answerable_queries(
     real: CodedTable, attributes: Sequence[str], *, count: int = 300, share: float = 0.3, seed: int = 0
 ) -> RangeQueries:
-    """`count` random queries each of which holds at least one true record, as in paper 002, section 5.1.
+    """`count` random queries each of which holds at least one true record, as in Li et al. 2021b, section 5.1.
 
     Of a longer seeded sequence the first `count` such queries; fewer where MAX_DRAWS · count queries do not have them.
     They depend on the true table: NOT private.

@@ -47,7 +47,7 @@ class Options:
         frames: the two tables as values, where a metric reads values; None to decode the codes.
         targets: columns to predict.
         columns: columns to measure distances on; None for all.
-        regions: the region of each segment by its label (paper 001, 3.5); None for the segments themselves.
+        regions: the region of each segment by its label (N-CRiPT 2021, 3.5); None for the segments themselves.
         ncript: parameters of N-CRiPT; None for the paper's.
         buckets: m of ANITA.
         max_rows: rows of each table that distances are measured on; None for all.

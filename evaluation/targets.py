@@ -1,4 +1,4 @@
-"""Target marginals of MGD: which marginals, at which levels, with which weights (paper 000, section 2.3.2)."""
+"""Target marginals of MGD: which marginals, at which levels, with which weights (Li et al. 2021a, section 2.3.2)."""
 
 from __future__ import annotations
 

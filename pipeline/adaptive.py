@@ -106,7 +106,7 @@ def _with_source(wanted: Reservation, domain: Domain, mapped: Sequence[Mapped]) 
 
 
 def _expected_error(plan: AdaptivePlan) -> float:
-    """Σ over all cells of the noise's standard deviation, in records: what `auto` compares (paper 002, 2.5)."""
+    """Σ over all cells of the noise's standard deviation, in records: what `auto` compares (Li et al. 2021b, 2.5)."""
     return sum(s.reservation.cells * s.stddev for s in plan.slots)
 
 

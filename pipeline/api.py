@@ -46,7 +46,7 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
 
 
 def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:
-    """Frequent itemsets by a release's noisy answers, at no privacy cost (paper 002, section 3.1).
+    """Frequent itemsets by a release's noisy answers, at no privacy cost (Li et al. 2021b, section 3.1).
 
     Args:
         source: a Run, or the path of a release folder.
@@ -72,7 +72,7 @@ def mgd(
     targets: Sequence[Mapping[str, Any]] | str = "kway",
     **settings: Any,
 ) -> MGDResult:
-    """MGD of a synthetic table against the truth (paper 000); 0 is perfect; NOT private.
+    """MGD of a synthetic table against the truth (Li et al. 2021a); 0 is perfect; NOT private.
 
     Args:
         real, synthetic: data frames, or paths of CSV, compressed CSV or Parquet tables.

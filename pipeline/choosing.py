@@ -146,7 +146,7 @@ def _from_table(config: Config, schema: Schema, max_records: int) -> list[Clique
 
 
 def group_size(selection: SelectionConfig, domain: Domain) -> int:
-    """The most columns in a group; without a setting there are about four groups, as in paper 002, section 5.4."""
+    """The most columns in a group; without a setting there are about four groups, as in Li et al. 2021b, §5.4."""
     size = max(2, math.ceil(len(domain) / 4)) if selection.groups is None else selection.groups
     if size < 1:
         raise UserError(f"got {size}", where="selection.groups", fix="the most columns in one group, or null")

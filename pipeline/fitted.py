@@ -67,7 +67,7 @@ class PgmFit:
 def worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:
     """MWEM: in each round the marginal that the model misses most, less what its own noise would add, is measured.
 
-    The model is fitted to all answers so far every time, and the last one is what counts (paper 002, section 6.2).
+    The model is fitted to all answers so far every time, and the last one is what counts (Li et al. 2021b, §6.2).
     """
     _one_way(steps)
     left = list(method.candidates)

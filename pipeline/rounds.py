@@ -76,7 +76,7 @@ def _marginals(rounds: Rounds, fit: Fit) -> Measurements:
 
 
 def _given_grids(steps: Steps, threshold: float) -> None:
-    """Rounds by order over marginals that are known ahead (paper 003, measurements)."""
+    """Rounds by order over marginals that are known ahead (McKenna 2021, measurements)."""
     slots = steps.plan.slots
     _grids(steps, [(i, s.reservation.clique) for i, s in enumerate(slots) if s.reservation.clique], threshold)
 

@@ -62,7 +62,7 @@ class Targets:
 
 
 def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zeros: Zeros = ()) -> Targets:
-    """Targets from noisy answers (paper 002, section 3.2; PriView, Qardaji et al. 2014).
+    """Targets from noisy answers (Li et al. 2021b, section 3.2; PriView, Qardaji et al. 2014).
 
     The linear step makes all marginals agree, without bias: whole marginals in closed form (`agreed`), answers to other
     linear queries by generalised least squares with their covariance (`joint_least_squares`). Then every attribute,

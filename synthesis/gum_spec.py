@@ -1,4 +1,4 @@
-"""Settings of GUM and of its strawman, min-cost flow (paper 002, Appendix A)."""
+"""Settings of GUM and of its strawman, min-cost flow (Li et al. 2021b, Appendix A)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class GumSpec:
-    """Settings of GUM (paper 002, Appendix A).
+    """Settings of GUM (Li et al. 2021b, Appendix A).
 
     Attributes:
         iterations: passes over all marginals.

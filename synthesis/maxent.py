@@ -1,4 +1,4 @@
-"""PriView's answers (paper 002, section 3.2): any marginal from the released ones, without making rows."""
+"""PriView's answers (Li et al. 2021b, section 3.2): any marginal from the released ones, without making rows."""
 
 from __future__ import annotations
 

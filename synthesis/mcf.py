@@ -1,4 +1,4 @@
-"""The fewest changes of codes that turn one marginal into another (min-cost flow, paper 002, Appendix A.1)."""
+"""The fewest changes of codes that turn one marginal into another (min-cost flow, Li et al. 2021b, Appendix A.1)."""
 
 from __future__ import annotations
 

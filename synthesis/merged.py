@@ -1,6 +1,6 @@
 """Merged values: answers in which rare values count as one → whole marginals over fewer codes, and rows back again.
 
-Paper 002, section 5.3, compresses attributes so; GUM and the independent rows, which take whole marginals alone, can
+Li et al. 2021b, §5.3, compresses attributes so; GUM and the independent rows, which take whole marginals alone, can
 then use what MST or `selection.merge` measured.
 """
 

@@ -103,7 +103,7 @@ def _by_targets(
     impossible: Zeros,
     progress: Progress | None,
 ) -> Made:
-    """Rows by way of consistent marginals; over merged values first where the answers merge some (paper 002, 5.3)."""
+    """Rows by way of consistent marginals; over merged values first where answers merge some (Li et al. 2021b, 5.3)."""
     groups = {} if impossible else merged_values(measurements)
     known = compressed(measurements, groups) if groups else measurements
     if isinstance(spec, IndependentSpec):

@@ -53,7 +53,7 @@ class Accountant(Protocol):
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (paper 003; Dong et al. 2.13)."""
+    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (McKenna 2021; Dong et al. 2.13)."""
     a = float(log_ndtr(mu / 2 - epsilon / mu))
     b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return a + math.log1p(-math.exp(min(b - a, -1e-300))) if b < a else -math.inf
@@ -100,7 +100,7 @@ def _up(value: float) -> float:
 
 @dataclass(frozen=True)
 class Zcdp:
-    """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (paper 002, section 2.4; Bun & Steinke 2016)."""
+    """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
 
     delta: Delta
     kind: str = "zcdp"
@@ -121,7 +121,7 @@ class Zcdp:
 
 @dataclass(frozen=True)
 class Gdp:
-    """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (paper 003; Dong, Roth & Su 2019)."""
+    """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (McKenna 2021; Dong, Roth & Su 2019)."""
 
     delta: Delta
     kind: str = "gdp"
@@ -178,7 +178,7 @@ class Basic:
 
 @dataclass(frozen=True)
 class Advanced:
-    """Advanced composition: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (paper 002, section 2.4).
+    """Advanced composition: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (Li et al. 2021b, section 2.4).
 
     Half of δ is δ', the other half is shared by `slots` Gaussian events.
     """

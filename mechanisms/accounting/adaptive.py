@@ -99,7 +99,7 @@ class AdaptivePlan:
 
     Guarantee: what is asked under a slot may depend on all answers before; the slots' costs may not. So the composition
         of the slots' worst cases holds as adaptive composition: basic (Dwork et al. 2006), advanced (Dwork, Rothblum &
-        Vadhan 2010), zCDP (Bun & Steinke 2016, lemma 2.3) and GDP (Dong, Roth & Su 2019, theorem 3.2; paper 003).
+        Vadhan 2010), zCDP (Bun & Steinke 2016, lemma 2.3) and GDP (Dong, Roth & Su 2019, theorem 3.2; McKenna 2021).
 
     A purse is spent in parts whose number and sizes may depend on answers too. Its events are booked as they are, and
     the ledger refuses the one that would exceed (ε, δ): a privacy filter, which costs nothing extra under zCDP (Feldman

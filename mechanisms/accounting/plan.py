@@ -118,7 +118,7 @@ class Plan:
 
     @property
     def expected_error(self) -> float:
-        """Σ over all cells of the noise's standard deviation, in records: what `auto` compares (paper 002, 2.5)."""
+        """Σ over cells of the noise's standard deviation, records: what `auto` compares (Li et al. 2021b, 2.5)."""
         return math.fsum(m.query.rows * m.stddev for m in self.measurements)
 
     def to_json(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS = "given", "choose", "chosen", "scores", "p
 
 
 def given_rounds(domain: Domain, workload: Workload) -> list[Reservation]:
-    """One slot per marginal, by order (paper 003: rounds k = 1, 2, 3, 4); its weight is its number of copies."""
+    """One slot per marginal, by order (McKenna 2021: rounds k = 1, 2, 3, 4); its weight is its number of copies."""
     return [
         Reservation(GIVEN, workload.cliques[i], domain.cells(workload.cliques[i]), workload.weights[i])
         for places in rounds_of(workload.cliques)

@@ -1,4 +1,4 @@
-"""Adaptive granularity (paper 003): fine cells where the noisy answers so far are large, aggregates everywhere else."""
+"""Adaptive granularity (McKenna 2021): fine cells where the noisy answers so far are large, aggregates elsewhere."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def grid_query(
     norm: Norm,
     bits: int = MATRIX_BITS,
 ) -> Identity | GridQuery:
-    """The query matrix of a marginal from the noisy answers of the rounds before (paper 003).
+    """The query matrix of a marginal from the noisy answers of the rounds before (McKenna 2021).
 
     A cell is measured finely where every parent's cell was and its noisy count is at least threshold · σ; all other
     cells are covered by the parents' queries, restricted to them. Without parents, or with every cell fine: the

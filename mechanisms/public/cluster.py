@@ -1,4 +1,4 @@
-"""A hierarchy by hierarchical clustering, from coordinates or distances of the values (paper 000, section 3.2)."""
+"""A hierarchy by hierarchical clustering, from coordinates or distances of the values (Li et al. 2021a, §3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covering designs (PriView, Qardaji, Yang & Li 2014; paper 002, section 3.2): few views that hold every t-way set."""
+"""Covering designs (PriView, Qardaji, Yang & Li 2014; Li et al. 2021b, §3.2): few views that hold every t-way set."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def covering(domain: Domain, t: int, *, view_cells: int, max_cells: int, tries: 
 def random_views(domain: Domain, count: int, *, view_cells: int, seed: int = 0) -> tuple[Clique, ...]:
     """`count` views of random attributes, each filled up to view_cells; attributes that were rare so far come first.
 
-    Paper 002: random views do about as well as a design of the same number. Every attribute is in one view at least
+    Li et al. 2021b: random views do about as well as a design of the same number. Each attribute is in a view at least
     if there are enough of them.
 
     Raises:

@@ -78,7 +78,7 @@ def tradeoff(
 def dense(table: Tradeoff) -> list[int]:
     """The candidates to measure, greedily: each step takes the one that lowers noise error + dependency error most.
 
-    Section 5.2 of paper 002 says that a low distance means a high correlation; it is the other way round.
+    Section 5.2 of Li et al. 2021b says that a low distance means a high correlation; it is the other way round.
     """
     chosen: list[int] = []
     left = np.arange(len(table.loads))

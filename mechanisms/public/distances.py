@@ -1,4 +1,4 @@
-"""Distances: an explicit matrix between the values of an attribute, instead of a hierarchy (paper 000, 3.1)."""
+"""Distances: an explicit matrix between the values of an attribute, instead of a hierarchy (Li et al. 2021a, 3.1)."""
 
 from __future__ import annotations
 

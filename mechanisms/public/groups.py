@@ -1,4 +1,4 @@
-"""Groups of attributes that depend on each other weakly across groups (paper 002, section 5.4)."""
+"""Groups of attributes that depend on each other weakly across groups (Li et al. 2021b, section 5.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hierarchy: how the values of an attribute generalize, and how far apart they are (paper 000, section 2.3.1)."""
+"""Hierarchy: how the values of an attribute generalize, and how far apart they are (Li et al. 2021a, section 2.3.1)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Hierarchy:
         """Semantic distances in [0, 1] between the k nodes of a level, k × k.
 
         |j − i| / (k − 1) if the attribute is ordered; else (t − s) / t, with t the level and s the level of the lowest
-        common ancestor. Paper 000, section 2.3.1.
+        common ancestor. Li et al. 2021a, section 2.3.1.
 
         Raises:
             UserError: the matrix would have more than MAX_DENSE rows.

@@ -1,4 +1,4 @@
-"""PrivBasis (Li, Qardaji, Su & Cao 2012; paper 002, section 3.1): bases, and frequent itemsets out of them."""
+"""PrivBasis (Li, Qardaji, Su & Cao 2012; Li et al. 2021b, section 3.1): bases, and frequent itemsets out of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FIX = "mapped: {zip code: {from: station}}: two columns of the table"
 
 @dataclass(frozen=True)
 class Mapped:
-    """A column, and the one that it follows from nearly (paper 002, section 5.4).
+    """A column, and the one that it follows from nearly (Li et al. 2021b, section 5.4).
 
     The two are measured together, in place of the target's one-way marginal, and in no other joint marginal; in the
     synthetic table the target is for each code of the source the one with the largest noisy count.

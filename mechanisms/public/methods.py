@@ -10,7 +10,7 @@ from mechanisms.public.domain import Clique
 
 @dataclass(frozen=True)
 class Adagrid:
-    """Adaptive granularity (paper 003): rounds by order, each marginal's queries from its parents' noisy answers.
+    """Adaptive granularity (McKenna 2021): rounds by order, each marginal's queries from its parents' noisy answers.
 
     Attributes:
         threshold: a cell is fine where every parent's noisy count is at least so many standard deviations.
@@ -42,7 +42,7 @@ class Mst:
 
 @dataclass(frozen=True)
 class Merge:
-    """Given marginals over merged values (paper 002, section 5.3): the one-way ones first, then the others.
+    """Given marginals over merged values (Li et al. 2021b, section 5.3): the one-way ones first, then the others.
 
     Attributes:
         rare: values with a noisy count below so many standard deviations are measured as one.
@@ -56,7 +56,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Mwem:
-    """MWEM on a graphical model (paper 002, section 6.2): the worst marginal is measured next, all answers are fitted.
+    """MWEM on a graphical model (Li et al. 2021b, §6.2): the worst marginal is measured next, all answers are fitted.
 
     Attributes:
         candidates: the marginals that may be measured.
@@ -92,7 +92,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Indif:
-    """PrivSyn's choice of pairs by their distance from independence (Zhang et al. 2021; paper 002, section 5.2).
+    """PrivSyn's choice of pairs by their distance from independence (Zhang et al. 2021; Li et al. 2021b, section 5.2).
 
     Attributes:
         candidates: the pairs that are scored; empty: the one-way marginals are measured twice.
@@ -109,7 +109,7 @@ class Indif:
 
 @dataclass(frozen=True)
 class PriView:
-    """Covering designs (Qardaji, Yang & Li 2014; paper 002, section 3.2), one of them by the noisy number of rows.
+    """Covering designs (Qardaji, Yang & Li 2014; Li et al. 2021b, §3.2), one of them by the noisy number of rows.
 
     Attributes:
         designs: the views of each design, t = 2 first; the last one that is precise enough is measured.
@@ -121,7 +121,7 @@ class PriView:
 
 @dataclass(frozen=True)
 class PrivBasis:
-    """Frequent items and pairs by the exponential mechanism, then a basis (Li et al. 2012; paper 002, section 3.1).
+    """Frequent items and pairs by the exponential mechanism, then a basis (Li et al. 2012; Li et al. 2021b, §3.1).
 
     Attributes:
         items: the binary columns; code 1 means that a row has the item.

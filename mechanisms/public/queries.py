@@ -155,8 +155,9 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
     """The largest change of the answers, in records, when one unit changes; rounded up.
 
     A unit adds a non-negative vector of total weight at most C to the marginal. Under `add_remove` the answers move by
-    at most C times the largest column norm; under `replace` two such vectors are exchanged, whose difference is largest
-    at extreme points: C times the larger of that norm and the largest distance between two columns (paper 002, 2.3).
+    at most C times the largest column norm; under `replace` two such vectors are exchanged, whose difference is
+    largest at extreme points: C times the larger of that norm and the largest distance between two columns
+    (Li et al. 2021b, 2.3).
     """
     largest = query.largest_column_norm(norm)
     if neighbouring is Neighbouring.REPLACE:

@@ -85,7 +85,7 @@ def rare_groups(
 ) -> dict[str, NDArray[np.int64]]:
     """Per attribute the groups of its codes: all codes with a noisy count below θ (two or more) are the last group.
 
-    θ = max(threshold · σ, floor), as in paper 002, section 5.3, which takes 4.5 and 800 records.
+    θ = max(threshold · σ, floor), as in Li et al. 2021b, section 5.3, which takes 4.5 and 800 records.
 
     An attribute without a noisy one-way marginal keeps all of its codes apart.
 

@@ -1,7 +1,7 @@
 """Declared steps between the table's columns and the attributes that are measured; each is undone on decoding.
 
 Every step maps rows to rows, one by one, by public rules alone: it costs no privacy, and a unit's records stay its own.
-The steps are those of paper 002, sections 5.3 and 5.4.
+The steps are those of Li et al. 2021b, sections 5.3 and 5.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Unit ids for synthetic rows: which rows belong to one unit (a taxi, a person).
 
-Paper 003 gives its taxi ids from public data; here the rows of a unit come from a public list of units, from a declared
+McKenna 2021 gives taxi ids from public data; here the rows of a unit come from a public list of units, from a declared
 distribution of records per unit (neither costs privacy), or from a noisy histogram, which a run pays for. None of them
 says which real rows belong together.
 """

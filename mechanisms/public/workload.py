@@ -63,7 +63,7 @@ def without_joints(domain: Domain, workload: Workload, alone: Collection[str], n
 
 
 def closure(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:
-    """The downward closure: every non-empty subset of the given marginals, once (paper 003, marginal selection)."""
+    """The downward closure: every non-empty subset of the given marginals, once (McKenna 2021, marginal selection)."""
     subsets = {
         subset
         for marginal in (_checked(domain, m) for m in marginals)

@@ -1,4 +1,4 @@
-"""`experiment=dpsyn_figure2`: the noise's standard deviation by composition method over k (paper 002)."""
+"""`experiment=dpsyn_figure2`: the noise's standard deviation by composition method over k (Li et al. 2021b)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeline.config import Config
 from pipeline.experiments.findings import save
 from pipeline.folders import claimed, logged
 
-SOURCE = "Paper 002 (DPSyn), Figure 2 and section 2.5"
+SOURCE = "Li et al. 2021b (DPSyn), Figure 2 and section 2.5"
 #: Panel → ε, δ and the crossing that the paper prints.
 PANELS = {"A": (0.01, 1e-8, 18), "B": (0.01, 1e-12, 28), "C": (1.0, 1e-8, 19), "D": (1.0, 1e-12, 28)}
 #: Curve → mechanism and accountant. The last one is not in the paper.

@@ -1,4 +1,4 @@
-"""`experiment=mgd_table1`: the rows of Table 1 and the curves of Figure 3 of paper 000 on a temporal map."""
+"""`experiment=mgd_table1`: the rows of Table 1 and the curves of Figure 3 of Li et al. 2021a on a temporal map."""
 
 from __future__ import annotations
 

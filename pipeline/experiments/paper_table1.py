@@ -1,4 +1,4 @@
-"""Table 1 of paper 000 as printed: scores on Baltimore's 911 calls and police incidents (12 months × 278 × 174)."""
+"""Table 1 of Li et al. 2021a as printed, on Baltimore's 911 calls and police incidents (12 months × 278 × 174)."""
 
 from __future__ import annotations
 

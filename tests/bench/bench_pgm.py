@@ -1,4 +1,4 @@
-"""The graphical model: whole marginals of the taxi table (paper 003's 66), and a million rows of 35 columns."""
+"""The graphical model: whole marginals of the taxi table (McKenna 2021's 66), and a million rows of 35 columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.bench.clock import timed
 
 CASES = ("taxi_mirror", "taxi_lbfgs", "taxi_adaptive_1", "taxi_adaptive_10", "sample_1_million_rows")
 
-#: σ of each answer at record level, ε = 1 (paper 003: 66 marginals).
+#: σ of each answer at record level, ε = 1 (McKenna 2021: 66 marginals).
 SIGMA = 28.60
 PLACE = ["shift", "pickup_community_area"]
 OUTER = [
@@ -96,7 +96,7 @@ def taxi_adaptive_10() -> dict[str, Any] | None:
 
 
 def _adaptive(epsilon: float) -> dict[str, Any] | None:
-    """Paper 003's measurements by the pipeline, adaptive granularity, record level; the fit alone is timed."""
+    """McKenna 2021's measurements by the pipeline, adaptive granularity, record level; the fit alone is timed."""
     path = Path(os.environ.get("DATA_DIR", "data")) / "chicago-taxi.csv.gz"
     if not path.is_file():
         return None

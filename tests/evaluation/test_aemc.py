@@ -1,4 +1,4 @@
-"""AEMC is Equation 1 of paper 000: every solver agrees with the linear programme on thousands of small worlds."""
+"""AEMC is Equation 1 of Li et al. 2021a: every solver agrees with the linear programme on thousands of small worlds."""
 
 import math
 from fractions import Fraction
@@ -145,7 +145,7 @@ def test_tolerance_never_creates_mass():
 
 
 def test_moving_all_records_by_one_month_costs_an_eleventh():
-    """Paper 000, Figure 2a: the distance of two months is their difference over 11."""
+    """Li et al. 2021a, Figure 2a: the distance of two months is their difference over 11."""
     p, q = np.eye(12)[3] * 100, np.eye(12)[4] * 100
     result = aemc(p, q, Axis.path(12, 12, 1.0), 0)
     assert result.value == pytest.approx(1 / 11)
@@ -153,7 +153,7 @@ def test_moving_all_records_by_one_month_costs_an_eleventh():
 
 
 def test_cities_of_one_state_are_half_as_far_as_those_of_two():
-    """Paper 000, Figure 1b."""
+    """Li et al. 2021a, Figure 1b."""
     cities = Axis.tree(5, PAIRS, 1.0)
     for place, cost in ((1, 0.5), (2, 1.0)):
         result = aemc(np.eye(5)[0] * 100, np.eye(5)[place] * 100, cities, 0)

@@ -1,4 +1,4 @@
-"""ANITA's accuracy (paper 004): brute force on small tables, buckets, sequences, edge cases."""
+"""ANITA's accuracy (Platzer 2020): brute force on small tables, buckets, sequences, edge cases."""
 
 import itertools
 import json

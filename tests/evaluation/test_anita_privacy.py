@@ -1,4 +1,4 @@
-"""ANITA's distances (paper 004, section 3): brute force, zero distances, ties, verdicts, matches."""
+"""ANITA's distances (Platzer 2020, section 3): brute force, zero distances, ties, verdicts, matches."""
 
 import json
 

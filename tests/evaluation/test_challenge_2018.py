@@ -1,4 +1,4 @@
-"""The 2018 challenge's density estimation, Gini index and pay-gap rank (paper 002, section 5.1)."""
+"""The 2018 challenge's density estimation, Gini index and pay-gap rank (Li et al. 2021b, section 5.1)."""
 
 import json
 from math import sqrt

@@ -1,4 +1,4 @@
-"""N-CRiPT (paper 001): the printed examples, brute force on small maps, and the edge cases."""
+"""N-CRiPT (N-CRiPT 2021): the printed examples, brute force on small maps, and the edge cases."""
 
 import json
 import math

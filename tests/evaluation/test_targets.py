@@ -87,7 +87,7 @@ def test_a_level_of_the_hierarchy_merges_its_leaves_and_keeps_other_and_missing_
 
 
 def test_semantic_distances_follow_the_level(town):
-    """Cities in one state are 1/2 apart, in two states 1, and states 1 (paper 000, Figure 1b)."""
+    """Cities in one state are 1/2 apart, in two states 1, and states 1 (Li et al. 2021a, Figure 1b)."""
     leaves = axes_at(town, target(town, ["city"], weights={"city": 1}))[0].table
     assert (leaves[0, 1], leaves[0, 2]) == (0.5, 1.0)
     assert np.isinf(leaves[0, 4])

@@ -27,7 +27,7 @@ def plan(k: int, mechanism: str, accountant: str, epsilon: float, delta: float, 
     [("gdp", 1, 3.520615), ("zcdp", 1, 4.709777), ("gdp", 10, 0.482593), ("zcdp", 10, 0.551091)],
 )
 def test_one_unit_sensitivity_gaussian_at_delta_25_in_a_million(accountant, epsilon, sigma):
-    """The exact dual (Balle & Wang 2018; paper 003) and ρ + 2√(ρ ln 1/δ) (paper 002, section 2.4)."""
+    """The exact dual (Balle & Wang 2018; McKenna 2021) and ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4)."""
     assert plan(1, "gaussian", accountant, epsilon, 2.5e-5).measurements[0].scale == pytest.approx(sigma, abs=1e-6)
 
 
@@ -41,7 +41,7 @@ def test_one_unit_sensitivity_gaussian_at_delta_25_in_a_million(accountant, epsi
     ],
 )
 def test_66_marginals_of_the_taxi_challenge(accountant, epsilon, bound, sigma):
-    """Paper 003, noise calibration: C√66/μ; its printed 5739.36 and 895 are the zCDP figures."""
+    """McKenna 2021, noise calibration: C√66/μ; its printed 5739.36 and 895 are the zCDP figures."""
     scales = {m.scale for m in plan(66, "gaussian", accountant, epsilon, 2.5e-5, bound).measurements}
     assert len(scales) == 1
     assert scales.pop() == pytest.approx(sigma, abs=0.005)
@@ -57,7 +57,7 @@ def test_465_two_way_marginals_of_a_public_log():
     ("epsilon", "delta", "last"), [(0.01, 1e-8, 18), (0.01, 1e-12, 27), (1, 1e-8, 18), (1, 1e-12, 28)]
 )
 def test_where_gaussian_noise_under_zcdp_beats_laplace_noise_under_basic_composition(epsilon, delta, last):
-    """Paper 002, Figure 2 (it prints the crossings 18, 28, 19 and 28): Laplace wins up to `last`, Gaussian after."""
+    """Li et al. 2021b, Figure 2 (it prints the crossings 18, 28, 19 and 28): Laplace wins to `last`, Gaussian after."""
 
     def wins(k: int) -> bool:
         laplace = plan(k, "laplace", "basic", epsilon, delta).measurements[0].stddev
@@ -68,6 +68,6 @@ def test_where_gaussian_noise_under_zcdp_beats_laplace_noise_under_basic_composi
 
 
 def test_auto_takes_the_noise_with_the_smaller_error():
-    """Paper 002, section 2.5: few marginals, Laplace; many, Gaussian."""
+    """Li et al. 2021b, section 2.5: few marginals, Laplace; many, Gaussian."""
     assert plan(1, "auto", "basic", 1, 1e-8).measurements[0].noise == "laplace"
     assert plan(200, "auto", "zcdp", 1, 1e-8).measurements[0].noise == "gaussian"

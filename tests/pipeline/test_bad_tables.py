@@ -74,7 +74,7 @@ def test_tables_without_a_common_value_get_the_worst_scores(town):
     scores = {name: m["score"] for name, m in found["metrics"].items()}
     assert scores["tvd"] == 1 and scores["sprint2"] == 0 and scores["density"] == pytest.approx(0, abs=1e-6)
     assert scores["mgd"] > 0.9
-    # Quantiles of a constant column are one bucket that holds every number (paper 004).
+    # Quantiles of a constant column are one bucket that holds every number (Platzer 2020).
     assert scores["anita_1way"] == pytest.approx(1 / 3)
 
 

@@ -133,7 +133,7 @@ def test_a_mistake_is_one_clear_message(arguments, said, town, capsys):
 
 @pytest.mark.parametrize(("name", "printed"), [(n, p[2]) for n, p in PANELS.items()])
 def test_the_crossings_of_figure_2_are_those_of_the_paper(name, printed):
-    """Paper 002, Figure 2: lap_basic and gauss_zcdp have equal noise at k = 18, 28, 19 and 28 (rounded)."""
+    """Li et al. 2021b, Figure 2: lap_basic and gauss_zcdp have equal noise at k = 18, 28, 19 and 28 (rounded)."""
     found = panel(name, SMOKE_KS)
     assert round(found.crossing) == printed
     assert found.crossing == pytest.approx({"A": 18.43, "B": 27.64, "C": 18.92, "D": 28.13}[name], abs=0.01)
@@ -169,7 +169,7 @@ def test_a_stand_in_has_the_schemas_domain_every_value_and_dependent_columns():
 
 
 def test_the_census_stand_in_has_the_papers_columns():
-    """Paper 002, Table 2: 12 of the 98 columns with their numbers of values."""
+    """Li et al. 2021b, Table 2: 12 of the 98 columns with their numbers of values."""
     domain = load_schema(SCHEMAS / "pums1940.yaml").domain
     assert len(domain) == 98
     paper = {"SPLIT": 2, "SEX": 2, "CITIZEN": 6, "EMPSTATD": 15, "AGEMONTH": 15, "AGE": 130, "RACED": 238}

@@ -30,7 +30,7 @@ def test_noise_costs_a_cell_no_more_than_what_it_should_hold():
 
 
 def test_the_trade_off_takes_far_pairs_and_leaves_near_ones():
-    """A high distance is a high correlation: section 5.2 of paper 002 has it the other way round."""
+    """A high distance is a high correlation: section 5.2 of Li et al. 2021b has it the other way round."""
     full = [np.full(4, 1000.0)] * 3
     assert sorted(dense(tradeoff(np.array([2000.0, 1.0, 900.0]), full, root(10.0)))) == [0, 2]
     assert dense(tradeoff(np.zeros(3), full, root(10.0))) == []
@@ -93,7 +93,7 @@ def test_groups_are_those_that_depend_on_each_other():
 
 
 def test_three_views_of_eight_cover_the_pairs_of_twelve():
-    """Example 1 of paper 002."""
+    """Example 1 of Li et al. 2021b."""
     d = domain(*[2] * 12)
     views = covering(d, 2, view_cells=256, max_cells=1000)
     assert len(views) == 3

@@ -1,4 +1,4 @@
-"""Hierarchies: the distances of paper 000, section 2.3.1, their laws, and both ways to write a hierarchy."""
+"""Hierarchies: the distances of Li et al. 2021a, section 2.3.1, their laws, and both ways to write a hierarchy."""
 
 from __future__ import annotations
 

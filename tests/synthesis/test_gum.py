@@ -52,7 +52,7 @@ def made(targets, spec, rows=20_000, seed=0):
 
 
 def test_figure_4_with_one_duplicate_and_one_replacement():
-    """Paper 002, Figure 4: two of the four (high, male) become (high, female): one is a copy of the elderly woman, the
+    """Li et al. 2021b, Figure 4: two of four (high, male) become (high, female): one copies the elderly woman, the
     other changes its gender only and keeps its age."""
     domain = Domain((Attribute("income", 2), Attribute("gender", 2), Attribute("age", 3)))
     columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))

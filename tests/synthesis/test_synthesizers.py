@@ -110,7 +110,7 @@ def test_gum_creates_cells_that_no_row_has_yet():
 
 
 def test_one_update_of_figure_4_moves_two_of_five_records():
-    """Paper 002, Figure 4: 4 of 5 are (high, male), 1 is (high, female); the target 0.2 / 0.8 with α = 2
+    """Li et al. 2021b, Figure 4: 4 of 5 are (high, male), 1 is (high, female); the target 0.2 / 0.8 with α = 2
     gives 0.4 / 0.6."""
     domain = Domain((Attribute("income", 2), Attribute("gender", 2), Attribute("age", 3)))
     columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
