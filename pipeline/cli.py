@@ -237,7 +237,7 @@ def _query(overrides: list[str]) -> int:
 
     config = typed(compose_config("query", overrides), QueryConfig)
     release = check_release(config.source)
-    from pipeline.query import query
+    from pipeline.release_query import query
 
     answer = query(release, marginal=config.marginal, where=config.where)
     text = answer.to_csv(index=False, lineterminator="\n")

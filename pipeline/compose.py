@@ -66,7 +66,7 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
     """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
     groups = [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
     with suppress(HydraException, OmegaConfBaseException):  # a group without that choice is found below
-        keys = _keys(compose(name, groups))
+        keys = setting_names(compose(name, groups))
         for override in overrides:
             key = override.lstrip("~").partition("=")[0]
             if not (override in groups or key in keys or key.startswith(("+", "hydra."))):
@@ -82,7 +82,7 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
                 known = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
                 fix = f"{did_you_mean(value, choices)} one of:{known}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
-            keys = _keys(compose(name, groups))
+            keys = setting_names(compose(name, groups))
             if key not in keys:
                 return _no_setting(name, override, key, keys)
             return UserError(first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
@@ -94,14 +94,15 @@ def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserErro
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 
 
-def _keys(node: DictConfig, prefix: str = "") -> list[str]:
+def setting_names(node: DictConfig, prefix: str = "") -> list[str]:
+    """The full names of all settings of a composed configuration, groups' names among them."""
     keys: list[str] = []
     for key in map(str, node):
         keys.append(f"{prefix}{key}")
         if not OmegaConf.is_missing(node, key) and isinstance(node._get_node(key), DictConfig):
             child = node._get_node(key)
             if not child._is_none():  # type: ignore[union-attr]
-                keys += _keys(child, f"{prefix}{key}.")  # type: ignore[arg-type]
+                keys += setting_names(child, f"{prefix}{key}.")  # type: ignore[arg-type]
     return keys
 
 

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 
 from pipeline.compose import compose_config
+from pipeline.compose import setting_names as keys
 from pipeline.conf_folder import CONF
-from pipeline.config import _keys as keys
 from pipeline.demo import write_demo
 from tests.pipeline.conftest import command, people
 
