@@ -74,7 +74,7 @@ def _failed(error: BaseException) -> int:
 
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
-    from pipeline.compose import compose_config
+    from pipeline.compose import compose_config, without_hydra
     from pipeline.config import Config, typed
     from pipeline.inputs import check_inputs
     from pipeline.overrides import spelled
@@ -84,7 +84,9 @@ def _run(overrides: list[str]) -> int:
         from pipeline.sweeps.sweep import sweep
 
         return sweep(given)
-    check_inputs(typed(compose_config("config", given), Config))
+    composed = compose_config("config", given, own=True)
+    check_inputs(typed(without_hydra(composed), Config))
+    _outside_releases(composed)
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
@@ -121,6 +123,17 @@ def _run(overrides: list[str]) -> int:
             say_what_is_safe(root)
         raise error
     return 0
+
+
+def _outside_releases(composed: DictConfig) -> None:
+    """Refuse the run's folder before Hydra makes it."""
+    from pipeline.folders import not_in_release
+
+    hydra_own = composed.hydra
+    root = Path(hydra_own.run.dir)
+    not_in_release(root, "hydra.run.dir")
+    if hydra_own.output_subdir is not None:
+        not_in_release(root / hydra_own.output_subdir, "hydra.output_subdir")
 
 
 def _hydra_files(config: DictConfig) -> dict[str, str]:
@@ -233,10 +246,13 @@ def _query(overrides: list[str]) -> int:
     """A marginal or a range from a release, as CSV."""
     from pipeline.compose import compose_config
     from pipeline.config import QueryConfig, typed
+    from pipeline.folders import not_in_release
     from pipeline.inputs import check_release
 
     config = typed(compose_config("query", overrides), QueryConfig)
     release = check_release(config.source)
+    if config.output:
+        not_in_release(Path(config.output), "output")
     from pipeline.release_query import query
 
     answer = query(release, marginal=config.marginal, where=config.where)

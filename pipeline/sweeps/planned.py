@@ -12,14 +12,15 @@ from typing import Any
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.inspect_file import check_file
 from pipeline import build, experiments
-from pipeline.compose import misspelt
+from pipeline.compose import misspelt, without_hydra
 from pipeline.config import Config, typed
+from pipeline.folders import not_in_release
 from pipeline.inputs import data_path, generated
 from pipeline.scoring import build_scores
 
@@ -94,7 +95,10 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -
     try:
         composed = load(overrides)
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
-        settings = typed(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]), Config)
+        not_in_release(job.root, "hydra.sweep.subdir")
+        if (hidden := composed.hydra.get("output_subdir")) is not None:
+            not_in_release(job.root / hidden, "hydra.output_subdir")
+        settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
         return replace(job, memory=_check(settings, seen))
     except UserError as error:
