@@ -205,8 +205,8 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
     return make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
-        mechanism=one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism"),
-        accountant=one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant"),
+        mechanism=config.mechanism.kind,
+        accountant=privacy.accountant,
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
