@@ -18,6 +18,8 @@ Norm = Literal["l1", "l2"]
 
 #: Counts and weights are whole multiples of 2**-WEIGHT_BITS records: sums are exact, noise lies on a lattice.
 WEIGHT_BITS = 20
+#: Texts of a unit id that mean that there is none.
+NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
 #: The smallest δ above 0 that the noise can hold: its draws rest on 64 random bits each.
 MIN_DELTA = 2.0**-54
 
