@@ -20,7 +20,8 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import Clip, MissingUnit
 from pipeline import build
 from pipeline.adaptive import SELECTIONS
-from pipeline.config import CONF, Config, SelectionConfig, load_config
+from pipeline.conf_folder import CONF
+from pipeline.config import Config, SelectionConfig, load_config
 from tests.audit.hooks import Broken
 from tests.audit.worlds import SCHEMAS, Settings, World, make_world, write_schema, write_table
 
