@@ -212,7 +212,7 @@ def test_what_cannot_be_answered_is_refused_before_the_charge():
     """Counts that fit no table, and noise beyond the range."""
     which, ledger = plan(), Free()
     (first, *_), grid = which.measurements, half_grid()
-    loud = replace(first, event=Gaussian("x", first.sensitivity, 1e11))
+    loud = replace(first, event=Gaussian("x", first.event.sensitivity, 1e11))
     huge = PlannedMeasurement(("a", "b"), grid, 1.0, Gaussian("x", 2.0, 5.0))
     for planned, exact in ((loud, np.zeros(40, np.int64)), (huge, np.full(2000, 2**60))):
         with pytest.raises((UserError, OverflowError)):
