@@ -14,7 +14,8 @@ from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 #: What is replaced, by the audit's own names.
 POINTS = {
     "charge": "mechanisms.accounting.ledger:Ledger.charge",
-    "noise": "mechanisms.sensitive.noise:lattice_noise",
+    "noisy": "mechanisms.sensitive.exact:noisy",
+    "noise": "mechanisms.sensitive.noise:split_noise",
     "choice": "mechanisms.sensitive.exponential:choose_index",
     "weights of choices": "mechanisms.sensitive.exponential:choice_weights",
     "source": "mechanisms.sensitive.noise:noise_source",

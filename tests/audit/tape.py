@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.units import WEIGHT_BITS
 from tests.audit.hooks import Broken, current, numbers, swapped
 
 
@@ -23,15 +24,21 @@ class Draw:
 
     Attributes:
         event: as charged.
-        bits: answers are whole multiples of 2**-bits records.
-        exact: before the noise, in that unit.
-        answer: what left.
+        bits: by how many the answers' lattice is finer than that of the counts.
+        whole, rest: the answers before the noise, (whole + rest · 2**-bits) · 2**-WEIGHT_BITS records.
+        answer: what left, in records.
     """
 
     event: Any
     bits: int
-    exact: NDArray[np.int64] | None = None
-    answer: NDArray[np.int64] | None = None
+    whole: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    answer: NDArray[np.float64]
+
+    @property
+    def exact(self) -> list[int]:
+        """In units of 2**-(WEIGHT_BITS + bits) records."""
+        return [(int(a) << self.bits) + int(b) for a, b in zip(self.whole, self.rest, strict=True)]
 
 
 @dataclass
@@ -58,21 +65,6 @@ class Tape:
     draws: dict[str, Draw] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
     charged: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-
-
-class _Noise(np.ndarray):
-    """Noise that sees what it is added to."""
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **named: Any) -> Any:
-        plain = [np.asarray(x).view(np.ndarray) if isinstance(x, _Noise) else x for x in inputs]
-        if ufunc is np.add and method == "__call__" and len(inputs) == 2:
-            other = plain[1] if isinstance(inputs[0], _Noise) else plain[0]
-            if isinstance(other, np.ndarray) and other.dtype == np.int64 and other.shape == self.shape:
-                sink, self.sink = self.sink, None
-                if sink is None:
-                    raise Broken("one draw of noise was added twice")
-                return sink(other, plain[0] + plain[1])
-        return getattr(ufunc, method)(*plain, **named)
 
 
 def _tell(tape: Tape, event: Any) -> None:
@@ -104,30 +96,21 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
 
         return charged
 
-    def noise(original: Any) -> Any:
-        def drawn(event: Any, size: int, _: Any, *, bits: int = 20) -> Any:
-            tape.steps.append(("draw", event, size, bits))
+    def noisy(original: Any) -> Any:
+        def drawn(exact: Any, event: Any, _: Any) -> NDArray[np.float64]:
+            size = exact.whole.size
+            tape.steps.append(("draw", event, size, exact.bits))
             _tell(tape, event)
-            draw = tape.draws[event.id] = Draw(event, bits)
             if frozen is None:
-                made = np.asarray(original(event, size, source, bits=bits))
-                if made.dtype != np.int64:
-                    raise Broken(f"{event.id}: noise of type {made.dtype}, not whole lattice units")
+                answer = np.asarray(original(exact, event, source))
+                _on_lattice(event, answer, exact.bits)
             else:
                 kept = frozen.draws.get(event.id)
-                if kept is None or kept.answer is None or kept.answer.shape != (size,):
+                if kept is None or kept.answer.shape != (size,):
                     raise Broken(f"{event.id} is asked on one table, and not on its neighbour")
-                made = np.zeros(size, np.int64)
-
-            def sink(exact: NDArray[np.int64], total: NDArray[np.int64]) -> NDArray[np.int64]:
-                draw.exact = exact.copy()
-                draw.answer = total.copy() if frozen is None else frozen.draws[event.id].answer
-                assert draw.answer is not None
-                return draw.answer.copy()
-
-            wrapped = made.view(_Noise)
-            wrapped.sink = sink  # type: ignore[attr-defined]
-            return wrapped
+                answer = kept.answer
+            tape.draws[event.id] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer)
+            return answer.copy()
 
         return drawn
 
@@ -148,11 +131,16 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
         return chosen
 
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
-    with key, swapped("charge", charge), swapped("noise", noise), swapped("choice", choice):
+    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice):
         yield
-    for name, draw in tape.draws.items():
-        if draw.exact is None:
-            raise Broken(f"{name}: noise was drawn, but added to no whole numbers")
+
+
+def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
+    """Released answers are whole multiples of the lattice's unit, as far as floats can tell."""
+    units = answer * 2.0 ** (WEIGHT_BITS + bits)
+    units = units[np.abs(units) < 2.0**53]
+    if (units != np.floor(units)).any():
+        raise Broken(f"{event.id}: answers that are not on the lattice")
 
 
 def compared(one: Tape, two: Tape) -> float:
@@ -182,13 +170,12 @@ def compared(one: Tape, two: Tape) -> float:
 
 def _moved(name: str, one: Draw, two: Draw) -> float:
     """How far the exact answers move, in whole numbers, as a share of the charged sensitivity."""
-    assert one.exact is not None and two.exact is not None
-    gaps = [abs(int(a) - int(b)) for a, b in zip(one.exact, two.exact, strict=True)]
-    said = numbers(one.event)
-    bound = Fraction(said.sensitivity) * 2**one.bits
+    gaps = [abs(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
+    said, unit = numbers(one.event), WEIGHT_BITS + one.bits
+    bound = Fraction(said.sensitivity) * 2**unit
     power = 1 if said.norm == "l1" else 2
     moved = sum(g**power for g in gaps)
     if moved > bound**power:
-        what = f"{name}: the exact answers move by {float(moved) ** (1 / power) * 2.0**-one.bits:.6g} records"
+        what = f"{name}: the exact answers move by {float(moved) ** (1 / power) * 2.0**-unit:.6g} records"
         raise Broken(f"{what} in {said.norm}, charged {said.sensitivity:.6g}")
     return float(Fraction(moved) / bound**power) ** (1 / power) if bound else 0.0
