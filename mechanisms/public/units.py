@@ -20,7 +20,9 @@ Norm = Literal["l1", "l2"]
 WEIGHT_BITS = 20
 #: The largest scale of noise, in records: 2**54 of those units, so that draws, answers and their sums fit 63 bits.
 MAX_SCALE = 2.0**34
-#: The smallest δ above 0: so far the conversions are tested against 60 digits.
+#: Texts of a unit id that mean that there is none.
+NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
+#: The smallest δ above 0: so far the conversions are tested against 80 digits.
 MIN_DELTA = 1e-30
 
 

@@ -1,4 +1,4 @@
-"""Exact answers, left of the wall, and the one way out: noise added in whole numbers, the sum clipped to a range."""
+"""Exact answers, left of the wall, and their noise: added in whole numbers, the sum clipped to a range."""
 
 from __future__ import annotations
 

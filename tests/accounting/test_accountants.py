@@ -158,7 +158,9 @@ def test_a_plan_whose_noise_no_answer_holds_is_refused(mechanism):
     options = {"accountant": "basic", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE, "max_records": 1000}
     with pytest.raises(UserError, match=r"noise scale .* exceeds the supported maximum 1\.72e\+10 records"):
         make_plan(TOWN, requests, mechanism=mechanism, epsilon=1e-3, **options)
-    loudest = max(m.event.scale for m in make_plan(TOWN, requests, mechanism=mechanism, epsilon=1.0, **options).measurements)
+    loudest = max(
+        m.event.scale for m in make_plan(TOWN, requests, mechanism=mechanism, epsilon=1.0, **options).measurements
+    )
     assert loudest < MAX_SCALE
 
 
