@@ -1,4 +1,4 @@
-"""The console command `dp-synthesis-pipeline`, which equals `python -m pipeline`: outside the packages that it checks."""
+"""The console command `dp-synthesis-pipeline`, equal to `python -m pipeline`; it lies outside of what it checks."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     """
     schema, statement, measurements = read_release(release)
     spec = build.build_synthesizer(config.synthesis)
+    build.need_library(spec, config.synthesis.kind)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     not_in_release(root, "output")
     folder = RunFolder(root)
