@@ -260,10 +260,12 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     return kind(**config.options)
 
 
-def need_library(spec: SynthesizerSpec, kind: str) -> None:
-    """UserError where the synthesizer needs an optional library that is absent: asked before anything is spent."""
+def usable_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+    """The same, where rows are to be made: an optional library that it needs is there before anything is spent."""
+    spec = build_synthesizer(config)
     if isinstance(spec, Synthesizer) and spec.library:
-        need_extra(spec.library, f"synthesis={kind}")
+        need_extra(spec.library, f"synthesis={config.kind}")
+    return spec
 
 
 def planned_cells(plan: Plan | AdaptivePlan, domain: Domain) -> list[tuple[str, int]]:
