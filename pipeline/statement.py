@@ -14,6 +14,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatem
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 
@@ -72,7 +73,7 @@ def make_statement(
         public_facts=(*_public_facts(schema, plan, unit, holdout), *([PUBLIC_TABLE] if public_table else [])),
         outside=tuple(_outside(schema, unit)),
         events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
-        versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+        versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
     )
 
 
