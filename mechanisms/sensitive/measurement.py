@@ -15,9 +15,9 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.queries import query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
-from mechanisms.public.units import WEIGHT_BITS, check_scale
+from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.sensitive.exact import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, Progress, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.table import PrivateTable
@@ -71,7 +71,7 @@ class MarginalQuestion:
 
     def check(self) -> None:
         """UserError for a scale beyond what the lattice holds."""
-        check_scale(self.event.scale)
+        check_drawable(self.event)
 
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> NoisyMarginal:
         """The answers with noise."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
-from mechanisms.public.units import WEIGHT_BITS, check_scale, joint_sensitivity
-from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
+from mechanisms.sensitive.exact import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.selection import SCORE_BITS, PrivateScores
@@ -85,7 +85,7 @@ class _Distances(JsonAnswer):
 
     def check(self) -> None:
         """UserError for a scale beyond what the lattice holds."""
-        check_scale(self.event.scale)
+        check_drawable(self.event)
 
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
         """The distances with noise, in records."""
