@@ -40,6 +40,7 @@ from pipeline.demo import write_demo
 from pipeline.floors import FLOORS
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
+from pipeline.inputs import data_path, generated
 from pipeline.judge import judge, share_floors
 from pipeline.policy import budget_warnings
 from pipeline.progress import Report, Stages, misfits
@@ -223,8 +224,8 @@ def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
 
 def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:
     """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
-    if config.data.name != "demo" or config.data.path:
-        return build.data_path(config)
+    if not generated(config):
+        return data_path(config)
     rows = 290_000 if config.data.rows is None else config.data.rows
     name = f"demo-{rows}-{config.data.seed}"
     path = (shared or folder.temporary) / f"{name}.parquet"
