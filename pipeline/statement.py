@@ -15,6 +15,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatem
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline import __version__
 from pipeline.config import Config
 from pipeline.policy import budget_warnings
 
@@ -118,7 +119,7 @@ def make_statement(
         outside=tuple(_outside(schema, unit)),
         events=tuple(_answered(r, answered, chosen) for r in plan.receipts(ledger.events)),
         warnings=budget_warnings(plan.epsilon, plan.delta),
-        versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+        versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
     )
 
 
