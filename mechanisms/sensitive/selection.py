@@ -128,6 +128,12 @@ def distance_scores(
     return PrivateScores(values, max(math.ceil(bound * 2**WEIGHT_BITS), 1))
 
 
+def kept_choices(folder: Path) -> frozenset[str]:
+    """The events whose choice or scores are kept in a folder; of those charged, the others were lost."""
+    kept = (json.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.json"))
+    return frozenset(k["event"] for k in kept if "event" in k)
+
+
 def choose(
     among: Sequence[Clique],
     scores: Callable[[], PrivateScores],
