@@ -34,9 +34,9 @@ from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.selection import kept_choices
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
-from pipeline.adaptive import build_fit
 from pipeline.config import Config
 from pipeline.demo import write_demo
+from pipeline.fitted import build_fit
 from pipeline.floors import FLOORS
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
@@ -47,6 +47,7 @@ from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.rounds import measure_plan
 from pipeline.scoring import build_holdout, build_places, build_scores
+from pipeline.selecting import build_selection
 from pipeline.statement import declared, held_out, make_statement
 from pipeline.steps import Rounds
 from synthesis.convergence import Made
@@ -215,7 +216,7 @@ def _statement(
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts; the private table itself in the place of a public one is refused."""
-    public = config.selection.public
+    public = build_selection(config.selection).public_table
     if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
         fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
         raise UserError("this is the private table itself", where="selection.public", fix=fix)

@@ -18,6 +18,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline import __version__
 from pipeline.config import Config
 from pipeline.policy import budget_warnings
+from pipeline.selecting import build_selection
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 
@@ -66,12 +67,13 @@ class Declared:
 
 def declared(config: Config) -> Declared:
     """What the settings of a run take as public."""
-    table = config.selection.public
+    selection = build_selection(config.selection)
+    table = selection.public_table
     return Declared(
         confirmed=config.data.confirmed_public,
         public_table=None if table is None else Path(table).name,
         synthetic_rows=config.synthesis.rows,
-        selection_rows=config.selection.rows,
+        selection_rows=selection.public_rows,
     )
 
 
