@@ -22,6 +22,7 @@ from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.choosing import chosen_workload, decided
 from pipeline.config import Config, LimitsConfig, SelectionConfig, SynthesisConfig, schema_path
+from pipeline.criteria import build_criteria, build_selection
 from pipeline.later import grown_cells, later_cells, limits_model
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
@@ -188,8 +189,10 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 
 
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
-    """Every charge that the run may make, calibrated before any row is read."""
+    """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
+    accept = build_criteria(config, schema.measured)
+    epsilon, delta = build_selection(config).of_one_try(privacy.epsilon, privacy.delta)
     if not decided(config.selection) or config.selection.merge is not None:
         items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
         bound, alone = build_unit(config).max_records, schema.engineering.alone
@@ -197,22 +200,25 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
             config,
             workload,
             schema.measured,
+            budget=(epsilon, delta),
             max_records=bound,
             items=items,
             alone=alone,
             histogram=histogram,
             mapped=schema.rules.mapped,
+            accept=accept,
         )
     return make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
         mechanism=one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism"),
         accountant=one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant"),
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
+        epsilon=epsilon,
+        delta=delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=build_unit(config).max_records,
         histogram=histogram,
+        accept=accept,
     )
 
 

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages, two_tables
+from pipeline.acceptance import Withheld
 from pipeline.config import (
     CONF,
     Config,
@@ -120,7 +121,7 @@ def _run(overrides: list[str]) -> int:
         if asked is not None:
             os.environ["HYDRA_FULL_ERROR"] = asked
     for root, error in failures:
-        if not isinstance(error, UserError) or error.where != "hydra.run.dir":
+        if not isinstance(error, Withheld) and (not isinstance(error, UserError) or error.where != "hydra.run.dir"):
             say_what_is_safe(root)
         raise error
     return 0
@@ -147,6 +148,9 @@ def _plan(overrides: list[str]) -> int:
 
 
 def _synth(overrides: list[str]) -> int:
+    if any(o.startswith("accept") for o in overrides):
+        fix = "python -m pipeline run … accept=[…]: only a run may ask the private table"
+        raise UserError("a table that is made again from a release is not compared", where="accept", fix=fix)
     config = typed(compose_config("synth", overrides), SynthConfig)
     if not config.source:
         raise UserError("no release given", where="from", fix="from=RUN/release")

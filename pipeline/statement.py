@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.private_selection import PrivateSelection
+from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
@@ -28,6 +32,21 @@ MISSING = {
 }
 
 
+@dataclass(frozen=True)
+class Accepted:
+    """What decided that a release is published, and what that cost.
+
+    Attributes:
+        selection: how many tries there may have been.
+        spent: the cost of all of them.
+        scores: the noisy scores of the one that is released, in records; None where one was charged and lost.
+    """
+
+    selection: PrivateSelection
+    spent: PrivacyLoss
+    scores: tuple[float | None, ...]
+
+
 #: Said where a public table decided which marginals were measured.
 PUBLIC_TABLE = "the table that selection.public names, which chose the marginals"
 
@@ -42,27 +61,27 @@ def make_statement(
     holdout: float | None = None,
     *,
     public_table: bool = False,
+    accepted: Accepted | None = None,
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings."""
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
-    reasons = []
-    if noise_seed is not None:
-        reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not schema.confirmed_public:
-        reasons.append(
-            "the schema does not carry confirmed_public: true: its bounds and categories may come from the rows"
-        )
-    spent = ledger.spent
+    reasons = why_not_private(schema, noise_seed)
+    spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
+    conversion, selection = plan.accountant.conversion, None
+    if accepted is not None and accepted.selection.tries > 1:
+        spent, budget = accepted.spent, accepted.selection.total(budget)
+        selection = accepted.selection.to_json(PrivacyLoss(plan.epsilon, plan.delta))
+        conversion = f"one try: {conversion}; all tries: {selection['conversion']}"
     return PrivacyStatement(
         private=not reasons,
         reasons_not_private=tuple(reasons),
-        budget={"epsilon": plan.epsilon, "delta": plan.delta},
+        budget={"epsilon": budget.epsilon, "delta": budget.delta},
         spent={"epsilon": spent.epsilon, "delta": spent.delta},
         accountant=plan.accountant.kind,
-        conversion=plan.accountant.conversion,
+        conversion=conversion,
         neighbouring=str(plan.neighbouring),
-        unit="one record" if unit.column is None else f"all records with the same value of {unit.column!r}",
+        unit=who_is_protected(unit),
         max_records=unit.max_records,
         clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
@@ -70,9 +89,27 @@ def make_statement(
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
         public_facts=(*_public_facts(schema, plan, unit, holdout), *([PUBLIC_TABLE] if public_table else [])),
         outside=tuple(_outside(schema, unit)),
-        events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
+        events=tuple(_with_score(_answered(r, answered), accepted) for r in plan.receipts(ledger.events)),
+        selection=selection,
         versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
     )
+
+
+def why_not_private(schema: Schema, noise_seed: int | None) -> list[str]:
+    """What takes the promise away, in sentences."""
+    reasons = []
+    if noise_seed is not None:
+        reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
+    if not schema.confirmed_public:
+        reasons.append(
+            "the schema does not carry confirmed_public: true: its bounds and categories may come from the rows"
+        )
+    return reasons
+
+
+def who_is_protected(unit: PrivacyUnit) -> str:
+    """The privacy unit, in words."""
+    return "one record" if unit.column is None else f"all records with the same value of {unit.column!r}"
 
 
 def held_out(share: float | None) -> str:
@@ -92,6 +129,14 @@ def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) ->
         return {**receipt, "answered": receipt["mechanism"] == "exponential" or bool(receipt.get("scores"))}
     bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
     return {**receipt, **bought, "answered": True}
+
+
+def _with_score(receipt: dict[str, Any], accepted: Accepted | None) -> dict[str, Any]:
+    """The charge for a noisy score with what it said, and by how much that may be off."""
+    if accepted is None or "accept" not in receipt:
+        return receipt
+    score = accepted.scores[int(receipt["id"].removeprefix(ACCEPT))]
+    return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 
 def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit, holdout: float | None) -> list[str]:
