@@ -82,7 +82,8 @@ def mgd(
     """MGD of a synthetic table against the truth (Li et al. 2021a); 0 is perfect; NOT private.
 
     Args:
-        real, synthetic: data frames, or paths of CSV, compressed CSV or Parquet tables.
+        real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
+        synthetic: the other table, likewise.
         schema: a schema's path, or the name of a ready one.
         targets: a preset (kway, thirds, located, pie, pums), or a list such as
             [{"attributes": ["month", {"city": "state"}], "weights": {"month": 1}, "delta": 2, "weight": 0.5}].
@@ -140,7 +141,8 @@ def score(real: Path | str, synthetic: Path | str, schema: Path | str, *override
     """Scores of a synthetic table against a real one; NOT private.
 
     Args:
-        real, synthetic: paths of CSV, compressed CSV or Parquet tables.
+        real: the path of a CSV, compressed CSV or Parquet table.
+        synthetic: the other table, likewise.
         schema: a schema's path, or the name of a ready one.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
     """

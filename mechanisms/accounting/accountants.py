@@ -98,6 +98,17 @@ def _up(value: float) -> float:
     return round_up(value * (1 + SLACK)) if value > 0 else 0.0
 
 
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The ε of ρ-zCDP at δ by the plain conversion, rounded up (Bun & Steinke 2016, proposition 1.3)."""
+    return _up(rho + 2 * math.sqrt(rho * math.log(1 / delta)))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The ρ whose ε at δ is this one, `zcdp_epsilon` inverted but for rounding: √ρ = √(ln 1/δ + ε) − √(ln 1/δ)."""
+    log = math.log(1 / delta)
+    return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
+
+
 @dataclass(frozen=True)
 class Zcdp:
     """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
@@ -116,7 +127,7 @@ class Zcdp:
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         rho = _up(math.fsum(self.cost(e)["rho"] for e in events))
-        return PrivacyLoss(_up(rho + 2 * math.sqrt(rho * math.log(1 / self.delta))), self.delta if events else 0.0)
+        return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if events else 0.0)
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,12 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
     at most C times the largest column norm; under `replace` two such vectors are exchanged, whose difference is
     largest at extreme points: C times the larger of that norm and the largest distance between two columns
     (Li et al. 2021b, 2.3).
+
+    >>> every_cell = Identity(6)
+    >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=3)
+    3.0
+    >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.REPLACE, max_records=3)
+    6.0
     """
     largest = query.largest_column_norm(norm)
     if neighbouring is Neighbouring.REPLACE:
