@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.private_selection import PrivateSelection, Verdict
+from mechanisms.accounting.private_selection import Verdict
 from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -42,7 +42,7 @@ class Taken:
     attempt: Attempt
 
 
-def settle(work: Work, selection: PrivateSelection) -> Taken:
+def settle(work: Work) -> Taken:
     """Try until a release is accepted, or none is; kept answers, tables and scores are taken as they are.
 
     Guarantee: what comes out (the try that is taken, or that there is none) costs `selection.total` of the plan's
@@ -50,16 +50,17 @@ def settle(work: Work, selection: PrivateSelection) -> Taken:
     Raises:
         Withheld: no try is accepted.
     """
+    selection = work.plan.selection
     if selection.tries == 1:
         taken = _tried(work, Attempt(work.folder.internal))
         check_answers(taken.known, work.plan, taken.ledger, work.show)
         if _within(work, taken.scores):
             return taken
-        raise _withheld(work, selection, _figures(work, taken.scores))
+        raise _withheld(work, _figures(work, taken.scores))
     tried: dict[int, Taken] = {}
-    winner = selection.pick(_most_tries(work, selection), lambda n: _verdict(work, selection, _attempt(work, n), tried))
+    winner = selection.pick(_most_tries(work), lambda n: _verdict(work, _attempt(work, n), tried))
     if winner is None:
-        raise _withheld(work, selection, "no try was accepted before a secret coin stopped them")
+        raise _withheld(work, "no try was accepted before a secret coin stopped them")
     for other in work.folder.internal.glob("tries/*/candidate.npz"):
         if other != _attempt(work, winner).table:
             other.unlink()
@@ -70,9 +71,9 @@ def _attempt(work: Work, number: int) -> Attempt:
     return Attempt(work.folder.internal / "tries" / f"{number:04}", number)
 
 
-def _verdict(work: Work, selection: PrivateSelection, attempt: Attempt, tried: dict[int, Taken]) -> Verdict:
+def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> Verdict:
     """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
-    scores = _kept_scores(attempt)
+    scores, selection = _kept_scores(attempt), work.plan.selection
     if scores is None:
         taken = _tried(work, attempt)
         if selection.threshold:
@@ -151,12 +152,12 @@ def _within(work: Work, scores: tuple[float | None, ...]) -> bool:
     )
 
 
-def _most_tries(work: Work, selection: PrivateSelection) -> int:
+def _most_tries(work: Work) -> int:
     """How many tries the coins allow: drawn once, and kept under internal/."""
     path = work.folder.internal / "tries" / "most.json"
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        most = selection.most_tries(noise_source(work.config.privacy.noise_seed).words)
+        most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).words)
         write_whole(path, json.dumps(most) + "\n", mode=0o600)
     return int(json.loads(path.read_text(encoding="utf-8")))
 
@@ -172,10 +173,10 @@ def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
     return "; ".join(said)
 
 
-def _withheld(work: Work, selection: PrivateSelection, why: str) -> Withheld:
+def _withheld(work: Work, why: str) -> Withheld:
     """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
     plan, private = work.plan, not why_not_private(work.schema, work.config.privacy.noise_seed)
-    spent = selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
+    spent = plan.selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
     facts = {
         "private": private,
         "unit": who_is_protected(work.private.unit),
@@ -185,10 +186,3 @@ def _withheld(work: Work, selection: PrivateSelection, why: str) -> Withheld:
     write_whole(work.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)
     fix = "a new run that spends its own budget, with a larger at_most or a larger ε; this one's stays spent"
     return Withheld(f"the release was not accepted and is withheld ({why})", where="accept", fix=fix)
-
-
-def spent_on(work: Work, selection: PrivateSelection, taken: Taken) -> PrivacyLoss:
-    """What the release cost: the ledger's total, or that of all tries that there may have been."""
-    if selection.tries == 1:
-        return taken.ledger.spent
-    return selection.total(PrivacyLoss(work.plan.epsilon, work.plan.loss.delta))

@@ -191,12 +191,12 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
-    accept = build_criteria(config, schema.measured)
-    epsilon, delta = build_selection(config).of_one_try(privacy.epsilon, privacy.delta)
+    accept, selection = build_criteria(config, schema.measured), build_selection(config)
+    epsilon, delta = selection.of_one_try(privacy.epsilon, privacy.delta)
     if not decided(config.selection) or config.selection.merge is not None:
         items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
         bound, alone = build_unit(config).max_records, schema.engineering.alone
-        return build_adaptive(
+        rounds = build_adaptive(
             config,
             workload,
             schema.measured,
@@ -208,7 +208,8 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
             mapped=schema.rules.mapped,
             accept=accept,
         )
-    return make_plan(
+        return dataclasses.replace(rounds, selection=selection)
+    plan = make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
         mechanism=one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism"),
@@ -220,6 +221,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
         histogram=histogram,
         accept=accept,
     )
+    return dataclasses.replace(plan, selection=selection)
 
 
 def memory_limit_bytes(memory_gb: float | None) -> int:

@@ -27,7 +27,6 @@ from pipeline.build import (
     predicted_memory_bytes,
 )
 from pipeline.config import Config
-from pipeline.criteria import build_selection
 from pipeline.fitted import mean_deviation
 
 #: What stands in the place of a marginal that is not known yet.
@@ -55,7 +54,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
 
 def _selection(config: Config, plan: Plan | AdaptivePlan) -> dict[str, Any]:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
-    found = build_selection(config)
+    found = plan.selection
     if found.tries == 1:
         return {"selection": None}
     each, spent = PrivacyLoss(plan.epsilon, plan.delta), found.total(plan.loss)

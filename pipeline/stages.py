@@ -14,7 +14,6 @@ from typing import Any
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.files import write_whole
@@ -26,10 +25,9 @@ from mechanisms.sensitive.kept import kept_private
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
-from pipeline.acceptance import Taken, only_try, settle, spent_on, table_of
+from pipeline.acceptance import Taken, only_try, settle, table_of
 from pipeline.attempts import Work
 from pipeline.config import Config
-from pipeline.criteria import build_selection
 from pipeline.demo import write_demo
 from pipeline.floors import FLOORS
 from pipeline.folders import RunFolder, bind, claimed, logged
@@ -38,7 +36,7 @@ from pipeline.judge import judge, share_floors
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.scoring import build_holdout, build_places, build_scores
-from pipeline.statement import Accepted, make_statement
+from pipeline.statement import make_statement
 
 LOG = logging.getLogger("pipeline")
 
@@ -91,7 +89,7 @@ def run(
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
-    schema, unit, selection = build.build_schema(config), build.build_unit(config), build_selection(config)
+    schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
     spec, aside = build.build_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
@@ -112,8 +110,8 @@ def run(
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
         work = Work(config, schema, spec, plan, private, folder, show, aside)
-        taken = settle(work, selection) if plan.scores else only_try(work)
-        statement = _statement(work, unit, taken, selection)
+        taken = settle(work) if plan.scores else only_try(work)
+        statement = _statement(work, unit, taken)
         table, made = _released(work, statement, taken)
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
@@ -131,10 +129,9 @@ def run(
     return Run(folder, statement, taken.known, table, scores, made.rows, dict(show.seconds))
 
 
-def _statement(work: Work, unit: PrivacyUnit, taken: Taken, selection: PrivateSelection) -> PrivacyStatement:
+def _statement(work: Work, unit: PrivacyUnit, taken: Taken) -> PrivacyStatement:
     """What was promised and spent, from the objects that were used."""
     config, plan = work.config, work.plan
-    decided = Accepted(selection, spent_on(work, selection, taken), taken.scores) if plan.scores else None
     return make_statement(
         work.schema,
         unit,
@@ -144,7 +141,7 @@ def _statement(work: Work, unit: PrivacyUnit, taken: Taken, selection: PrivateSe
         config.privacy.noise_seed,
         work.aside,
         public_table=config.selection.public is not None,
-        accepted=decided,
+        scores=taken.scores,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -11,7 +10,6 @@ from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
@@ -32,21 +30,6 @@ MISSING = {
 }
 
 
-@dataclass(frozen=True)
-class Accepted:
-    """What decided that a release is published, and what that cost.
-
-    Attributes:
-        selection: how many tries there may have been.
-        spent: the cost of all of them.
-        scores: the noisy scores of the one that is released, in records; None where one was charged and lost.
-    """
-
-    selection: PrivateSelection
-    spent: PrivacyLoss
-    scores: tuple[float | None, ...]
-
-
 #: Said where a public table decided which marginals were measured.
 PUBLIC_TABLE = "the table that selection.public names, which chose the marginals"
 
@@ -61,7 +44,7 @@ def make_statement(
     holdout: float | None = None,
     *,
     public_table: bool = False,
-    accepted: Accepted | None = None,
+    scores: Sequence[float | None] = (),
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings."""
     histogram = [] if measurements.histogram is None else [measurements.histogram]
@@ -69,10 +52,10 @@ def make_statement(
     reasons = why_not_private(schema, noise_seed)
     spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
     conversion, selection = plan.accountant.conversion, None
-    if accepted is not None and accepted.selection.tries > 1:
-        spent, budget = accepted.spent, accepted.selection.total(budget)
-        selection = accepted.selection.to_json(PrivacyLoss(plan.epsilon, plan.delta))
+    if plan.selection.tries > 1:  # whatever this try spent, the others may have spent all
+        selection, one = plan.selection.to_json(budget), PrivacyLoss(plan.epsilon, plan.loss.delta)
         conversion = f"one try: {conversion}; all tries: {selection['conversion']}"
+        spent, budget = plan.selection.total(one), plan.selection.total(budget)
     return PrivacyStatement(
         private=not reasons,
         reasons_not_private=tuple(reasons),
@@ -89,7 +72,7 @@ def make_statement(
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
         public_facts=(*_public_facts(schema, plan, unit, holdout), *([PUBLIC_TABLE] if public_table else [])),
         outside=tuple(_outside(schema, unit)),
-        events=tuple(_with_score(_answered(r, answered), accepted) for r in plan.receipts(ledger.events)),
+        events=tuple(_with_score(_answered(r, answered), scores) for r in plan.receipts(ledger.events)),
         selection=selection,
         versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
     )
@@ -131,11 +114,11 @@ def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) ->
     return {**receipt, **bought, "answered": True}
 
 
-def _with_score(receipt: dict[str, Any], accepted: Accepted | None) -> dict[str, Any]:
+def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict[str, Any]:
     """The charge for a noisy score with what it said, and by how much that may be off."""
-    if accepted is None or "accept" not in receipt:
+    if "accept" not in receipt:
         return receipt
-    score = accepted.scores[int(receipt["id"].removeprefix(ACCEPT))]
+    score = scores[int(receipt["id"].removeprefix(ACCEPT))]
     return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 

@@ -20,6 +20,7 @@ from mechanisms.accounting.plan import (
     share_left,
 )
 from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
@@ -112,6 +113,7 @@ class AdaptivePlan:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, and its settings; part of the ledger's name for the plan.
         purse: all of it as one event, Gaussian under zcdp and gdp, Laplace under basic; None: there is none.
+        scores, selection: as of `Plan`.
     """
 
     slots: tuple[Slot, ...]
@@ -124,6 +126,7 @@ class AdaptivePlan:
     purse: Slot | None = None
     histogram: PlannedHistogram | None = None
     scores: tuple[PlannedScore, ...] = ()
+    selection: PrivateSelection = ONE_TRY
 
     @cached_property
     def _by_id(self) -> dict[str, Slot]:

@@ -12,6 +12,7 @@ from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_acco
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
 from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
@@ -82,7 +83,12 @@ class PlannedHistogram:
 
 @dataclass(frozen=True)
 class Plan:
-    """All charges of a run, and their total."""
+    """All charges of a run, and their total.
+
+    Attributes:
+        scores: the charges for the noisy scores that decide whether a release is accepted.
+        selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
+    """
 
     measurements: tuple[PlannedMeasurement, ...]
     accountant: Accountant
@@ -92,6 +98,7 @@ class Plan:
     max_records: int
     histogram: PlannedHistogram | None = None
     scores: tuple[PlannedScore, ...] = ()
+    selection: PrivateSelection = ONE_TRY
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.accounting.private_selection import PrivateSelection, Verdict
+from mechanisms.accounting.spend import spend_of_plan
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
 
 
@@ -184,6 +189,29 @@ def test_the_coins_stop_as_often_as_said():
         assert drawn.min() == 1
     assert PrivateSelection(1, True).most_tries(SecureNoise().words) == 1
     assert PrivateSelection(1000, True).most_tries(SeededNoise(3).words) > 256, "beyond one block of coins"
+
+
+def test_several_tries_are_booked_with_all_that_they_may_cost():
+    """As a pair (ε, δ): never as one try's events, whatever accountant calibrated them."""
+    domain = Domain((Attribute("a", 4),))
+    for threshold, factor in ((True, 2), (False, 3)):
+        selection = PrivateSelection(10, threshold)
+        epsilon, delta = selection.of_one_try(1.0, 1e-6)
+        one = make_plan(
+            domain,
+            [Request(("a",))],
+            mechanism="gaussian",
+            accountant="gdp",
+            epsilon=epsilon,
+            delta=delta,
+            neighbouring=Neighbouring.ADD_REMOVE,
+            max_records=1,
+        )
+        alone, booked = spend_of_plan(one), spend_of_plan(replace(one, selection=selection))
+        assert (booked.epsilon, booked.delta) == pytest.approx((1.0, 1e-6))
+        assert booked.slack == booked.delta
+        assert alone.epsilon == pytest.approx(1 / factor)
+        assert booked.mu > factor * alone.mu
 
 
 def test_numbers_out_of_range_are_refused():
