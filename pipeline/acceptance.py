@@ -168,7 +168,7 @@ def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
     for planned, score in zip(work.plan.scores, scores, strict=True):
         limit = planned.wanted.at_most
         if limit is not None:
-            value = "was charged and lost" if score is None else f"{score:,.6g} ± {planned.stddev:,.3g} records"
+            value = "was charged and lost" if score is None else f"{score:,.6g} ± {planned.event.stddev:,.3g} records"
             said.append(f"{planned.wanted.title}: {value}, at most {limit:,g}")
     return "; ".join(said)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.accounting.accountants import Accountant
 from mechanisms.accounting.calibrate import Charge
-from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.events import Event, NoiseEvent, as_noise
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.release import NoiseKind
+from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.units import Neighbouring
 
 
@@ -25,12 +24,7 @@ class PlannedScore:
     """
 
     wanted: Criterion
-    event: Gaussian | Laplace
-
-    @property
-    def stddev(self) -> float:
-        """Standard deviation of the score's noise, in records."""
-        return self.event.sigma if isinstance(self.event, Gaussian) else math.sqrt(2) * self.event.scale
+    event: NoiseEvent
 
 
 def score_charges(
@@ -45,29 +39,20 @@ def score_charges(
 
 def planned_scores(wanted: Sequence[Criterion], events: Sequence[Event]) -> tuple[PlannedScore, ...]:
     """The criteria with their calibrated charges."""
-    if any(isinstance(e, Exponential) for e in events):
-        raise TypeError("a score is no choice")
-    pairs = zip(wanted, events, strict=True)
-    return tuple(PlannedScore(w, e) for w, e in pairs if not isinstance(e, Exponential))
+    return tuple(PlannedScore(w, as_noise(e)) for w, e in zip(wanted, events, strict=True))
 
 
 def score_json(planned: PlannedScore, accountant: Accountant) -> dict[str, Any]:
     """One score's charge as JSON values."""
-    event = planned.event
-    gaussian = isinstance(event, Gaussian)
     return {
-        "id": event.id,
+        "id": planned.event.id,
         "accept": planned.wanted.to_json(),
         "clique": None,
         "cells": 0,
         "answers": 1,
-        "mechanism": "gaussian" if gaussian else "laplace",
-        "norm": "l2" if gaussian else "l1",
-        "sensitivity": event.l2_sensitivity if isinstance(event, Gaussian) else event.l1_sensitivity,
-        "scale": event.sigma if isinstance(event, Gaussian) else event.scale,
-        "stddev": planned.stddev,
+        **planned.event.to_facts(),
         "share": planned.wanted.share,
-        "cost": accountant.cost(event),
+        "cost": accountant.cost(planned.event),
     }
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Gaussian
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planned_scores import PlannedScore
 from mechanisms.public.criterion import Criterion
@@ -89,9 +88,8 @@ def noisy_distance(
     if event.id in ledger.events:
         return None
     needed = planned.wanted.sensitivity(neighbouring=neighbouring, max_records=max_records)
-    paid = event.l2_sensitivity if isinstance(event, Gaussian) else event.l1_sensitivity
-    if needed > paid:
-        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {paid}")
+    if needed > event.sensitivity:
+        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {event.sensitivity}")
     exact = distance()
     ledger.charge(event)
     value = float((exact + lattice_noise(event, 1, source)[0]) * 2.0**-WEIGHT_BITS)

@@ -118,9 +118,9 @@ def test_the_noise_is_that_of_the_event(tmp_path, mechanism):
         ledger = Ledger(tmp_path / f"{seed}.jsonl", plan)
         drawn.append(asked(planned, lambda: exact, ledger, SeededNoise(seed), tmp_path / f"{seed}.json"))
     values = np.array(drawn)
-    assert values.mean() == pytest.approx(7, abs=5 * planned.stddev / math.sqrt(values.size))
-    assert values.std() == pytest.approx(planned.stddev, rel=0.2)
-    assert planned.stddev > 4 * wanted.sensitivity(neighbouring=Neighbouring.ADD_REMOVE, max_records=1)
+    assert values.mean() == pytest.approx(7, abs=5 * planned.event.stddev / math.sqrt(values.size))
+    assert values.std() == pytest.approx(planned.event.stddev, rel=0.2)
+    assert planned.event.stddev > 4 * wanted.sensitivity(neighbouring=Neighbouring.ADD_REMOVE, max_records=1)
 
 
 def asked(planned, distance, ledger, source, path, bound=1):
@@ -164,5 +164,5 @@ def test_the_score_takes_its_share_of_the_budget_and_the_marginals_the_rest(mech
     costs = [plan.accountant.cost(e) for e in plan.events]
     own = costs[-1]["mu"] ** 2 / sum(c["mu"] ** 2 for c in costs) if mechanism == "gaussian" else costs[-1]["epsilon"]
     assert own == pytest.approx(0.2, rel=1e-6)
-    assert plan.measurements[0].scale > without.measurements[0].scale
+    assert plan.measurements[0].event.scale > without.measurements[0].event.scale
     assert not plan.buys_answers(plan.scores[0].event)
