@@ -157,7 +157,7 @@ def _most_tries(work: Work) -> int:
     path = work.folder.internal / "tries" / "most.json"
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).words)
+        most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
         write_whole(path, json.dumps(most) + "\n", mode=0o600)
     return int(json.loads(path.read_text(encoding="utf-8")))
 

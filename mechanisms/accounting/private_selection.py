@@ -82,20 +82,20 @@ class PrivateSelection:
         """What all tries cost together, from the guarantee of each; the least floats that are not below."""
         return PrivacyLoss(_above(self.factor * Fraction(one.epsilon)), _above(self.tries * Fraction(one.delta)))
 
-    def most_tries(self, words: Callable[[str, int], NDArray[np.uint64]]) -> int:
+    def most_tries(self, words: Callable[[int], NDArray[np.uint64]]) -> int:
         """How many tries there may be before the coins stop them: secret, and drawn before the first.
 
         A coin stops with probability ⌈2⁶⁴/tries⌉ / 2⁶⁴, never less than 1/tries. Nothing cuts the draw off at a largest
         number, so that no further δ is needed.
 
         Args:
-            words: uniform 64-bit words of a name, as of a noise source; a name is served once.
+            words: so many independent uniform 64-bit words, as a noise source serves them.
         """
         if self.tries == 1:
             return 1
         limit, counted = -(-(2**64) // self.tries), 0
         while True:
-            stops = words(f"accept:stop:{counted // COINS}", COINS) < np.uint64(limit)
+            stops = words(COINS) < np.uint64(limit)
             if stops.any():
                 return counted + int(np.argmax(stops)) + 1
             counted += COINS

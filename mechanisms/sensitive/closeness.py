@@ -16,9 +16,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.table import CodedTable
-from mechanisms.public.units import WEIGHT_BITS, Neighbouring
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring, check_scale
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.sensitive.exact import LARGEST, ExactAnswers, noisy
+from mechanisms.sensitive.noise import NoiseSource
 
 #: Cells of marginals that are counted in one pass over each table.
 BATCH_CELLS = 20_000_000
@@ -90,8 +91,10 @@ def noisy_distance(
     needed = planned.wanted.sensitivity(neighbouring=neighbouring, max_records=max_records)
     if needed > event.sensitivity:
         raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {event.sensitivity}")
-    exact = distance()
+    check_scale(event.scale)
+    exact = np.array([min(distance(), LARGEST - 1)], np.int64)  # a cap moves no further than what it caps
+    answer = ExactAnswers(exact, np.zeros_like(exact), 0)
     ledger.charge(event)
-    value = float((exact + lattice_noise(event, 1, source)[0]) * 2.0**-WEIGHT_BITS)
+    value = float(noisy(answer, event, source)[0])
     write_whole(path, json.dumps({"event": event.id, "accept": facts, "value": value}) + "\n", mode=0o600)
     return value

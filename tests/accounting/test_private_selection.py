@@ -183,12 +183,14 @@ def test_what_a_try_gets_adds_up_to_no_more_than_the_budget_and_to_nearly_all_of
 
 def test_the_coins_stop_as_often_as_said():
     for tries in (2, 7):
-        drawn = np.array([PrivateSelection(tries, True).most_tries(SeededNoise(s).words) for s in range(4000)])
+        drawn = np.array(
+            [PrivateSelection(tries, True).most_tries(SeededNoise(s).stream("coins")) for s in range(4000)]
+        )
         assert drawn.mean() == pytest.approx(tries, rel=0.07)
         assert (drawn == 1).mean() == pytest.approx(1 / tries, rel=0.15)
         assert drawn.min() == 1
-    assert PrivateSelection(1, True).most_tries(SecureNoise().words) == 1
-    assert PrivateSelection(1000, True).most_tries(SeededNoise(3).words) > 256, "beyond one block of coins"
+    assert PrivateSelection(1, True).most_tries(SecureNoise().stream("coins")) == 1
+    assert PrivateSelection(1000, True).most_tries(SeededNoise(3).stream("coins")) > 256, "beyond one block of coins"
 
 
 def test_several_tries_are_booked_with_all_that_they_may_cost():
