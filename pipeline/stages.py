@@ -92,7 +92,7 @@ def run(
     """
     schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
-    spec, aside = build.build_synthesizer(config.synthesis), build_holdout(config.evaluation)
+    spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     build.one_of(config.release.format, ("csv", "parquet"), "release.format")

@@ -16,6 +16,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatem
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 
@@ -75,7 +76,7 @@ def make_statement(
         outside=tuple(_outside(schema, unit)),
         events=tuple(_with_score(_answered(r, answered), scores) for r in plan.receipts(ledger.events)),
         selection=selection,
-        versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+        versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
     )
 
 

@@ -221,4 +221,4 @@ def test_numbers_out_of_range_are_refused():
         with pytest.raises(UserError, match="accept_tries"):
             PrivateSelection(tries, True)
     with pytest.raises(UserError, match=r"privacy\.delta"):
-        PrivateSelection(1000, True).of_one_try(1.0, 1e-15)
+        PrivateSelection(1000, True).of_one_try(1.0, 1e-28)

@@ -214,7 +214,7 @@ def test_a_kill_at_any_step_never_draws_twice_and_never_changes_the_verdict(town
         (["accept=[{metric: l1, marginals: 1, share: 0.6},{metric: l1, marginals: 2, share: 0.5}]"], "accept_share"),
         (["accept_tries=3"], "accept_tries"),
         ([accept(5), "accept_tries=0"], "accept_tries"),
-        ([accept(5), "accept_tries=1000", "privacy.delta=1e-15"], "privacy.delta"),
+        ([accept(5), "accept_tries=1000", "privacy.delta=1e-28"], "privacy.delta"),
         (["accept=[{metric: l1, marginals: 1},{metric: l1, marginals: 2}]", "accept_tries=3"], "accept"),
     ],
 )
