@@ -175,10 +175,11 @@ def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
 
 def _withheld(work: Work, why: str) -> Withheld:
     """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
-    plan, private = work.plan, not why_not_private(work.schema, work.config.privacy.noise_seed)
+    plan, config = work.plan, work.config
+    reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
     spent = plan.selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
     facts = {
-        "private": private,
+        "private": not reasons,
         "unit": who_is_protected(work.private.unit),
         "neighbouring": str(plan.neighbouring),
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},

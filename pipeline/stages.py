@@ -16,6 +16,7 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
@@ -23,6 +24,7 @@ from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept import kept_private
 from mechanisms.sensitive.kept_counts import only_one
+from mechanisms.sensitive.selection import kept_choices
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.acceptance import Taken, only_try, settle, table_of
@@ -34,10 +36,11 @@ from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
 from pipeline.inputs import data_path, generated
 from pipeline.judge import judge, share_floors
+from pipeline.policy import budget_warnings
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.scoring import build_holdout, build_places, build_scores
-from pipeline.statement import make_statement
+from pipeline.statement import declared, make_statement
 
 LOG = logging.getLogger("pipeline")
 
@@ -98,13 +101,14 @@ def run(
     build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     show = Stages(quiet=quiet)
-    show.note(build.said_left_out(config, workload))
+    for line in (build.said_left_out(config, workload), *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
+        show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report, shared)
             source = open_source(path, config, folder)
             build.check_unit(unit, source.names)
-            facts = bind(folder, run_facts(config, schema, path))
+            facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
@@ -141,7 +145,8 @@ def _statement(work: Work, unit: PrivacyUnit, taken: Taken) -> PrivacyStatement:
         taken.known,
         config.privacy.noise_seed,
         work.aside,
-        public_table=config.selection.public is not None,
+        taken=declared(config),
+        chosen=kept_choices(taken.attempt.answers),
         scores=taken.scores,
     )
 
@@ -161,6 +166,15 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken) -> tuple[Pa
         said = statement.to_json()
         write_release(folder, schema, said, taken.known, made, form=form, rng=rng, progress=report)
     return table, made
+
+
+def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
+    """The same facts; the private table itself in the place of a public one is refused."""
+    public = config.selection.public
+    if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
+        fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
+        raise UserError("this is the private table itself", where="selection.public", fix=fix)
+    return facts
 
 
 def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:

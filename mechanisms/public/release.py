@@ -184,6 +184,7 @@ class PrivacyStatement:
         versions: of this package and of the libraries that matter.
         selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
             of the try that is released; how many there were is not told.
+        warnings: what makes the promise a weak one, in sentences.
     """
 
     private: bool
@@ -204,6 +205,7 @@ class PrivacyStatement:
     events: tuple[Mapping[str, Any], ...]
     versions: Mapping[str, str]
     selection: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The statement as JSON values, the most important first."""

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planned_scores import PlannedScore
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.table import CodedTable
-from mechanisms.public.units import WEIGHT_BITS, Neighbouring, check_scale
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact import LARGEST, ExactAnswers, noisy
+from mechanisms.sensitive.exact import LARGEST, ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
 
 #: Cells of marginals that are counted in one pass over each table.
@@ -79,22 +80,37 @@ def noisy_distance(
     Raises:
         UserError: a kept distance that the ledger does not know, or of another criterion.
     """
-    event, facts = planned.event, planned.wanted.to_json()
-    if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["event"] != event.id or kept["accept"] != facts or event.id not in ledger.events:
-            what = "this noisy distance was not charged, or is that of another criterion"
-            raise UserError(what, where=str(path), fix="a new run, with its own budget")
-        return float(kept["value"])
-    if event.id in ledger.events:
-        return None
     needed = planned.wanted.sensitivity(neighbouring=neighbouring, max_records=max_records)
-    if needed > event.sensitivity:
-        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {event.sensitivity}")
-    check_scale(event.scale)
-    exact = np.array([min(distance(), LARGEST - 1)], np.int64)  # a cap moves no further than what it caps
-    answer = ExactAnswers(exact, np.zeros_like(exact), 0)
-    ledger.charge(event)
-    value = float(noisy(answer, event, source)[0])
-    write_whole(path, json.dumps({"event": event.id, "accept": facts, "value": value}) + "\n", mode=0o600)
-    return value
+    question = _Distance(path, planned.event, planned.wanted)
+    answer = leave([question], lambda due: [q.exact(distance(), needed) for q in due], ledger, source)[0]
+    return None if answer is None else float(answer["value"])
+
+
+@dataclass(frozen=True)
+class _Distance(JsonAnswer):
+    """One criterion's distance."""
+
+    event: NoiseEvent
+    wanted: Criterion
+
+    @property
+    def label(self) -> str:
+        return self.wanted.title
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is to this criterion."""
+        return answer.get("accept") == self.wanted.to_json() and isinstance(answer.get("value"), float)
+
+    def exact(self, distance: int, sensitivity: float) -> Exact[ExactAnswers]:
+        """The distance, capped where answers end: a cap moves no further than what it caps."""
+        whole = np.array([min(distance, LARGEST - 1)], np.int64)
+        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
+
+    def check(self) -> None:
+        """UserError for a scale beyond what the lattice holds."""
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
+        """The distance with noise, in records."""
+        value = float(noisy(exact.value, self.event, source)[0])
+        return {"event": self.event.id, "accept": self.wanted.to_json(), "value": value}
