@@ -17,6 +17,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from pipeline import __version__
+from pipeline.conf_folder import with_own_folder
 from pipeline.help import help_text
 from pipeline.said import explained, say_what_is_safe
 
@@ -46,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
         if command not in COMMANDS:
             fix = f"{did_you_mean(command, COMMANDS)} one of: {', '.join(COMMANDS)}".strip()
             raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+        rest = with_own_folder(rest)
         unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
         if unknown:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
