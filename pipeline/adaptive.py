@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mechanisms.accounting.accountants import accountant_class
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
+from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.mapped import Mapped, in_pairs
@@ -30,15 +31,19 @@ def build_adaptive(
     schedule: Schedule,
     domain: Domain,
     *,
+    budget: tuple[float, float],
     max_records: int,
     histogram: RecordsPerUnit | None = None,
     mapped: Sequence[Mapped] = (),
+    accept: Sequence[Criterion] = (),
 ) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
         schedule: the selection's method, slots and reserve.
+        budget: ε and δ of all that the plan may charge.
         histogram: of records per unit, if it is wanted.
+        accept: what decides whether the release is accepted.
         mapped: columns whose first marginal is the one with the column that they follow from.
     Raises:
         UserError: a setting out of range; an accountant that cannot count such rounds.
@@ -51,14 +56,15 @@ def build_adaptive(
         return rounds.plan(
             noise=noise,
             accountant=accountant.kind,
-            epsilon=privacy.epsilon,
-            delta=privacy.delta,
+            epsilon=budget[0],
+            delta=budget[1],
             neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
             max_records=max_records,
             histogram=histogram,
+            accept=accept,
         )
 
-    kinds = possible_kinds(config.mechanism.kind, delta=privacy.delta)
+    kinds = possible_kinds(config.mechanism.kind, delta=budget[1])
     if schedule.reserve and config.mechanism.kind == AUTO:
         return plan_of(accountant.natural_noise)
     return min(map(plan_of, kinds), key=_expected_error)

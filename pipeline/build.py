@@ -21,8 +21,9 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import build_adaptive, one_of
 from pipeline.config import Config, LimitsConfig, SynthesisConfig, schema_path
+from pipeline.criteria import build_criteria, build_selection
 from pipeline.later import grown_cells, later_cells, limits_model
-from pipeline.selecting import build_facts, build_selection
+from pipeline.selecting import build_facts, selection_of
 from synthesis.contract import Synthesizer
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec, graphical_settings
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
@@ -107,7 +108,7 @@ def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
 
 def build_workload(config: Config, schema: Schema) -> Workload:
     """The marginals to measure, or to choose from, by public facts alone."""
-    selection = build_selection(config.selection)
+    selection = selection_of(config.selection)
     workload = selection.workload(build_facts(config, schema, max_records=build_unit(config).max_records))
     if schema.rules.mapped:
         check_mapped(selection)
@@ -148,24 +149,37 @@ def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Worklo
 
 
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
-    """Every charge that the run may make, calibrated before any row is read."""
+    """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
+    accept, tries = build_criteria(config, schema.measured), build_selection(config)
+    epsilon, delta = tries.of_one_try(privacy.epsilon, privacy.delta)
     bound = build_unit(config).max_records
-    schedule = build_selection(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)
+    schedule = selection_of(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)
     if schedule is not None:
-        mapped = schema.rules.mapped
-        return build_adaptive(config, schedule, schema.measured, max_records=bound, histogram=histogram, mapped=mapped)
-    return make_plan(
+        rounds = build_adaptive(
+            config,
+            schedule,
+            schema.measured,
+            budget=(epsilon, delta),
+            max_records=bound,
+            histogram=histogram,
+            mapped=schema.rules.mapped,
+            accept=accept,
+        )
+        return dataclasses.replace(rounds, selection=tries)
+    plan = make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
         mechanism=config.mechanism.kind,
         accountant=privacy.accountant,
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
+        epsilon=epsilon,
+        delta=delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=bound,
         histogram=histogram,
+        accept=accept,
     )
+    return dataclasses.replace(plan, selection=tries)
 
 
 def memory_limit_bytes(memory_gb: float | None) -> int:

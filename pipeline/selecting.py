@@ -19,7 +19,7 @@ from pipeline.compose import first_line
 from pipeline.config import ALLOWED, Config, SelectionConfig
 
 
-def build_selection(config: SelectionConfig) -> Selection:
+def selection_of(config: SelectionConfig) -> Selection:
     """The selection with its own settings, checked against their types.
 
     Raises:
@@ -78,7 +78,7 @@ def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
 
 def with_max_cells(config: SelectionConfig, changed: Callable[[int], int]) -> SelectionConfig:
     """The same selection with another selection.max_cells, where it has that setting."""
-    selection = build_selection(config)
+    selection = selection_of(config)
     if "max_cells" not in {f.name for f in dataclasses.fields(selection)}:
         return config
     return dataclasses.replace(config, options={**config.options, "max_cells": changed(selection.largest)})

@@ -31,7 +31,7 @@ from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.tables import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
-from pipeline.selecting import build_selection, with_max_cells
+from pipeline.selecting import selection_of, with_max_cells
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
@@ -114,7 +114,7 @@ def smaller(config: Config) -> Config:
     synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
     if selection.kind == "mst":  # the choice among all pairs is what takes long
-        selection = SelectionConfig("fixed", {"k": [1], "max_cells": build_selection(selection).largest})
+        selection = SelectionConfig("fixed", {"k": [1], "max_cells": selection_of(selection).largest})
     elif selection.kind == "indif":
         selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
     return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
