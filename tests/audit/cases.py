@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -128,24 +128,27 @@ def plan_of(config: Config) -> Any | None:
 
 
 def every_case(
-    folder: Path, *, most: int | None = None, seed: int = 1, part: tuple[int, int] = (0, 1)
+    folder: Path, *, most: int | None = None, seed: int = 1, part: tuple[int, int] = (0, 1), words: Collection[str] = ()
 ) -> Iterator[tuple[Case, World]]:
     """All combinations that a plan admits, with a world; or `most` of them, each selection as often as the others.
 
     Args:
         part: (i, n): every n-th combination, from the i-th on.
+        words: that the names of the cases hold.
     """
     product = list(enumerate(itertools.product(CHOICES, MECHANISMS, KINDS, Neighbouring, CLIPS)))
     if most is None:
-        yield from _admitted(product[part[0] :: part[1]], folder)
+        yield from _admitted(product[part[0] :: part[1]], folder, words)
         return
     random.Random(seed).shuffle(product)
-    turns = itertools.cycle([_admitted([p for p in product if p[1][0] == s], folder) for s in CHOICES])
-    for turn in itertools.islice(turns, most):
-        yield next(turn)
+    turns = [_admitted([p for p in product if p[1][0] == s], folder, words) for s in CHOICES]
+    rounds = (found for round_ in itertools.zip_longest(*turns) for found in round_ if found is not None)
+    yield from itertools.islice(rounds, most)
 
 
-def _admitted(product: list[tuple[int, tuple[Any, ...]]], folder: Path) -> Iterator[tuple[Case, World]]:
+def _admitted(
+    product: list[tuple[int, tuple[Any, ...]]], folder: Path, words: Collection[str]
+) -> Iterator[tuple[Case, World]]:
     """The combinations that a plan admits, with the rest drawn at random."""
     for number, (selection, mechanism, accountant, relation, (column, clip)) in product:
         rng = random.Random(number)
@@ -160,6 +163,8 @@ def _admitted(product: list[tuple[int, tuple[Any, ...]]], folder: Path) -> Itera
         epsilon, schemas = rng.choice((1.0, 8.0, 40.0)), [s for s in SCHEMAS if _fits(s, selection, column)]
         for schema in (rng.choice(schemas), "plain"):
             case = Case(selection, mechanism, accountant, settings, schema, epsilon, number)
+            if not all(w in case.name for w in words):
+                continue
             if plan_of(config_of(case, folder, folder / "none.csv")) is not None:
                 yield case, make_world(settings, number % 6)
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,14 +122,21 @@ def _difference(left: Any, right: Any) -> str:
     return ", ".join(sorted(k for k in left.keys() | right.keys() if left.get(k) != right.get(k)))
 
 
-def replay(folder: Path, *, most: int | None = None, part: tuple[int, int] = (0, 1)) -> Tally:
-    """All cases; or `most` of them, each on one pair; see `every_case`.
+def replay(
+    folder: Path,
+    *,
+    most: int | None = None,
+    seed: int = 1,
+    part: tuple[int, int] = (0, 1),
+    words: Collection[str] = (),
+) -> Tally:
+    """All cases, each on one pair or two; or `most` of them; see `every_case`.
 
     Raises:
         Broken: one does not hold.
     """
     tally = Tally()
     with loaded_once():
-        for case, world in every_case(folder, most=most, part=part):
-            tally.add(replayed(case, world, folder, few=most is not None))
+        for case, world in every_case(folder, most=most, seed=seed, part=part, words=words):
+            tally.add(replayed(case, world, folder, few=most is not None or case.seed % 3 > 0))
     return tally

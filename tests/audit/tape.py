@@ -90,7 +90,7 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
         def charged(ledger: Any, event: Any) -> None:
             original(ledger, event)
             last = ledger.path.read_bytes().splitlines()[-1]
-            if json.loads(last).get("event", {}).get("id") == event.id:
+            if json.loads(last).get("event") == event.to_json():
                 tape.charged[event.id] = (event, ledger.plan.reserved(event))
             tape.steps.append(("charge", event))
 
