@@ -47,7 +47,7 @@ POINTS = {
     "loss range": "mechanisms.accounting.events:Laplace.loss_range",
     "zcdp conversion": "mechanisms.accounting.accountants:zcdp_epsilon",
     "open ledger": "mechanisms.accounting.ledger:Ledger.open",
-    "answer fits": "mechanisms.sensitive.measurement:_answers",
+    "answer fits": "mechanisms.sensitive.measurement:MarginalQuestion.fits",
     "reserved": "mechanisms.accounting.adaptive:AdaptivePlan.reserved",
     "gaussian mu": "mechanisms.accounting.gaussian_curve:gaussian_mu",
     "gaussian epsilon": "mechanisms.accounting.gaussian_curve:gaussian_epsilon",

@@ -28,10 +28,17 @@ def count_forgotten_in_composition(original: Any) -> Any:
     return loss
 
 
-@mutant(TOTALS, *LOSSES)
+@mutant(TOTALS, "calibrate", *LOSSES)
 def histogram_left_out_of_the_total(original: Any) -> Any:
-    """What is measured on the side is not part of the budget."""
-    return lambda self, events: original(self, [e for e in events if not e.id.startswith("units:")])
+    """What is measured on the side is not part of the budget, which the marginals have to themselves."""
+    if original.__name__ == "loss":
+        return lambda self, events: original(self, [e for e in events if not e.id.startswith("units:")])
+
+    def calibrate(charges: Any, *budget: Any) -> Any:
+        rest = [c for c in charges if not c.id.startswith("units:")]
+        return (*original(rest, *budget), *original(charges, *budget)[len(rest) :])
+
+    return calibrate
 
 
 @mutant(TOTALS, *LOSSES)
@@ -153,7 +160,7 @@ def lost_charge_drawn_again(original: Any) -> Any:
 @mutant(PROTOCOL, "answer fits")
 def kept_answer_of_another_question(original: Any) -> Any:
     """Any file in the answer's place is taken for the answer."""
-    return lambda answer, planned: True
+    return lambda question, answer: True
 
 
 @mutant(PROTOCOL, "reserved")
@@ -181,25 +188,31 @@ def drafted_schema_called_private(original: Any) -> Any:
 
 
 class _Seen:
-    """The exact table that was loaded last."""
+    """The exact table of the run."""
 
     table: Any = None
 
 
-@mutant(REPLAY, "load", "default rows")
+def _seeing(measure_plan: Any) -> Any:
+    """Measures, and keeps the exact table in sight."""
+
+    def measure(rounds: Any, **named: Any) -> Any:
+        _Seen.table = rounds.table
+        return measure_plan(rounds, **named)
+
+    return measure
+
+
+@mutant(REPLAY, "measure plan", "default rows")
 def synthetic_rows_as_many_as_real_ones(original: Any) -> Any:
     """The default number of synthetic rows is the exact number of rows."""
     if original.__name__ == "default_rows":
         return lambda measurements: _Seen.table.coded.rows
 
-    def load(*args: Any, **named: Any) -> Any:
-        _Seen.table = original(*args, **named)
-        return _Seen.table
-
-    return load
+    return _seeing(original)
 
 
-@mutant("replay mst", "load", "rare groups")
+@mutant("replay mst", "measure plan", "rare groups")
 def categories_by_exact_counts(original: Any) -> Any:
     """Rare values are merged by their exact counts."""
     if original.__name__ == "rare_groups":
@@ -215,14 +228,10 @@ def categories_by_exact_counts(original: Any) -> Any:
 
         return groups
 
-    def load(*args: Any, **named: Any) -> Any:
-        _Seen.table = original(*args, **named)
-        return _Seen.table
-
-    return load
+    return _seeing(original)
 
 
-@mutant(REPLAY, "load", "write release")
+@mutant(REPLAY, "measure plan", "write release")
 def scores_left_in_the_release(original: Any) -> Any:
     """A file beside the others that was computed from the rows."""
     if original.__name__ == "write_release":
@@ -234,21 +243,16 @@ def scores_left_in_the_release(original: Any) -> Any:
 
         return write
 
-    def load(*args: Any, **named: Any) -> Any:
-        _Seen.table = original(*args, **named)
-        return _Seen.table
-
-    return load
+    return _seeing(original)
 
 
-@mutant(REPLAY, "load")
+@mutant(REPLAY, "measure plan")
 def refusal_by_an_exact_count(original: Any) -> Any:
     """A run stops where too few rows hold a value."""
 
-    def load(*args: Any, **named: Any) -> Any:
-        table = original(*args, **named)
-        if table.coded.rows % 2:
+    def measure(rounds: Any, **named: Any) -> Any:
+        if rounds.table.coded.rows % 2:
             raise UserError("too few rows", where="data", fix="more of them")
-        return table
+        return original(rounds, **named)
 
-    return load
+    return measure

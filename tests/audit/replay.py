@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError
 from pipeline import stages
 from tests.audit.cases import Case, config_of, every_case, plan_of, ran
 from tests.audit.hooks import Broken, swapped
-from tests.audit.tape import Tape, compared, recording
+from tests.audit.tape import Tape, check_seen, compared, recording
 from tests.audit.worlds import World, write_table
 
 
@@ -86,6 +86,7 @@ def outcome(case: Case, folder: Path, table: Path, frozen: Tape | None) -> tuple
             stages.run(config_of(case, folder, table), root, quiet=True)
     except UserError as error:
         return tape, str(error).replace(str(table.parent), "")
+    check_seen(tape)
     return tape, released(root / "release")
 
 

@@ -143,6 +143,16 @@ def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
         raise Broken(f"{event.id}: answers that are not on the lattice")
 
 
+def check_seen(tape: Tape) -> None:
+    """Whatever was charged in a whole run was drawn where the audit looks.
+
+    Raises:
+        Broken: something was charged, and left by another way.
+    """
+    if left := tape.charged.keys() - tape.draws.keys() - tape.choices.keys():
+        raise Broken(f"charged, and drawn by nothing that the audit knows: {', '.join(sorted(left))}")
+
+
 def compared(one: Tape, two: Tape) -> float:
     """The largest true difference as a share of what was charged for it.
 

