@@ -27,7 +27,7 @@ def _sampling(folder: Path) -> None:
 
 
 def _tight(folder: Path) -> None:
-    for audit in audits(cells=40_000, draws=12_000, runs=0):
+    for audit in audits(cells=40_000, draws=8_000, runs=0):
         audit().check()
 
 

@@ -14,6 +14,7 @@ from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 #: What is replaced, by the audit's own names.
 POINTS = {
     "charge": "mechanisms.accounting.ledger:Ledger.charge",
+    "leave": "mechanisms.sensitive.exit:leave",
     "noisy": "mechanisms.sensitive.exact:noisy",
     "noise": "mechanisms.sensitive.noise:split_noise",
     "choice": "mechanisms.sensitive.exponential:choose_index",

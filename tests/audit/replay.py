@@ -102,7 +102,7 @@ def replayed(case: Case, world: World, folder: Path, *, few: bool = False) -> Ta
         first, left = outcome(case, folder, write_table(home / "d" / "t.csv", world.table), None)
         tally.refused = int(isinstance(left, str))
         if not tally.refused:
-            tally.ran = ran(case, plan_of(config_of(case, folder, home)))
+            tally.ran = ran(case, plan_of(config_of(case, folder, home))) | {"question": first.questions}
         chosen = slice(case.seed % 2, case.seed % 2 + 1) if few else slice(None)
         for neighbour in world.neighbours[chosen]:
             second, right = outcome(case, folder, write_table(home / "e" / "t.csv", neighbour), first)
@@ -131,7 +131,7 @@ def replay(
     part: tuple[int, int] = (0, 1),
     words: Collection[str] = (),
 ) -> Tally:
-    """All cases, each on one pair or two; or `most` of them; see `every_case`.
+    """All cases; or `most` of them, each on one pair; see `every_case`.
 
     Raises:
         Broken: one does not hold.
@@ -139,5 +139,5 @@ def replay(
     tally = Tally()
     with loaded_once():
         for case, world in every_case(folder, most=most, seed=seed, part=part, words=words):
-            tally.add(replayed(case, world, folder, few=most is not None or case.seed % 3 > 0))
+            tally.add(replayed(case, world, folder, few=most is not None))
     return tally

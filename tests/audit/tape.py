@@ -59,12 +59,14 @@ class Tape:
         steps: charges and draws with all their numbers.
         draws: by the event's id; `choices` likewise.
         charged: the events on disk by id, with the event whose cost was booked.
+        questions: names of the classes that left.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
     draws: dict[str, Draw] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
     charged: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    questions: set[str] = field(default_factory=set)
 
 
 def _tell(tape: Tape, event: Any) -> None:
@@ -130,8 +132,15 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
 
         return chosen
 
+    def leave(original: Any) -> Any:
+        def left(questions: Any, *args: Any, **named: Any) -> Any:
+            tape.questions |= {type(q).__name__ for q in questions}
+            return original(questions, *args, **named)
+
+        return left
+
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
-    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice):
+    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice), swapped("leave", leave):
         yield
 
 

@@ -25,7 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     tally = replay(folder, most=len(CHOICES))
     assert tally.pairs == len(CHOICES) and tally.answers > 100 and 0.9 < tally.largest <= 1
-    check_registry(tally.ran, {k: v for k, v in registered().items() if k in ("selection", "method", "event")})
+    check_registry(
+        tally.ran, {k: v for k, v in registered().items() if k in ("selection", "method", "event", "question")}
+    )
 
 
 def test_a_selection_that_no_case_runs_is_told(folder):
@@ -39,7 +41,7 @@ def test_totals_are_what_others_compute(folder):
 
 
 def test_white_box_audits_reach_what_is_stated_and_no_more():
-    for audit in audits(cells=25_000, draws=12_000, runs=0):
+    for audit in audits(cells=25_000, draws=8_000, runs=0):
         audit().check()
 
 

@@ -40,7 +40,7 @@ def _totals(folder: Path, part: tuple[int, int]) -> Ratios:
 
 
 def _tight(folder: Path, part: tuple[int, int]) -> list[Bound]:
-    return [audit().check() for audit in audits(cells=60_000, draws=40_000, runs=2_500)[part[0] :: part[1]]]
+    return [audit().check() for audit in audits(cells=60_000, draws=40_000, runs=2_200)[part[0] :: part[1]]]
 
 
 def _mutants(folder: Path, part: tuple[int, int]) -> Rows:
