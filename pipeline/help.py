@@ -18,6 +18,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   query    a marginal or a range from a release, with standard errors; costs no privacy
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
 
+`--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
 `python -m pipeline COMMAND --help` shows the settings and examples of a command.
 A first result: python -m pipeline run
 """
