@@ -40,6 +40,7 @@ from pipeline.policy import budget_warnings
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.scoring import build_holdout, build_places, build_scores
+from pipeline.selecting import selection_of
 from pipeline.statement import declared, make_statement
 
 LOG = logging.getLogger("pipeline")
@@ -170,7 +171,7 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken) -> tuple[Pa
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts; the private table itself in the place of a public one is refused."""
-    public = config.selection.public
+    public = selection_of(config.selection).public_table
     if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
         fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
         raise UserError("this is the private table itself", where="selection.public", fix=fix)

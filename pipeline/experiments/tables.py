@@ -28,6 +28,7 @@ from pipeline.config import Config, ReleaseConfig
 from pipeline.experiments.settings import ExperimentConfig, RowSpec
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
+from pipeline.selecting import with_max_cells
 from pipeline.statement import Declared, make_statement
 
 
@@ -89,7 +90,7 @@ class Maker:
                 clip=self.config.experiment.clip,
                 noise_seed=row_seed(self.config.privacy.noise_seed, spec),
             ),
-            selection=replace(self.config.selection, max_cells=max(self.config.selection.max_cells, MAX_CELLS)),
+            selection=with_max_cells(self.config.selection, lambda cells: max(cells, MAX_CELLS)),
             synthesis=replace(self.config.synthesis, seed=row_seed(self.config.synthesis.seed, spec)),
             evaluation=replace(self.config.evaluation, enabled=False),
             release=ReleaseConfig("parquet"),
