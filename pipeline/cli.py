@@ -9,7 +9,6 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
@@ -28,6 +27,7 @@ from pipeline.config import (
     ReportConfig,
     ScoreConfig,
     SynthConfig,
+    VerifyConfig,
     compose_config,
     typed,
 )
@@ -37,9 +37,11 @@ from pipeline.html.run import render_run
 from pipeline.overrides import quoted, spelled
 from pipeline.query import query
 from pipeline.said import explained, say_what_is_safe
+from pipeline.statement.verify import verify
 from pipeline.sweep_report import is_sweep, render
+from pipeline.version import VERSION
 
-COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema")
+COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         print(help_text(None), end="")
         return 0 if argv else 1
     if argv[0] == "--version":
-        print(version("dp-synthesis-pipeline"))
+        print(VERSION)
         return 0
     command, rest = argv[0], list(argv[1:])
     if command in COMMANDS and {"-h", "--help"} & set(rest):
@@ -64,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
             raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
         run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
-        return {**run, "report": _report, "query": _query}[command](rest)
+        return {**run, "report": _report, "query": _query, "verify": _verify}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -212,6 +214,17 @@ def _query(overrides: list[str]) -> int:
         print(text, end="")
     print(said, file=sys.stderr)
     return 0
+
+
+def _verify(arguments: list[str]) -> int:
+    """Whether a release is sound, line by line; exit code 1 where it is not."""
+    releases = [f"from={quoted(a)}" if "=" not in a else a for a in arguments]
+    config = typed(compose_config("verify", releases), VerifyConfig)
+    if not config.source:
+        raise UserError("no release given", where="from", fix="python -m pipeline verify RUN/release")
+    verdict = verify(Path(config.source), key=config.key)
+    print(verdict.as_text())
+    return 0 if verdict.sound else 1
 
 
 def _schema(arguments: list[str]) -> int:

@@ -44,7 +44,9 @@ from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.rounds import measure_plan
 from pipeline.scoring import build_holdout, build_places, build_scores
-from pipeline.statement import held_out, make_statement
+from pipeline.statement.publication import build_publication
+from pipeline.statement.signing import Signer, load_signer
+from pipeline.statement.statement import held_out, make_statement
 from pipeline.steps import Rounds
 from synthesis.convergence import Made
 from synthesis.model import synthesize_recorded
@@ -108,6 +110,7 @@ def run(
     places = build_places(config.evaluation, config.data.roles, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
+    publication, signer = build_publication(config.statement), load_signer(config.statement.key)
     show = Stages(quiet=quiet)
     show.note(build.said_left_out(config, workload))
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
@@ -128,7 +131,9 @@ def run(
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
         chose, seed = config.selection.public is not None, config.privacy.noise_seed
-        statement = make_statement(schema, unit, plan, ledger, known, seed, aside, public_table=chose)
+        statement = make_statement(
+            schema, unit, plan, ledger, known, seed, aside, public_table=chose, publication=publication
+        )
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
             check_seal(folder)
@@ -136,7 +141,7 @@ def run(
                 again = folder.temporary / "released"
                 made = encode_table(open_source(table, config, folder, ","), schema, workdir=again, progress=report)
         else:
-            made = _released(config, schema, folder, statement, known, show)
+            made = _released(config, schema, folder, statement, known, show, signer)
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
@@ -160,6 +165,7 @@ def _released(
     statement: PrivacyStatement,
     known: Measurements,
     show: Stages,
+    signer: Signer | None,
 ) -> CodedTable:
     """Synthetic rows from the answers, and `release/` with them; from here on no raw row is read."""
     spec, rows = build.build_synthesizer(config.synthesis), config.synthesis.rows
@@ -172,7 +178,9 @@ def _released(
         made = undo(filled(found.table, schema.rules.mapped, known), schema.engineering, rng)
     with show.stage("release") as report:
         form, said = config.release.format, statement.to_json()
-        write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
+        write_release(
+            folder, schema, said, known, made, form=form, rng=rng, rows_asked=rows, signer=signer, progress=report
+        )
     return made
 
 
@@ -244,7 +252,7 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema and data."""
     settings = asdict(config)
-    for free in ("resume", "limits", "plan"):
+    for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()

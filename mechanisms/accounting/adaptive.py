@@ -131,8 +131,13 @@ class AdaptivePlan:
         return (*(s.event for s in self.slots), *further)
 
     @property
+    def worst(self) -> tuple[Event, ...]:
+        """All that may be charged: what the guarantee composes, whatever part of it a run uses."""
+        return (*self.events, *([self.purse.event] if self.purse else []))
+
+    @property
     def loss(self) -> PrivacyLoss:
-        return self.accountant.loss([*self.events, *([self.purse.event] if self.purse else [])])
+        return self.accountant.loss(self.worst)
 
     def reserved(self, event: Event) -> Event | None:
         """The slot's worst case, whose cost is booked; None where no slot admits the event."""
@@ -219,6 +224,8 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
         "share": slot.share,
         "cost": accountant.cost(slot.event),
     }
+    if event != slot.event:  # the worst case that was reserved, whose cost is booked
+        facts["booked"] = _booked(slot.event)
     if isinstance(event, Exponential):
         return {**facts, "mechanism": "exponential", "epsilon": event.epsilon}
     numbers = asdict(event)
@@ -232,6 +239,14 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
         "scale": scale,
         "stddev": scale if gaussian else math.sqrt(2) * scale,
     }
+
+
+def _booked(event: Event) -> dict[str, float]:
+    if isinstance(event, Exponential):
+        return {"epsilon": event.epsilon}
+    if isinstance(event, Gaussian):
+        return {"sensitivity": event.l2_sensitivity, "scale": event.sigma}
+    return {"sensitivity": event.l1_sensitivity, "scale": event.scale}
 
 
 def reserve(

@@ -95,6 +95,11 @@ class Plan:
         further = [self.histogram.event] if self.histogram else []
         return (*(m.event for m in self.measurements), *further)
 
+    @property
+    def worst(self) -> tuple[Event, ...]:
+        """All that may be charged: what the guarantee composes."""
+        return self.events
+
     def reserved(self, event: Event) -> Event | None:
         """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
         return event if self._by_id.get(event.id) == event else None

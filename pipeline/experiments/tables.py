@@ -28,7 +28,7 @@ from pipeline.config import Config, ReleaseConfig
 from pipeline.experiments.settings import ExperimentConfig, RowSpec
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
-from pipeline.statement import make_statement
+from pipeline.statement.statement import make_statement
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
+from mechanisms.accounting.accountants import Accountant
 from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.conversions import DELTAS, GROUPS, epsilon_at, group_loss, original, slots_of
+from mechanisms.accounting.events import Event
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.statement.publication import Publication
+from pipeline.version import VERSION
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 
@@ -27,6 +34,8 @@ MISSING = {
     "refuse": "a row without a unit id refuses the run",
 }
 
+#: δ of the points of the curve.
+CURVE = tuple(10.0**-k for k in range(2, 14))
 
 #: Said where a public table decided which marginals were measured.
 PUBLIC_TABLE = "the table that selection.public names, which chose the marginals"
@@ -42,8 +51,15 @@ def make_statement(
     holdout: float | None = None,
     *,
     public_table: bool = False,
+    publication: Publication | None = None,
+    running_total: Mapping[str, Any] | None = None,
 ) -> PrivacyStatement:
-    """The statement, from the objects that were used, not from the settings."""
+    """The statement, from the objects that were used, not from the settings.
+
+    Args:
+        publication: who releases, and when; None: left to fill in.
+        running_total: what a budget ledger says about all releases of the table; None: none is kept.
+    """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
     reasons = []
@@ -71,8 +87,31 @@ def make_statement(
         public_facts=(*_public_facts(schema, plan, unit, holdout), *([PUBLIC_TABLE] if public_table else [])),
         outside=tuple(_outside(schema, unit)),
         events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
-        versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+        versions={"pipeline": VERSION, **{name: version(name) for name in LIBRARIES}},
+        guarantee={"epsilon": plan.loss.epsilon, "delta": plan.loss.delta},
+        slots=slots_of(plan.accountant),
+        **_in_other_terms(plan.accountant, plan.worst),
+        table=schema.name,
+        published=asdict(publication or Publication()),
+        running_total=running_total,
     )
+
+
+def _in_other_terms(accountant: Accountant, worst: Sequence[Event]) -> dict[str, Any]:
+    """The guarantee before any δ is chosen, at other δ, and for groups of units."""
+    curve = tuple((at, _finite(epsilon_at(accountant, worst, at))) for at in CURVE)
+    groups = ((k, group_loss(accountant, worst, k)) for k in GROUPS)
+    return {
+        "original": original(accountant, worst),
+        "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, worst, at)) for at in DELTAS},
+        "curve": curve,
+        "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows no infinity: None stands for no bound."""
+    return value if math.isfinite(value) else None
 
 
 def held_out(share: float | None) -> str:

@@ -1,0 +1,71 @@
+"""One promise in other terms: at another δ, for a group of units, and in the accountant's own currency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, gaussian_epsilon, make_accountant
+from mechanisms.accounting.events import Event
+from mechanisms.public.units import Delta, delta, round_up
+
+#: The δ at which every statement says its ε, so that two of them can be compared.
+DELTAS = (1e-5, 1e-6, 1e-9)
+#: Sizes of the groups that a statement names.
+GROUPS = (2, 5, 10)
+
+
+def slots_of(accountant: Accountant) -> int:
+    """Over how many Gaussian events the accountant splits its δ; 0 where it does not."""
+    return int(getattr(accountant, "slots", 0))
+
+
+def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float]:
+    """The composition before any δ is chosen: μ (gdp) or ρ (zcdp), rounded up; empty for the other accountants."""
+    name = {"gdp": "mu", "zcdp": "rho"}.get(accountant.kind)
+    if name is None:
+        return {}
+    power = 2 if name == "mu" else 1
+    total = math.fsum(accountant.cost(e)[name] ** power for e in events)
+    return {name: _up(math.sqrt(total) if power == 2 else total)}
+
+
+def epsilon_of(kind: str, value: float, at: Delta) -> float:
+    """ε at δ of a μ (Dong et al. 2022, corollary 2.13) or ρ (Bun & Steinke 2016, proposition 1.3), rounded up."""
+    if kind == "gdp":
+        return gaussian_epsilon(value, at)
+    return _up(value + 2 * math.sqrt(value * math.log(1 / at)))
+
+
+def epsilon_at(accountant: Accountant, events: Sequence[Event], at: float) -> float:
+    """ε of the composition at another δ, by the same accountant; infinite where it has no bound.
+
+    Args:
+        at: the δ, above 0.
+    """
+    if not events:
+        return 0.0
+    again = make_accountant(accountant.kind, delta=delta(at), slots=slots_of(accountant))
+    return again.loss(events).epsilon
+
+
+def group_loss(accountant: Accountant, events: Sequence[Event], units: int) -> PrivacyLoss:
+    """The (ε, δ) that holds for `units` units at once, rounded up.
+
+    μ grows k-fold (Dong et al. 2022, theorem 2.14), ρ k²-fold (Bun & Steinke 2016, proposition 1.9), both at the same
+    δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma 2.2).
+    """
+    own, loss = original(accountant, events), accountant.loss(events)
+    if own and loss.delta > 0:
+        value = own["mu"] * units if "mu" in own else own["rho"] * units**2
+        return PrivacyLoss(epsilon_of(accountant.kind, _up(value), delta(loss.delta)), loss.delta)
+    epsilon = _up(units * loss.epsilon)
+    if loss.delta == 0 or loss.epsilon == 0:
+        return PrivacyLoss(epsilon, _up(units * loss.delta))
+    if not epsilon < 700:  # e^{kε} is no float
+        return PrivacyLoss(epsilon, 1.0)
+    return PrivacyLoss(epsilon, min(_up(loss.delta * math.expm1(epsilon) / math.expm1(loss.epsilon)), 1.0))
+
+
+def _up(value: float) -> float:
+    return round_up(value * (1 + 1e-10)) if value > 0 else 0.0
