@@ -41,12 +41,13 @@ def where_to_look(done: Run) -> str:
     """What was made, what it cost, how good it is, and where it lies."""
     said, folder = done.statement, done.folder
     promise = (
-        f"private: ε = {said.spent['epsilon']:.6g}, δ = {said.spent['delta']:.3g} for {said.unit} ({said.neighbouring})"
+        f"private: ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {said.unit} ({said.neighbouring})"
         if said.private
         else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
     )
     verb = "  publish   " if said.private else "  do NOT publish "
     lines = ["", promise, f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
+    lines += [f"  read      {folder.release / 'statement.html'}"]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]

@@ -69,6 +69,7 @@ def croissant(said: Mapping[str, Any], schema: Schema, *, table: str, digest: st
         "datePublished": known["date"],
         "license": known["license"],
         "creator": None if known["publisher"] is None else {"@type": "Organization", "name": known["publisher"]},
+        "citeAs": None if known["publisher"] is None else f"{known['publisher']}: synthetic {said['table']}",
         "rai:dataUseCases": known["intended_use"],
     }
     record = {

@@ -22,6 +22,10 @@ ABSENT = {
     "add_remove": "if the records of any one unit had not been in the table",
     "replace": "if the records of any one unit had been any others",
 }
+BETS = {
+    "add_remove": "that a given unit is in the table",
+    "replace": "that a given unit's records are these and not those",
+}
 
 
 def render_statement(
@@ -64,10 +68,11 @@ def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
     epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
     odds = 1 / (1 + math.exp(-epsilon))
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
-    failure = "" if delta == 0 else f", but for outcomes of probability at most δ = {delta:.3g} (1 in {1 / delta:,.0f})"
+    failure = "" if delta == 0 else f", up to an added δ = {shown_number(delta)} (1 in {1 / delta:,.0f})"
     return {
         "neighbours": NEIGHBOURS.get(said["neighbouring"], said["neighbouring"]),
         "absent": ABSENT.get(said["neighbouring"], "if the records of any one unit were others"),
+        "bet": BETS.get(said["neighbouring"], "about a unit's records"),
         "factor": factor,
         "failure": failure,
         "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
@@ -109,5 +114,5 @@ def shown_number(value: float | None) -> str:
     if value is None:
         return "no bound"
     if value >= 1e5 or 0 < value < 1e-3:
-        return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+        return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     return f"{value:.4g}"
