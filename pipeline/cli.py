@@ -96,6 +96,7 @@ def _run(overrides: list[str]) -> int:
 
         return sweep(given)
     typed(compose_config("config", given), Config)
+    _outside_releases(given)
     failures: list[tuple[Path, Exception]] = []
 
     def job(config: DictConfig) -> None:
@@ -126,6 +127,15 @@ def _run(overrides: list[str]) -> int:
             say_what_is_safe(root)
         raise error
     return 0
+
+
+def _outside_releases(overrides: Sequence[str]) -> None:
+    """Refuse the run's folder before Hydra makes it."""
+    hydra_own = compose_config("config", overrides, own=True).hydra
+    root = Path(hydra_own.run.dir)
+    not_in_release(root, "hydra.run.dir")
+    if hydra_own.output_subdir is not None:
+        not_in_release(root / hydra_own.output_subdir, "hydra.output_subdir")
 
 
 def _hydra_files(config: DictConfig) -> dict[str, str]:
@@ -203,6 +213,8 @@ def _query(overrides: list[str]) -> int:
     config = typed(compose_config("query", overrides), QueryConfig)
     if not config.source:
         raise UserError("no release given", where="from", fix="from=RUN/release")
+    if config.output:
+        not_in_release(Path(config.output), "output")
     answer = query(Path(config.source), marginal=config.marginal, where=config.where)
     text = answer.to_csv(index=False, lineterminator="\n")
     sources = answer.attrs["sources"]

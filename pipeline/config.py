@@ -299,13 +299,13 @@ def _short(text: str) -> str:
 OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 
-def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
-    """The composed settings of one command, or a UserError that names the override and the nearest known key."""
+def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) -> DictConfig:
+    """The composed settings of one command (and Hydra's `own`), or a UserError with the nearest known key."""
     firsts = [_first_of_sweep(o) for o in map(spelled, overrides)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         try:
-            composed: DictConfig = compose(name, firsts)
+            composed: DictConfig = compose(name, firsts, return_hydra_config=own)
             return composed
         except (HydraException, OmegaConfBaseException) as error:
             raise misspelt(name, firsts, error) from error

@@ -11,6 +11,7 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
+from pipeline.folders import not_in_release
 from pipeline.sweeps.figures import curves, tradeoff
 from pipeline.sweeps.results import total
 
@@ -33,16 +34,17 @@ def render(folders: Sequence[Path], output: Path | None = None, *, metric: str |
             ends in .svg gets the curves over ε alone.
         metric: the curves and tables of scores show only this one; what was spent and what failed is that of all jobs.
     Raises:
-        UserError: a folder without results; no curves of that metric.
+        UserError: a folder without results; no curves of that metric; a place in a release.
     """
     insides = [_inside(folder) for folder in folders]
+    page = output or insides[0] / ("sweep.html" if len(folders) == 1 else "sweeps.html")
+    not_in_release(page, "output")
     frames = [pd.read_parquet(inside / "results.parquet") for inside in insides]
     if len(frames) > 1:
         names = [folder.resolve().name for folder in folders]
         names = names if len(set(names)) == len(names) else [str(folder) for folder in folders]
         frames = [f.assign(job=f"{n}: " + f["job"].astype(str)) for f, n in zip(frames, names, strict=True)]
     frame = pd.concat(frames, ignore_index=True)
-    page = output or insides[0] / ("sweep.html" if len(frames) == 1 else "sweeps.html")
     names = list(dict.fromkeys(frame["metric"].dropna()))
     shown = frame if metric is None else frame[frame["metric"] == _named(metric, names)]
     drawn = _drawing(shown) if page.suffix == ".svg" else _page(frame, shown, [str(f) for f in folders])

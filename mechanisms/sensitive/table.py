@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mechanisms.public.codec import EncodingReport, encode_columns, mapped
-from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder
+from mechanisms.public.engine import Progress, Source, mapped_errors, private_folder, stream
 from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
@@ -145,6 +145,33 @@ def load_private(
     with mapped_errors(source):
         kept = _compact(coded, keep, workdir / "kept")
     return PrivateTable(kept, unit, report, complete=False, aside=held, sizes=sizes, histogram=counted)
+
+
+def aside_rows(
+    source: Source, unit: PrivacyUnit, rows: int, key: bytes, share: float, *, workdir: Path
+) -> NDArray[np.bool_]:
+    """Which rows `load_private` sets aside with the same key and share: (rows,), in the order of the file.
+
+    NOT private: for internal/ alone.
+
+    Args:
+        rows: how many the table has.
+        workdir: for a copy of the ids, deleted again; a folder with mode 0700.
+
+    Raises:
+        UserError: the table has no such unit column; no share.
+    """
+    if unit.column is None:
+        return set_aside_rows(rows, key, share)
+    path = workdir / "units-aside.parquet"
+    fields = pa.schema([("unit", pa.string())])
+    sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
+    with source.connect() as engine, pq.ParquetWriter(path, fields) as writer:
+        for batch in stream(source, engine, sql):
+            writer.write_table(pa.Table.from_arrays([batch.column(0).cast(pa.string())], schema=fields))
+    aside = set_aside_units(path, source, unit, rows, key, share)
+    path.unlink()
+    return aside
 
 
 def _engineered(

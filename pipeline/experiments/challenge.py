@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from evaluation.catalogue import METRICS
 from evaluation.references import floor
@@ -20,6 +21,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
+from mechanisms.sensitive.table import aside_rows
 from pipeline import build, stages
 from pipeline.config import Config
 from pipeline.demo import write_demo
@@ -45,8 +47,8 @@ class World:
     Attributes:
         schema: the table's public facts.
         path: the file that the releases are made from.
-        real: its rows in codes; holdout: rows that were set aside, in codes.
-        subjects: a number per row for its unit; None where every row is one.
+        real: its rows in codes; holdout: of these, the rows that a release set aside.
+        subjects: a number per row of `real` for its unit; None where every row is one.
     """
 
     schema: Schema
@@ -54,6 +56,14 @@ class World:
     real: CodedTable
     holdout: CodedTable | None
     subjects: np.ndarray | None
+
+    def without(self, aside: NDArray[np.bool_]) -> World:
+        """The truth of a release that set these rows aside."""
+        held, kept = (
+            CodedTable(self.real.domain, tuple(np.asarray(c[rows]) for c in self.real.columns))
+            for rows in (np.flatnonzero(aside), np.flatnonzero(~aside))
+        )
+        return replace(self, real=kept, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
 
 
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
@@ -116,6 +126,8 @@ def _check(config: Config) -> None:
         find(name, METRICS)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
+    if config.evaluation.holdout is not None:
+        raise UserError("a challenge has its own", where="evaluation.holdout", fix="set experiment.holdout")
 
 
 def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) -> Path:
@@ -141,14 +153,6 @@ def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: 
     show.warn(misfits(encoding))
     if not real.rows:
         raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
-    share = config.experiment.holdout
-    if share:
-        order = np.random.default_rng(config.experiment.sample_seed).permutation(real.rows)
-        cut = int(share * real.rows)
-        aside, kept = (CodedTable(real.domain, tuple(c[i] for c in real.columns)) for i in (order[:cut], order[cut:]))
-        path = folder.internal / "training.parquet"
-        write_coded(kept, schema, path, config.data.seed, None, 1)
-        return World(schema, path, kept, aside, None)
     unit = config.privacy.unit
     return World(schema, path, real, None, None if unit == build.RECORD else _ids(path, unit, config.data.delimiter))
 
@@ -173,6 +177,8 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     released = _release_config(config, world, home, variant)
     done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
+    if released.evaluation.holdout is not None:
+        world = world.without(_aside(released, world, done.folder, folder))
     source = stages.open_source(done.table, config, folder)
     made = encode_table(source, world.schema, workdir=folder.temporary / home.name)
     options = _options(released, config, world, made, done.table)
@@ -189,6 +195,13 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
         rows += [row | {"reported": says}, *_parts(facts, outcome)]
     write_whole(kept, json.dumps(rows, indent=1, allow_nan=False), mode=0o600)
     return rows
+
+
+def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
+    """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
+    key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
+    source, share = stages.open_source(world.path, released, folder), float(released.evaluation.holdout or 0)
+    return aside_rows(source, build.build_unit(released), world.real.rows, key, share, workdir=folder.temporary)
 
 
 def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
@@ -220,7 +233,7 @@ def _release_config(config: Config, world: World, home: Path, variant: Variant) 
         config,
         data=replace(config.data, path=str(world.path)),
         privacy=privacy,
-        evaluation=replace(config.evaluation, enabled=False),
+        evaluation=replace(config.evaluation, enabled=False, holdout=config.experiment.holdout or None),
         experiment=ExperimentConfig(),
         smoke=False,
         resume=(home / "internal" / "manifest.json").exists(),

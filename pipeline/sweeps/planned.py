@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError
 from pipeline import build, experiments
 from pipeline.config import Config, misspelt, typed
+from pipeline.folders import not_in_release
 from pipeline.scoring import build_scores
 
 #: What may differ between a job and its continuation.
@@ -91,6 +92,9 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -
     try:
         composed = load(overrides)
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
+        not_in_release(job.root, "hydra.sweep.subdir")
+        if (hidden := composed.hydra.get("output_subdir")) is not None:
+            not_in_release(job.root / hidden, "hydra.output_subdir")
         settings = typed(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]), Config)
         job = replace(job, settings=settings)
         return replace(job, memory=_check(settings, seen))

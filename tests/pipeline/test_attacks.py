@@ -99,14 +99,24 @@ def test_no_command_writes_what_saw_rows_into_a_release(town, capsys):
     assert command("run", *UNIT, "hydra.run.dir=out") == 0
     made = "out/release/synthetic.csv"
     tables = ["real=town.csv", f"synthetic={made}", "schema=town.yaml"]
+    assert command("run", "-m", *UNIT, "hydra.sweep.dir=sweep", "privacy.epsilon=1,2") == 0
+    (town / "link").symlink_to(town / "out" / "release")
+    before = sorted(p.relative_to(town) for p in (town / "out" / "release").rglob("*"))
     for arguments in (
         ["score", *tables, "output=out/release/scores.json"],
         ["schema", "town.csv", "output=out/release/measurements/draft.yaml"],
         ["run", *UNIT, "hydra.run.dir=out/release"],
+        ["run", *UNIT, "hydra.run.dir=out/release/inner"],
+        ["run", *UNIT, "hydra.run.dir=other", "hydra.output_subdir=../out/release/hydra"],
+        ["run", "-m", *UNIT, "hydra.sweep.dir=sweep", "hydra.sweep.subdir=../out/release/job"],
         ["synth", "from=out/release", "output=out/release/again"],
+        ["query", "from=out/release", "marginal=[age]", "output=out/release/ages.csv"],
+        ["report", "sweep", "output=out/release/sweep.html"],
+        ["report", "sweep", "output=link/sweep.html"],
     ):
         assert command(*arguments) == 1
         assert "lies in the release folder" in capsys.readouterr().err
+        assert sorted(p.relative_to(town) for p in (town / "out" / "release").rglob("*")) == before, arguments
     assert command("score", *tables, "output=scores.json") == 0
     assert (town / "scores.json").stat().st_mode & 0o777 == 0o600
 
