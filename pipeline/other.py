@@ -28,8 +28,8 @@ from synthesis.model import synthesize as synthetic_rows
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:
     """A new synthetic table from a release; returns the path of the table in `root`/release.
 
-    Guarantee: post-processing of the release: no new privacy cost; its privacy.json is passed on as it is; what binds the new
-        files is made anew.
+    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is; what
+        binds the new files is made anew.
     Raises:
         UserError: no release there; the folder holds a release already; an impossible setting.
     """

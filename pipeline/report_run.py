@@ -40,8 +40,9 @@ def _floor(outcome: Outcome) -> str:
 def where_to_look(done: Run) -> str:
     """What was made, what it cost, how good it is, and where it lies."""
     said, folder = done.statement, done.folder
+    epsilon, delta = said.guarantee["epsilon"], said.guarantee["delta"]
     promise = (
-        f"private: ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {said.unit} ({said.neighbouring})"
+        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {said.unit} ({said.neighbouring})"
         if said.private
         else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
     )

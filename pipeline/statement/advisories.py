@@ -76,7 +76,9 @@ def fine_laplace(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) 
 
 
 def set_aside_by_position(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
-    """A release of such an experiment looks like any other."""
+    """A release of such an experiment looks like any other; where the number of records is public, nothing was lost."""
+    if said.get("neighbouring") == "replace" and said.get("unit") == "one record":
+        return False, "the number of records is public, so that positions are too"
     if str(said.get("holdout", "none")).startswith("none"):
         return None, "affected if it was made by such an experiment; the release does not say"
     return False, "its units were set aside by their own coins"

@@ -69,8 +69,9 @@ def _about_data(said: Mapping[str, Any]) -> list[Hazard]:
 
 def _about_building(said: Mapping[str, Any]) -> list[Hazard]:
     noise = "noise on a lattice" if said["noise_source"].startswith("the operating") else "A FIXED SEED: no protection"
+    version = said["versions"].get("pipeline", "?")
     return [
-        Hazard("Untested implementation", f"pipeline {said['versions'].get('pipeline', '?')}; `verify` knows its faults"),
+        Hazard("Untested implementation", f"pipeline {version}; its known faults are told by verify (SECURITY.md)"),
         Hazard("Side channels", f"{noise}; running time and refusals to run are not covered (PRIVACY.md)"),
         Hazard("Models that saw rows", "none did: synthesis knows the noisy answers alone"),
         Hazard("Bias against small groups", "the noise of every cell stands in marginals/; small counts suffer most"),

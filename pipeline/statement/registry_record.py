@@ -1,6 +1,6 @@
 """deployment.yaml: the draft of a record for the OpenDP and NIST registry of differential privacy deployments.
 
-Its fields are those of the registry's template (opendp/deployments-registry-data, tests/good_deployments/template.yaml).
+Its fields are those of the registry's template (opendp/deployments-registry-data on GitHub, September 2026).
 """
 
 from __future__ import annotations

@@ -235,8 +235,9 @@ def _advisories(said: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check
     if not findings:
         return [Check("advisories", True, f"none is known that concerns version {version}")]
     states = {True: "AFFECTED", False: "not affected", None: "cannot be told"}
-    holds = {True: False, False: True, None: None}
-    return [
-        Check(f.advisory.id, holds[f.affected], f"{f.advisory.title} (version {version}): {states[f.affected]}; {f.why}")
-        for f in findings
-    ]
+    checks = []
+    for found in findings:
+        holds = None if found.affected is None else not found.affected
+        told = f"{found.advisory.title} (version {version}): {states[found.affected]}; {found.why}"
+        checks.append(Check(found.advisory.id, holds, told))
+    return checks

@@ -13,17 +13,33 @@ from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.digests import file_digests
 from pipeline.statement.verify import verify
 from pipeline.version import VERSION
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory):
+    """A private run of the town, unsigned, that no test may change."""
+    folder = tmp_path_factory.mktemp("once")
+    people(600).to_csv(folder / "town.csv", index=False)
+    (folder / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    table = [
+        f"data.path={folder / 'town.csv'}",
+        f"data.schema={folder / 'town.yaml'}",
+        f"hydra.run.dir={folder / 'out'}",
+    ]
+    assert command("run", "data=table", *table, *FAST) == 0
+    return folder / "out"
+
+
 @pytest.fixture
-def release(town):
-    """A private release, unsigned."""
-    assert command("run", *TOWN, *FAST, "hydra.run.dir=out") == 0
-    return town / "out" / "release"
+def release(run_once, tmp_path, monkeypatch):
+    """A copy of its release."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(run_once, tmp_path / "out")
+    return tmp_path / "out" / "release"
 
 
 def key(path, kind="ed25519", password=None):
@@ -68,8 +84,10 @@ def refused(release, capsys, name, how):
 
 @pytest.mark.parametrize(
     "name",
-    ["synthetic.csv", "privacy.json", "schema.yaml", "statement.html", "measurements/index.json", "marginals/index.csv"]
-    + ["deployment.yaml", "croissant.json", "measurements/answers.npz"],
+    [
+        *("synthetic.csv", "privacy.json", "schema.yaml", "statement.html", "deployment.yaml", "croissant.json"),
+        *("measurements/index.json", "measurements/answers.npz", "marginals/index.csv"),
+    ],
 )
 def test_an_edited_file_is_refused(release, capsys, name):
     path = release / name
@@ -85,10 +103,10 @@ def test_a_missing_and_a_foreign_file_are_refused(release, capsys):
     refused(release, capsys, "marginals/0000_age.csv", "missing")
 
 
-def test_a_link_out_of_the_release_is_not_followed(release, town, capsys):
-    (town / "secret").write_text("x")
+def test_a_link_out_of_the_release_is_not_followed(release, tmp_path, capsys):
+    (tmp_path / "secret").write_text("x")
     (release / "schema.yaml").unlink()
-    (release / "schema.yaml").symlink_to(town / "secret")
+    (release / "schema.yaml").symlink_to(tmp_path / "secret")
     assert command("synth", f"from={release}", "output=again") == 1
     assert "schema.yaml is no plain file" in capsys.readouterr().err
     assert command("verify", str(release)) == 1
@@ -125,7 +143,8 @@ def older(release):
     for name in ("manifest.json", "statement.html", "deployment.yaml", "croissant.json"):
         (release / name).unlink()
     said = json.loads((release / "privacy.json").read_text())
-    later = "version guarantee original slots epsilon_at curve group_privacy table published running_total".split()
+    later = {"version", "guarantee", "original", "slots", "epsilon_at", "curve", "group_privacy", "table", "published"}
+    later.add("running_total")
     said = {"format": "privacy-statement/1", **{k: v for k, v in said.items() if k not in later}}
     said["versions"]["pipeline"] = "0.1.0"
     (release / "privacy.json").write_text(json.dumps(said, indent=1))
@@ -246,7 +265,7 @@ def test_without_the_library_there_is_a_way_out(town, capsys, monkeypatch):
         ("privacy.json", '"spent": {\n  "epsilon": 0.99', '"spent": {\n  "epsilon": 0.49', "NO  receipts"),
         ("privacy.json", '"guarantee": {\n  "epsilon": 0.99', '"guarantee": {\n  "epsilon": 0.49', "NO  promise"),
         ("privacy.json", '"1e-05": 0.', '"1e-05": 0.0', "NO  promise"),
-        ("privacy.json", '"mu": 0.1', '"mu": 0.01', "NO  promise"),
+        ("privacy.json", '"original": {\n  "mu": 0.1', '"original": {\n  "mu": 0.01', "NO  promise"),
         ("privacy.json", '"units": 5,\n   "epsilon": 5', '"units": 5,\n   "epsilon": 2', "NO  promise"),
         ("privacy.json", '"sensitivity": 1', '"sensitivity": 2', "NO  receipts"),
         ("privacy.json", '"sensitivity": 1.0', '"sensitivity": null', "NO  receipts"),
@@ -267,7 +286,7 @@ def test_a_forged_number_is_found_even_where_the_digests_were_made_anew(release,
     assert "NOT sound" in said.splitlines()[-1]
 
 
-def test_what_is_no_release_is_one_clear_error(town, release, capsys):
+def test_what_is_no_release_is_one_clear_error(release, capsys):
     for line in (["verify"], ["verify", "nowhere"], ["verify", "out"], ["verify", str(release), "keys=a"]):
         assert command(*line) == 1
         said = capsys.readouterr().err
@@ -308,6 +327,8 @@ def test_advisories_are_told_from_the_receipts_of_a_release(answers, affected):
     said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none: every unit counts", "events": []}
     found = {f.advisory.id: f.affected for f in advisories_of(said, answers)}
     assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None}
+    kept = {**said, "neighbouring": "replace", "unit": "one record"}
+    assert {f.affected for f in advisories_of(kept, answers) if f.advisory.id == "DPSP-2026-02"} == {False}
     assert advisories_of({**said, "versions": {"pipeline": VERSION}}, answers) == []
     assert len(advisories_of({**said, "versions": {}}, answers)) == 2  # who says no version is suspect
 

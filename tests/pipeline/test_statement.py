@@ -21,7 +21,11 @@ from pipeline.statement.hazards import hazards
 from tests.pipeline.conftest import TOWN, command
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
-PUBLISHED = ["statement.publisher='Office <b>of</b> & Town'", "statement.date=2027-03-01", "statement.contact=a@b.example"]
+PUBLISHED = [
+    "statement.publisher='Office <b>of</b> & Town'",
+    "statement.date=2027-03-01",
+    "statement.contact=a@b.example",
+]
 REGISTRY = yaml.safe_load((Path(__file__).parent / "registry_fields.yaml").read_text(encoding="utf-8"))
 
 
@@ -201,7 +205,9 @@ def problems(node, fields, path="") -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("settings", [[], ["privacy.accountant=zcdp"], ["privacy.neighbouring=replace"], ["seed=1"], PUBLISHED])
+@pytest.mark.parametrize(
+    "settings", [[], ["privacy.accountant=zcdp"], ["privacy.neighbouring=replace"], ["seed=1"], PUBLISHED]
+)
 def test_the_record_for_the_registry_has_the_registrys_fields(town, settings):
     made = release(town, *settings)
     text = (made / "deployment.yaml").read_text(encoding="utf-8")
@@ -258,11 +264,13 @@ def test_the_page_prints_on_one_sheet(town, fill):
     if browser is None:
         pytest.skip("no browser to print with")
     facts = said(release(town, "privacy.accountant=advanced"))
-    digests = {name: "0" * 64 for name in ("synthetic.csv", "measurements/answers.npz", "privacy.json")}
+    digests = dict.fromkeys(("synthetic.csv", "measurements/answers.npz", "privacy.json"), "0" * 64)
     target = town / "page.html"
     target.write_text(render_statement(fill(facts), rows_asked=10**9, signer="f" * 64, digests=digests))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
-    subprocess.run([browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"], check=True, timeout=120)
+    subprocess.run(
+        [browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"], check=True, timeout=120
+    )
     assert len(re.findall(rb"/Type\s*/Page\b", (town / "page.pdf").read_bytes())) == 1
 
 
