@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup run test slow bench lint types clean
+.PHONY: help setup run test slow bench lint types docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -19,7 +19,7 @@ setup: .venv/ready ## environment from pinned requirements, in .venv
 run: .venv/ready ## the main job on built-in data, then where to look
 	$(BIN)/python -m pipeline run
 
-test: .venv/ready lint types ## lint, types, architecture and tests (minutes)
+test: .venv/ready lint types docs ## lint, types, documentation and tests (minutes)
 	$(BIN)/python -m pytest -n 2
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms
@@ -29,6 +29,13 @@ lint: .venv/ready ## ruff and the one-way doors between the rooms
 
 types: .venv/ready ## mypy, strict on mechanisms
 	$(BIN)/mypy mechanisms synthesis evaluation pipeline
+
+.venv/docs-ready: .venv/ready requirements-docs.txt
+	$(BIN)/pip install --quiet --requirement requirements-docs.txt
+	@touch .venv/docs-ready
+
+docs: .venv/docs-ready ## the documentation site, strictly, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 slow: .venv/ready ## checks that take longer than a coffee
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -114,7 +114,8 @@ def mgd(
     Cost: counting takes a pass over the rows of both tables per batch of marginals; see `marginal_cost` for solving.
 
     Args:
-        real, synthetic: tables over the schema's domain; may be weighted.
+        real: a table over the schema's domain; may be weighted.
+        synthetic: the other table, likewise.
         targets: which marginals, at which levels, with which weights.
         alpha: cost of adding or removing one record (Appendix A.1), above 0.
         solver: auto, exact, flow or lp.

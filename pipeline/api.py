@@ -19,18 +19,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.itemsets import frequent_itemsets
 from mechanisms.public.schema import Schema, load_schema
 from pipeline import other, two_tables
-from pipeline.config import (
-    EvaluationConfig,
-    ScoreConfig,
-    SynthConfig,
-    compose_config,
-    load_config,
-    schema_path,
-    typed,
-)
+from pipeline.compose import compose_config
+from pipeline.config import EvaluationConfig, ScoreConfig, SynthConfig, load_config, schema_path, typed
 from pipeline.progress import Stages
-from pipeline.query import query
 from pipeline.release import read_release
+from pipeline.release_query import query
 from pipeline.scoring import build_scores
 from pipeline.stages import Run, run
 from synthesis.total import estimate_total
@@ -82,7 +75,8 @@ def mgd(
     """MGD of a synthetic table against the truth (Li et al. 2021a); 0 is perfect; NOT private.
 
     Args:
-        real, synthetic: data frames, or paths of CSV, compressed CSV or Parquet tables.
+        real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
+        synthetic: the other table, likewise.
         schema: a schema's path, or the name of a ready one.
         targets: a preset (kway, thirds, located, pie, pums), or a list such as
             [{"attributes": ["month", {"city": "state"}], "weights": {"month": 1}, "delta": 2, "weight": 0.5}].
@@ -140,7 +134,8 @@ def score(real: Path | str, synthetic: Path | str, schema: Path | str, *override
     """Scores of a synthetic table against a real one; NOT private.
 
     Args:
-        real, synthetic: paths of CSV, compressed CSV or Parquet tables.
+        real: the path of a CSV, compressed CSV or Parquet table.
+        synthetic: the other table, likewise.
         schema: a schema's path, or the name of a ready one.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
     """

@@ -16,6 +16,7 @@ from mechanisms.public.release import STATEMENT_VERSION, Measurements, load_meas
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.table import CodedTable
 from pipeline.folders import RunFolder, whole_folder
+from pipeline.inputs import check_release
 from pipeline.marginals import write_marginals
 from pipeline.progress import Report
 from pipeline.statement.digests import check_files, file_digests, read_manifest
@@ -88,10 +89,7 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     Raises:
         UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature.
     """
-    if not (folder / "measurements").is_dir():
-        inner = folder / "release"
-        fix = f"from={inner}" if (inner / "measurements").is_dir() else "from=RUN/release"
-        raise UserError(f"{folder} is not the release folder of a run", where="from", fix=fix)
+    check_release(folder)
     statement = _bound_statement(folder)
     schema = load_schema(folder / "schema.yaml")
     measurements = load_measurements(folder / "measurements")

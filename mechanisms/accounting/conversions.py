@@ -5,14 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, gaussian_epsilon, make_accountant
-from mechanisms.accounting.events import Event
-from mechanisms.public.units import Delta, delta, round_up
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant, zcdp_epsilon
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.events import Event, Gaussian, Laplace
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.spend import spend_of_plan
+from mechanisms.public.units import Delta, Mu, delta, round_up
 
 #: The δ at which every statement says its ε, so that two of them can be compared.
 DELTAS = (1e-5, 1e-6, 1e-9)
 #: Sizes of the groups that a statement names.
 GROUPS = (2, 5, 10)
+
+
+def worst_case(plan: Plan | AdaptivePlan) -> tuple[Event, ...]:
+    """What a guarantee composes: all that the plan may charge, whatever part of it a run uses.
+
+    A part of it would be no guarantee: how much is charged may depend on answers. With a purse it is all that the
+    ledger's filter lets through, as one event.
+    """
+    if not isinstance(plan, AdaptivePlan) or plan.purse is None:
+        return plan.events
+    most = spend_of_plan(plan)
+    if plan.accountant.kind == "gdp":
+        return (Gaussian("all", most.mu, 1.0),)
+    if plan.accountant.kind == "zcdp":
+        return (Gaussian("all", math.sqrt(2 * most.rho), 1.0),)
+    return (Laplace("all", plan.epsilon, 1.0),)
+
+
+def guarantee(plan: Plan | AdaptivePlan) -> PrivacyLoss:
+    """The (ε, δ) of everything that the plan may charge; never more than its budget, which the ledger keeps."""
+    loss = plan.accountant.loss(worst_case(plan))
+    return PrivacyLoss(min(loss.epsilon, plan.epsilon), min(loss.delta, plan.delta))
 
 
 def slots_of(accountant: Accountant) -> int:
@@ -32,9 +58,7 @@ def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float
 
 def epsilon_of(kind: str, value: float, at: Delta) -> float:
     """ε at δ of a μ (Dong et al. 2022, corollary 2.13) or ρ (Bun & Steinke 2016, proposition 1.3), rounded up."""
-    if kind == "gdp":
-        return gaussian_epsilon(value, at)
-    return _up(value + 2 * math.sqrt(value * math.log(1 / at)))
+    return gaussian_epsilon(Mu(value), at) if kind == "gdp" else zcdp_epsilon(value, at)
 
 
 def epsilon_at(accountant: Accountant, events: Sequence[Event], at: float) -> float:

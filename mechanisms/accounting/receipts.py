@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event
 
 
 def booked_event(receipt: Mapping[str, Any]) -> Event:
@@ -19,14 +19,11 @@ def booked_event(receipt: Mapping[str, Any]) -> Event:
     """
     numbers = {**receipt, **(receipt.get("booked") or {})}
     name, kind = str(receipt["id"]), receipt["mechanism"]
-    if kind == "exponential":
+    if describes_choice(receipt):
         return Exponential(name, _number(numbers["epsilon"]))
-    bound, scale = _number(numbers["sensitivity"]), _number(numbers["scale"])
-    if kind == "gaussian":
-        return Gaussian(name, bound, scale)
-    if kind == "laplace":
-        return Laplace(name, bound, scale)
-    raise ValueError(f"no mechanism {kind!r}")
+    if kind not in NOISE_EVENTS:
+        raise ValueError(f"no mechanism {kind!r}")
+    return noise_event(kind, name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
 
 
 def booked_events(receipts: Sequence[Mapping[str, Any]]) -> list[Event]:

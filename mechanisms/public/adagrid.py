@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.grid_program import Program, Writer
-from mechanisms.public.queries import MATRIX_BITS, Identity, Norm
+from mechanisms.public.queries import MATRIX_BITS, Identity
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.units import round_up
+from mechanisms.public.units import Norm, round_up
 
 Axes = tuple[int, ...]
 

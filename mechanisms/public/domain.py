@@ -34,7 +34,14 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Domain:
-    """The public product space of all attributes, in the order of the table."""
+    """The public product space of all attributes, in the order of the table.
+
+    >>> domain = Domain((Attribute("age", 4), Attribute("sex", 2), Attribute("ward", 3)))
+    >>> domain.canonical(["ward", "age"]), domain.cells(["age", "ward"])
+    (('age', 'ward'), 12)
+    >>> domain.project(("sex",)).names
+    ('sex',)
+    """
 
     attributes: tuple[Attribute, ...]
 

@@ -38,6 +38,12 @@ def count_cliques(table: CodedTable, cliques: Sequence[Clique]) -> list[NDArray[
     """Counts of each clique, flattened in C order: whole rows, or units of 2**-WEIGHT_BITS records where weighted.
 
     Cost: one pass over the rows, about a nanosecond per row, marginal and attribute; memory: the cells counted.
+
+    >>> from mechanisms.public.domain import Attribute, Domain
+    >>> domain = Domain((Attribute("sex", 2), Attribute("ward", 3)))
+    >>> table = CodedTable(domain, (np.array([0, 1, 1], np.uint8), np.array([2, 0, 0], np.uint8)))
+    >>> count_cliques(table, [("sex",), ("sex", "ward")])
+    [array([1, 2]), array([0, 0, 1, 2, 0, 0])]
     """
     return _counted(table, cliques) if table.known is None else table.known(table, cliques, _counted)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechanisms.public.units import Neighbouring, round_up
-
-Norm = Literal["l1", "l2"]
+from mechanisms.public.units import Neighbouring, Norm, round_up
 
 #: Entries are whole multiples of 2**-MATRIX_BITS, so that answers to counts on a lattice lie on a lattice.
 MATRIX_BITS = 16
@@ -158,6 +156,12 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
     at most C times the largest column norm; under `replace` two such vectors are exchanged, whose difference is
     largest at extreme points: C times the larger of that norm and the largest distance between two columns
     (Li et al. 2021b, 2.3).
+
+    >>> every_cell = Identity(6)
+    >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=3)
+    3.0
+    >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.REPLACE, max_records=3)
+    6.0
     """
     largest = query.largest_column_norm(norm)
     if neighbouring is Neighbouring.REPLACE:

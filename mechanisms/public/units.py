@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import NewType
+from typing import Literal, NewType
 
 from mechanisms.public.errors import UserError
 
 Epsilon = NewType("Epsilon", float)
 Delta = NewType("Delta", float)
-Rho = NewType("Rho", float)  # zCDP
-Mu = NewType("Mu", float)  # Gaussian differential privacy
-Sigma = NewType("Sigma", float)  # standard deviation, in records
-Scale = NewType("Scale", float)  # Laplace scale b, in records
+Rho = NewType("Rho", float)  # of zero-concentrated differential privacy (zCDP)
+Mu = NewType("Mu", float)  # of Gaussian differential privacy (GDP)
+
+#: The norm that a sensitivity is taken in.
+Norm = Literal["l1", "l2"]
 
 #: Counts and weights are whole multiples of 2**-WEIGHT_BITS records: sums are exact, noise lies on a lattice.
 WEIGHT_BITS = 20
+#: Texts of a unit id that mean that there is none.
+NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
 #: The smallest δ above 0 that the noise can hold: its draws rest on 64 random bits each.
 MIN_DELTA = 2.0**-54
 
@@ -53,3 +56,8 @@ def round_up(value: float) -> float:
 def round_down(value: float) -> float:
     """The next float below: for budgets and shares."""
     return math.nextafter(value, -math.inf)
+
+
+def joint_sensitivity(each: float, count: int, norm: Norm) -> float:
+    """How far `count` answers move together if each moves by at most `each`: m · Δ in L1, √m · Δ in L2, rounded up."""
+    return each * count if norm == "l1" else round_up(each * round_up(math.sqrt(count)))

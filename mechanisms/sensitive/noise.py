@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from mechanisms.accounting.events import Gaussian, Laplace
+from mechanisms.accounting.events import Gaussian, NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -68,9 +68,7 @@ def _once(served: set[str], event_id: str) -> None:
     served.add(event_id)
 
 
-def lattice_noise(
-    event: Gaussian | Laplace, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS
-) -> NDArray[np.int64]:
+def lattice_noise(event: NoiseEvent, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS) -> NDArray[np.int64]:
     """`size` independent draws in lattice units of 2**-bits records.
 
     The answers it is added to are whole numbers of the same unit, so that the noisy answer equals the rounded output of
@@ -87,7 +85,7 @@ def lattice_noise(
     Raises:
         UserError: a scale beyond MAX_UNITS.
     """
-    scale = event.sigma if isinstance(event, Gaussian) else event.scale
+    scale = event.scale
     if not 0 < scale * 2.0**bits <= MAX_UNITS:
         fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
         raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)

@@ -10,8 +10,17 @@ from typing import Any
 
 from mechanisms.accounting.accountants import Accountant
 from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.conversions import DELTAS, GROUPS, epsilon_at, group_loss, original, slots_of
-from mechanisms.accounting.events import Event
+from mechanisms.accounting.conversions import (
+    DELTAS,
+    GROUPS,
+    epsilon_at,
+    group_loss,
+    guarantee,
+    original,
+    slots_of,
+    worst_case,
+)
+from mechanisms.accounting.events import Event, describes_choice
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
@@ -88,9 +97,9 @@ def make_statement(
         outside=tuple(_outside(schema, unit)),
         events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
         versions={"pipeline": VERSION, **{name: version(name) for name in LIBRARIES}},
-        guarantee={"epsilon": plan.loss.epsilon, "delta": plan.loss.delta},
+        guarantee=asdict(guarantee(plan)),
         slots=slots_of(plan.accountant),
-        **_in_other_terms(plan.accountant, plan.worst),
+        **_in_other_terms(plan.accountant, worst_case(plan)),
         table=schema.name,
         published=asdict(publication or Publication()),
         running_total=running_total,
@@ -128,7 +137,7 @@ def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) ->
     """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
     answer = answered.get(receipt["id"])
     if answer is None:
-        return {**receipt, "answered": receipt["mechanism"] == "exponential" or bool(receipt.get("scores"))}
+        return {**receipt, "answered": describes_choice(receipt) or bool(receipt.get("scores"))}
     bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
     return {**receipt, **bought, "answered": True}
 

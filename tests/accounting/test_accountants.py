@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.accounting.accountants import KINDS, gaussian_epsilon, gaussian_mu, make_accountant
+from mechanisms.accounting.accountants import KINDS, make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -130,7 +131,7 @@ def test_delta_0_is_fine_for_a_pure_plan_under_basic():
     options = {"accountant": "basic", "epsilon": 1.0, "delta": 0.0, "max_records": 1}
     plan = make_plan(TOWN, [Request(("a",))], mechanism="auto", neighbouring=Neighbouring.ADD_REMOVE, **options)
     assert plan.loss.delta == 0
-    assert plan.measurements[0].noise == "laplace"
+    assert plan.measurements[0].event.kind == "laplace"
 
 
 def test_more_gaussian_events_than_slots_are_refused():

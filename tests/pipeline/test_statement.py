@@ -163,7 +163,7 @@ def test_what_software_cannot_know_is_a_prompt(town):
         "Breach of the raw data",
         "Collection",
     }
-    known = {**said(town / "out" / "release"), "running_total": {"epsilon": 2.0}}
+    known = {**said(town / "out" / "release"), "running_total": {"sentence": "2 runs"}}
     assert next(r for r in hazards(known) if r.name.startswith("Other releases")).answer
 
 
@@ -253,7 +253,7 @@ def longest(facts):
         "public_facts": [words] * 9,
         "outside": [words] * 9,
         "published": {**facts["published"], "publisher": "W" * 160, "contact": "w" * 160, "confirmed_by": "c" * 160},
-        "running_total": {"ε": "2.5 of 3", "δ": "2e-7 of 1e-6", "releases": "14"},
+        "running_total": {"sentence": words},
     }
 
 

@@ -76,7 +76,7 @@ def test_the_noise_added_has_the_scale_that_was_charged(tmp_path, accountant, me
     assert stats.kstest(noise / answer.scale, law.cdf).pvalue > 1e-3
     assert ledger.spent.epsilon <= 1.0
     assert ledger.spent.epsilon > 0.9999
-    assert answer.scale == which.measurements[2].scale
+    assert answer.scale == which.measurements[2].event.scale
 
 
 def test_the_scale_charged_is_sensitivity_over_strength():

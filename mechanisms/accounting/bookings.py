@@ -1,0 +1,346 @@
+"""The ledger of several runs: one file for one table and one unit, written whole under a lock before any charge."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting.filters import Filter, Limit, Totals
+from mechanisms.accounting.spend import Spend
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import cannot_write, write_whole
+
+FORMAT = "budget-ledger/1"
+SETTING = "budget.ledger"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose budget a file holds.
+
+    Neighbouring tables must be the same in all runs, or their costs do not add up to one promise: so the unit with all
+    that decides which rows make one, and the relation, are fixed. C and the way of clipping are not: a unit may have
+    any number of records in the neighbouring tables, whatever a run lets count (under clip=none a run is refused where
+    its declared bound does not hold). Nothing in it depends on rows: a table that changed keeps its file, because the
+    people in it are the same.
+
+    Attributes:
+        table: its declared name.
+        unit: what makes rows one unit, as JSON values.
+        neighbouring: add_remove or replace.
+    """
+
+    table: str
+    unit: Mapping[str, Any]
+    neighbouring: str
+
+
+@dataclass(frozen=True)
+class Booking:
+    """What one run booked.
+
+    Attributes:
+        id: a random name that the run's folder knows.
+        run: where the run is or was, for people.
+        spend: its worst case.
+        private: whether its release may say so; one that is not private is booked too, but protects nobody.
+        time, by: when and by whom, for people.
+    """
+
+    id: str
+    run: str
+    spend: Spend
+    private: bool
+    time: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class LimitChange:
+    """A limit that was set, and why."""
+
+    limit: Limit
+    reason: str
+    time: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Book:
+    """All that a file says.
+
+    Attributes:
+        scope: whose budget it is.
+        filter: its accountant, and the part of δ for slack; fixed when the file was made.
+        limits: every limit so far; the last one is in force.
+        bookings: in the order in which they were made.
+    """
+
+    scope: Scope
+    filter: Filter
+    limits: tuple[LimitChange, ...]
+    bookings: tuple[Booking, ...] = ()
+
+    @property
+    def limit(self) -> Limit:
+        return self.limits[-1].limit
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        return tuple(b.spend for b in self.bookings)
+
+    def totals(self) -> Totals:
+        return self.filter.totals(self.spends, self.limit)
+
+    def admits(self, spends: Sequence[Spend]) -> bool:
+        """Whether all of these could be booked beside what is booked already."""
+        return self.filter.admits([*self.spends, *spends], self.limit)
+
+    def holds(self, name: str) -> bool:
+        return any(b.id == name for b in self.bookings)
+
+    def missing(self, bookings: Sequence[Booking]) -> list[Booking]:
+        """Those that are not in the file yet."""
+        return [b for b in bookings if not self.holds(b.id)]
+
+    def until(self, name: str) -> Book:
+        """The book as it was right after that booking: what its run may say, whenever it says it."""
+        places = [i for i, b in enumerate(self.bookings) if b.id == name]
+        return replace(self, bookings=self.bookings[: places[0] + 1]) if places else self
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a command says about the file that it wants to book in.
+
+    Attributes:
+        accountant, slack: of a new file (gdp and 0 where None); must be those of an old one.
+        limit: of a new file; for an old one at most its limit, which it lowers; None: the file's.
+    """
+
+    path: Path
+    scope: Scope
+    accountant: str | None = None
+    slack: float | None = None
+    limit: Limit | None = None
+
+
+class Refused(RuntimeError):
+    """What was to be booked does not fit; nothing was written.
+
+    Attributes:
+        book: the file's content, with the limit that was judged.
+    """
+
+    def __init__(self, book: Book) -> None:
+        super().__init__("beyond the limit")
+        self.book = book
+
+
+def opened(wanted: Wanted) -> Book:
+    """The book as it stands, with the limit that is wanted; an empty one where there is no file. Writes nothing.
+
+    Raises:
+        UserError: a file that is damaged or belongs to something else; no limit for a new one; a limit above its own.
+    """
+    asked = Filter(wanted.accountant or "gdp", wanted.slack or 0.0)
+    book = load_book(wanted.path)
+    if book is None:
+        if wanted.limit is None:
+            fix = "budget.limit='{epsilon: 3, delta: 1e-6}'; or the path of a ledger that exists"
+            raise UserError(f"{wanted.path} is a new ledger, and has no limit yet", where="budget.limit", fix=fix)
+        made = LimitChange(wanted.limit, "the ledger was made", *_now())
+        return Book(wanted.scope, asked, (made,))
+    _same(book, wanted)
+    if wanted.limit is None or wanted.limit == book.limit:
+        return book
+    if wanted.limit.above(book.limit):
+        now = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
+        fix = "leave budget.limit out; raising it is a command of its own, which leaves a record: "
+        fix += f"python -m pipeline budget {wanted.path} limit='{{epsilon: …, delta: …}}' reason='…'"
+        raise UserError(f"above the limit of the ledger, {now}", where="budget.limit", fix=fix)
+    return replace(book, limits=(*book.limits, LimitChange(wanted.limit, "lowered by a run", *_now())))
+
+
+def _same(book: Book, wanted: Wanted) -> None:
+    """UserError where the file is about something else."""
+    mine, other, kind, slack = book.scope, wanted.scope, book.filter.kind, book.filter.slack
+    for what, known, asked, fix in (
+        ("table", mine.table, other.table, f"budget.table={mine.table} if it is the same table, or another ledger"),
+        ("privacy unit", dict(mine.unit), dict(other.unit), "the same privacy unit, or another ledger"),
+        ("neighbouring relation", mine.neighbouring, other.neighbouring, f"privacy.neighbouring={mine.neighbouring}"),
+        ("accountant", kind, wanted.accountant or kind, f"budget.accountant={kind}"),
+        ("slack", slack, slack if wanted.slack is None else wanted.slack, f"budget.slack={slack:g}"),
+    ):
+        if known != asked:
+            raise UserError(f"its {what} is {_said(known)}, not {_said(asked)}", where=str(wanted.path), fix=fix)
+
+
+def _said(value: object) -> str:
+    if not isinstance(value, dict):
+        return repr(value)
+    return "one record" if value.get("column") is None else ", ".join(f"{k}: {v}" for k, v in value.items())
+
+
+def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
+    """Book all of these, or none; those whose id the file holds are not booked again. Charges come after this.
+
+    The file is replaced by a whole new one, synced with its folder, under a lock: a crash leaves the old one or the new
+    one, and two processes book one after the other.
+
+    Returns:
+        the book with these bookings in it, as it is on disk.
+    Raises:
+        Refused: all together do not fit; the file is as it was.
+        UserError: as `opened`, or the file cannot be written.
+    """
+    with _locked(wanted.path) as path:
+        book = opened(wanted)
+        fresh = book.missing(bookings)
+        if not fresh:
+            known = load_book(path)
+            return book if known is None else known
+        if not book.admits([b.spend for b in fresh]):
+            raise Refused(book)
+        time, by = _now()
+        stamped = tuple(replace(b, time=time, by=by) for b in fresh)
+        book = replace(book, bookings=(*book.bookings, *stamped))
+        _save(path, book)
+    return book
+
+
+def set_limit(path: Path, limit: Limit, reason: str) -> Book:
+    """Another limit for a file, with a record of it.
+
+    A raise that was decided by looking at releases is outside of what the filters promise: then the limit that would
+    have been reached at the most is the one that counts (Rogers et al. 2016, on odometers).
+
+    Raises:
+        UserError: no file there, no reason, the same limit, or the file cannot be written.
+    """
+    if not reason.strip():
+        raise UserError("a new limit needs a reason, which stays on record", where="reason", fix="reason='…'")
+    with _locked(path) as target:
+        book = load_book(target)
+        if book is None:
+            raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
+        if limit == book.limit:
+            raise UserError("this is its limit already", where="limit", fix="another one, or none")
+        book = replace(book, limits=(*book.limits, LimitChange(limit, reason.strip(), *_now())))
+        _save(target, book)
+    return book
+
+
+def _now() -> tuple[str, str]:
+    """When, and by whom, for the people who read the file."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        name = str(os.getuid())
+    return datetime.now(UTC).isoformat(timespec="seconds"), name
+
+
+@contextmanager
+def _locked(given: Path) -> Iterator[Path]:
+    """The file's own path, for one process at a time; the lock lies beside the ledger, which is itself replaced."""
+    path = given.resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = (path.parent / f".{path.name}.lock").open("a")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield path
+
+
+def _save(path: Path, book: Book) -> None:
+    """The whole file, or the one before; its name is on disk before this returns."""
+    content = _to_json(book)
+    text = json.dumps({**content, "digest": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    write_whole(path, text, mode=mode)
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def load_book(path: Path) -> Book | None:
+    """The book in a file; None where there is none.
+
+    Raises:
+        UserError: it cannot be read, is damaged or was changed by hand.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        fix = "the path of a ledger that `run` made, or a new name"
+        why = error.strerror if isinstance(error, OSError) else "not a text"
+        raise UserError(f"cannot be read ({why})", where=str(path), fix=fix) from error
+    try:
+        content = json.loads(text)
+        digest = content.pop("digest")
+        if content["format"] != FORMAT or digest != _digest(content):
+            raise ValueError
+        return _of_json(content)
+    except (ValueError, LookupError, TypeError, AttributeError, UserError) as error:
+        what = "not a ledger, damaged, or changed by hand: what was spent is not known"
+        fix = f"a copy of it from before; or another path, if {path.name} is no ledger"
+        raise UserError(what, where=str(path), fix=fix) from error
+
+
+def _to_json(book: Book) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "about": "what runs on one table have spent; not part of any release",
+        **asdict(book.scope),
+        "accountant": book.filter.kind,
+        "slack": book.filter.slack,
+        "limits": [{**c.limit.to_json(), "reason": c.reason, "time": c.time, "by": c.by} for c in book.limits],
+        "bookings": [booking_json(b) for b in book.bookings],
+    }
+
+
+def booking_json(booking: Booking) -> dict[str, Any]:
+    """A booking as JSON values; a cost without bound is null."""
+    facts = asdict(booking)
+    spend = facts.pop("spend")
+    return facts | {k: v if math.isfinite(v) else None for k, v in spend.items()}
+
+
+def _of_json(content: Mapping[str, Any]) -> Book:
+    limits = tuple(
+        LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
+    )
+    bookings = tuple(_booking(b) for b in content["bookings"])
+    scope = Scope(content["table"], content["unit"], content["neighbouring"])
+    if not limits:
+        raise ValueError
+    return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
+
+
+def _booking(entry: Mapping[str, Any]) -> Booking:
+    numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
+    facts = {f.name: entry[f.name] for f in fields(Booking) if f.name != "spend"}
+    return Booking(spend=Spend(**numbers), **facts)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()

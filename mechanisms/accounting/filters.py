@@ -1,0 +1,210 @@
+"""How far several runs on the same people may go: two privacy filters over what they booked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from mechanisms.accounting.accountants import zcdp_epsilon, zcdp_rho
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
+from mechanisms.accounting.spend import Spend
+from mechanisms.public import units
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.units import MIN_DELTA, round_down, round_up
+
+#: Accountants that have a filter: what is booked later may depend on what was released before.
+FILTERS = ("gdp", "zcdp", "basic")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What all runs together may cost: (ε, δ)."""
+
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, value: object, where: str) -> Limit:
+        """A limit as a person writes it.
+
+        Raises:
+            UserError: not a mapping of epsilon and delta, or one of them out of range.
+        """
+        fix = f"{where}='{{epsilon: 3, delta: 1e-6}}'"
+        if not isinstance(value, Mapping) or set(value) != {"epsilon", "delta"}:
+            raise UserError(f"got {value!r}, but a limit is an epsilon and a delta", where=where, fix=fix)
+        for number in value.values():
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise UserError(f"got {number!r}, but a limit is made of numbers", where=where, fix=fix)
+        found = {k: float(v) for k, v in value.items()}
+        eps = units.epsilon(found["epsilon"], where=f"{where}.epsilon")
+        return cls(eps, units.delta(found["delta"], where=f"{where}.delta"))
+
+    def above(self, other: Limit) -> bool:
+        """Whether any part of it is above the other's."""
+        return self.epsilon > other.epsilon or self.delta > other.delta
+
+    def to_json(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What was booked, by both filters.
+
+    Attributes:
+        epsilon, delta: the plain sums.
+        composed: ε by the accountant at its part of the limit's δ; infinite where it has none.
+    """
+
+    epsilon: float
+    delta: float
+    composed: float
+
+    def to_json(self) -> dict[str, float | None]:
+        composed = self.composed if math.isfinite(self.composed) else None
+        return {"epsilon_sum": self.epsilon, "delta_sum": self.delta, "epsilon_composed": composed}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Two privacy filters over what runs book: a run is let in where either holds.
+
+    Guarantee: whoever starts runs only where `admits` holds for all that is booked, the new run included, releases
+        something (ε, δ)-DP in all, with the limit's ε and δ, however each run depends on the releases before it.
+
+    Each of the two holds where the costs of later runs depend on earlier answers:
+
+    - The plain sums, Σ ε_i ≤ ε and Σ δ_i ≤ δ/2: (ε, δ/2) (Rogers et al. 2016, basic composition).
+    - The accountant's: √(Σ μ_i²)-GDP (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023) or Σ ρ_i-zCDP (Feldman
+      & Zrnic 2021), converted to ε at (1/2 − s) δ, where s is the part of δ kept for slack, and Σ slack_i ≤ s δ.
+      A run's slack is the probability that it leaves its μ or ρ: where each step is, given the past, a mixture that is
+      good with probability 1 − slack_i, some step is bad with probability at most s δ, the bound on every path; the
+      good parts on two neighbouring tables, weighted by equal factors (1 − slack_i), are an interaction that the filter
+      of μ or ρ covers (Whitehouse et al. 2023 for zCDP). Both bounds are fixed when the ledger is made: where unused
+      slack went to the conversion, an analyst could take the one on some paths and the other on the rest, and reach
+      nearly twice the δ.
+
+    A run is let in where either holds. Both totals grow with every booking, so that on each path of the interaction one
+    of them held from its beginning to its end. Let A be the interaction that ends before the sums would exceed their
+    bounds, B the one that ends before the accountant's total would. Every outcome of the real one in which the sums
+    held has the probability that it has in A, every other one that of B: for any set S of outcomes,
+    P(S) = P_A(S ∩ sums) + P_B(S ∖ sums) ≤ e^ε P′_A(S ∩ sums) + δ/2 + e^ε P′_B(S ∖ sums) + δ/2 = e^ε P′(S) + δ.
+
+    What a run books is the worst case of what it may do, and is fixed when it books: runs at work at the same time are
+    an interaction in the order of their bookings.
+
+    Attributes:
+        kind: gdp, zcdp, or basic, which has the sums alone.
+        slack: s, the part of the limit's δ that is kept for runs of which only (ε, δ) is known; with 0, the sums alone
+            count for everything once such a run with δ > 0 is booked.
+    """
+
+    kind: str
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in FILTERS:
+            fix = f"{did_you_mean(self.kind, FILTERS)} one of {', '.join(FILTERS)}, which have a privacy filter"
+            raise UserError(f"got {self.kind!r}", where="budget.accountant", fix=fix.strip())
+        if isinstance(self.slack, bool) or not 0 <= self.slack <= 0.4:
+            fix = "a part of the limit's delta, 0 to 0.4"
+            raise UserError(f"got {self.slack}", where="budget.slack", fix=fix)
+
+    def admits(self, spends: Sequence[Spend], limit: Limit) -> bool:
+        """Whether runs that booked all this stay within the limit, by one filter or the other."""
+        epsilon, delta = _sums(spends)
+        if epsilon <= _exact(limit.epsilon) and delta <= _exact(limit.delta) / 2:
+            return True
+        return self.kind != "basic" and self.composed(spends, limit) <= limit.epsilon
+
+    def totals(self, spends: Sequence[Spend], limit: Limit) -> Totals:
+        """What the spends add up to."""
+        epsilon, delta = _sums(spends)
+        return Totals(float(epsilon), float(delta), self.composed(spends, limit))
+
+    def composed(self, spends: Sequence[Spend], limit: Limit) -> float:
+        """ε of all spends by the accountant at its part of δ, rounded up; infinite where that has no room for them."""
+        if not spends:
+            return 0.0
+        if self.kind == "basic":
+            epsilon, delta = _sums(spends)
+            return float(epsilon) if delta <= _exact(limit.delta) / 2 else math.inf
+        at, strength = self._delta(spends, limit), self._strength(spends)
+        if at is None or not math.isfinite(strength):
+            return math.inf
+        return gaussian_epsilon(strength, at) if self.kind == "gdp" else zcdp_epsilon(strength, at)
+
+    def room(self, spends: Sequence[Spend], limit: Limit) -> Room:
+        """What is left, to be shown: rounded down, but only `admits` decides."""
+        epsilon, delta = _sums(spends)
+        left = _exact(limit.epsilon) - epsilon, _exact(limit.delta) / 2 - delta
+        plain = (float(left[0]), float(left[1])) if min(left) >= 0 else (0.0, 0.0)
+        strength, used, at = 0.0, self._strength(spends), self._delta(spends, limit)
+        if self.kind == "gdp" and at is not None:
+            square = gaussian_mu(limit.epsilon, at) ** 2 - used**2
+            strength = round_down(math.sqrt(square)) if square > 0 else 0.0
+        elif self.kind == "zcdp" and at is not None:
+            strength = max(round_down(zcdp_rho(limit.epsilon, at) - used), 0.0)
+        return Room(self.kind, *plain, strength)
+
+    def _delta(self, spends: Sequence[Spend], limit: Limit) -> float | None:
+        """The δ at which the accountant is asked; None where there is none, or slack beyond its part."""
+        part = _exact(self.slack) * _exact(limit.delta)
+        if sum((_exact(s.slack) for s in spends), Fraction()) > part:
+            return None
+        left = float(_exact(limit.delta) / 2 - part)
+        return left if left >= MIN_DELTA else None
+
+    def _strength(self, spends: Sequence[Spend]) -> float:
+        """μ or ρ of all spends, rounded up."""
+        if not spends or self.kind == "basic":
+            return 0.0
+        if self.kind == "gdp":
+            return round_up(math.sqrt(math.fsum(s.mu**2 for s in spends)))
+        return round_up(math.fsum(s.rho for s in spends))
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one more run may book: by the plain sums, or by the accountant; 0 where nothing is left.
+
+    Attributes:
+        kind: of the filter.
+        epsilon, delta: by the plain sums.
+        strength: μ (gdp) or ρ (zcdp); 0 for basic.
+    """
+
+    kind: str
+    epsilon: float
+    delta: float
+    strength: float
+
+    def epsilon_at(self, delta: float) -> float:
+        """The ε of one more run with that δ whose own accountant is the ledger's, the better of both filters."""
+        plain = self.epsilon if delta <= self.delta else 0.0
+        if not delta or not self.strength or self.kind == "basic":
+            return plain
+        own = gaussian_epsilon(self.strength, delta) if self.kind == "gdp" else zcdp_epsilon(self.strength, delta)
+        return max(plain, own)
+
+    def to_json(self) -> dict[str, float]:
+        strength = {"gdp": {"mu": self.strength}, "zcdp": {"rho": self.strength}}.get(self.kind, {})
+        return {"epsilon_sum": self.epsilon, "delta_sum": self.delta, **strength}
+
+
+def _exact(value: float) -> Fraction:
+    """The decimal number that a person wrote: thirty runs of 0.1 make 3.
+
+    It differs from the float by less than 2⁻⁵³ of it; each run's own total was rounded up by a part in 10¹⁰.
+    """
+    return Fraction(Decimal(repr(value)))
+
+
+def _sums(spends: Sequence[Spend]) -> tuple[Fraction, Fraction]:
+    """Σ ε_i and Σ δ_i, exactly: no order of the runs matters."""
+    zero = Fraction()
+    return sum((_exact(s.epsilon) for s in spends), zero), sum((_exact(s.delta) for s in spends), zero)

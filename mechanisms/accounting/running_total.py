@@ -1,0 +1,71 @@
+"""What a run may say about the runs before it: the total that its shared ledger held when it booked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.accounting.bookings import Book
+from mechanisms.accounting.filters import Limit, Totals
+
+
+@dataclass(frozen=True)
+class RunningTotal:
+    """The total right after a run's booking; it follows from settings alone, so that it may be published.
+
+    Guarantee: all booked runs together are (ε, δ)-DP with the ε and δ of `limit`, but for those that are not private.
+
+    Attributes:
+        table: the declared name of the table.
+        accountant: of the ledger; slack: the part of the limit's δ that it keeps for runs known by (ε, δ) alone.
+        runs: how many are booked, this one included; not_private: of these, how many say that they are not private.
+        totals: by both filters.
+        limit: what all runs together may cost.
+    """
+
+    table: str
+    accountant: str
+    slack: float
+    runs: int
+    not_private: int
+    totals: Totals
+    limit: Limit
+
+    @property
+    def sentence(self) -> str:
+        """The total in words."""
+        epsilon, delta, limit = self.totals.epsilon, self.totals.delta, self.limit
+        said = f"{self.runs} run{'' if self.runs == 1 else 's'} on {self.table!r} booked ε = {epsilon:.6g}, "
+        said += f"δ = {delta:.3g} in all by plain sums"
+        if self.accountant != "basic" and math.isfinite(self.totals.composed):
+            said += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"
+        said += f"; all runs ever stay within ε = {limit.epsilon:g}, δ = {limit.delta:g}"
+        if self.not_private:
+            said += f"; {self.not_private} of them not private: for these no total holds"
+        return said
+
+    @property
+    def delta_composed(self) -> float:
+        """The δ of the accountant's total."""
+        return (0.5 - self.slack) * self.limit.delta
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "accountant": self.accountant,
+            "slack": self.slack,
+            "runs": self.runs,
+            "not_private": self.not_private,
+            **self.totals.to_json(),
+            "delta_composed": self.delta_composed,
+            "limit": self.limit.to_json(),
+        }
+
+
+def running_total(book: Book, name: str | None = None) -> RunningTotal:
+    """The total of a book, as it was right after the booking of that id where one is named."""
+    seen = book if name is None else book.until(name)
+    lost = sum(not b.private for b in seen.bookings)
+    kind, slack, runs = seen.filter.kind, seen.filter.slack, len(seen.bookings)
+    return RunningTotal(seen.scope.table, kind, slack, runs, lost, seen.totals(), seen.limit)

@@ -1,0 +1,99 @@
+"""What one run may cost at most, in every currency that a ledger of several runs can count in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mechanisms.accounting.accountants import Gdp, Zcdp, zcdp_rho
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.events import Event, Laplace
+from mechanisms.accounting.gaussian_curve import gaussian_log_delta, gaussian_mu
+from mechanisms.accounting.plan import Plan
+from mechanisms.public import units
+from mechanisms.public.units import Delta, Mu, round_up
+
+#: The accountants' costs of one event do not depend on δ.
+_ANY = Delta(0.5)
+#: Relative slack of a bound that must not lie below a number that another formula lets through.
+MARGIN = 1e-9
+
+
+@dataclass(frozen=True)
+class Spend:
+    """The worst case of one run, fixed before any of its noise is drawn.
+
+    Guarantee: as a whole the run is (ε, δ)-DP; and outside of events of probability `slack` (in the sense of
+        δ-approximate DP, Bun & Steinke 2016, section 8) it is μ-GDP and ρ-zCDP.
+
+    Attributes:
+        epsilon, delta: what the run promises by its own accountant.
+        mu, rho: what its mechanisms cost, whatever its own accountant says about them; infinite without a bound.
+        slack: the part of δ that μ and ρ do not contain.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float
+    rho: float
+    slack: float = 0.0
+
+
+def spend_of_pair(epsilon: float, delta: float) -> Spend:
+    """The spend of something of which only (ε, δ) is known.
+
+    It is δ-approximately ε-DP (Kairouz, Oh & Viswanath 2015; Bun & Steinke 2016, lemma 8.8): the pure part costs what a
+    pure event of that ε costs, and δ is slack.
+
+    Raises:
+        UserError: ε or δ out of range.
+    """
+    eps, dlt = units.epsilon(epsilon, where="epsilon"), units.delta(delta, where="delta")
+    mu, rho = _composed([Laplace("", eps, 1.0)])
+    return Spend(eps, dlt, mu, rho, slack=dlt)
+
+
+def spend_of_plan(plan: Plan | AdaptivePlan) -> Spend:
+    """The spend of a run that keeps to its plan.
+
+    μ and ρ are the composition of the slots' worst cases: the mechanisms are what they are, whichever accountant
+    calibrated them, and their own δ (basic, advanced) is a matter of that accountant alone.
+
+    A purse is spent in parts that depend on answers; the run's ledger stops it where the run's own accountant reaches
+    (ε, δ), so that the whole run, slots and purse together, is bounded by the most that this accountant lets through:
+
+    - gdp: μ*, the largest μ of (ε, δ); a filter of μ² makes the whole run μ*-GDP (Smith & Thakurta 2022), hence
+      (μ*²/2)-zCDP, since no Rényi divergence is larger than that of the Gaussians it is dominated by (Dong, Roth & Su
+      2019, appendix B).
+    - zcdp: ρ* likewise (Feldman & Zrnic 2021). Every event's μ² is at most π ρ: 2ρ for Gaussian noise, and for pure
+      events μ = 2Φ⁻¹(1/(1+e^(−x))) ≤ √(π/2) x with ρ = x²/2, because the logistic distribution function lies below
+      Φ(√(π/8) x) for x > 0. So the same run is √(π ρ*)-GDP by the filter of μ².
+    - basic: the whole run is (ε, δ)-DP and nothing more is used.
+    """
+    delta = plan.delta if plan.loss.delta > 0 else 0.0
+    if not isinstance(plan, AdaptivePlan) or plan.purse is None:
+        mu, rho = _composed(plan.events)
+        return Spend(plan.epsilon, delta, mu, rho)
+    if plan.accountant.kind == "gdp":
+        mu = _largest_mu(plan.epsilon, plan.delta)
+        return Spend(plan.epsilon, delta, mu, round_up(mu * mu / 2 * (1 + MARGIN)))
+    if plan.accountant.kind == "zcdp":
+        rho = zcdp_rho(plan.epsilon, plan.delta) * (1 + MARGIN)
+        return Spend(plan.epsilon, delta, round_up(math.sqrt(math.pi * rho) * (1 + MARGIN)), rho)
+    return spend_of_pair(plan.epsilon, delta)
+
+
+def _composed(events: tuple[Event, ...] | list[Event] | list[Laplace]) -> tuple[float, float]:
+    """μ and ρ of all events together, rounded up."""
+    gdp, zcdp = Gdp(_ANY), Zcdp(_ANY)
+    mu = math.sqrt(math.fsum(gdp.cost(e)["mu"] ** 2 for e in events))
+    rho = math.fsum(zcdp.cost(e)["rho"] for e in events)
+    return round_up(mu * (1 + MARGIN)), round_up(rho * (1 + MARGIN))
+
+
+def _largest_mu(epsilon: float, delta: float) -> float:
+    """A μ above every μ that is (ε, δ)-DP."""
+    mu, step = gaussian_mu(epsilon, delta) * (1 + MARGIN), MARGIN
+    while gaussian_log_delta(Mu(mu), epsilon) <= math.log(delta):
+        mu, step = mu * (1 + step), 2 * step
+    return mu

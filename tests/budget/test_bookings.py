@@ -1,0 +1,238 @@
+"""The ledger of several runs as a file: what it refuses, and that neither a crowd nor a crash harms it."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mechanisms.accounting.bookings import Booking, Refused, Wanted, book_runs, load_book, opened, set_limit
+from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.running_total import running_total
+from mechanisms.accounting.spend import spend_of_pair
+from mechanisms.public.errors import UserError
+from tests.budget.book_worker import SCOPE, booking, wanted
+
+ROOT = Path(__file__).parents[2]
+
+
+def worker(*arguments: str) -> object:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.budget.book_worker", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "people.json"
+
+
+class TestBooking:
+    def test_a_book_comes_back_as_it_was_written(self, path):
+        book = book_runs(wanted(path), [booking("a", 1.0), booking("b", 0.5)])
+        assert load_book(path) == book
+        assert book.filter.kind == "gdp"
+        assert [b.spend for b in book.bookings] == [spend_of_pair(1.0, 0.0), spend_of_pair(0.5, 0.0)]
+        assert all(b.time and b.by for b in book.bookings)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    def test_an_id_is_booked_once(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        text = path.read_bytes()
+        assert len(book_runs(wanted(path), [booking("a", 1.0)]).bookings) == 1
+        assert path.read_bytes() == text
+        both = book_runs(wanted(path), [booking("a", 1.0), booking("b", 1.0)])
+        assert [b.id for b in both.bookings] == ["a", "b"]
+
+    def test_all_of_it_is_booked_or_nothing(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        text = path.read_bytes()
+        with pytest.raises(Refused) as refused:
+            book_runs(wanted(path), [booking("b", 1.0), booking("c", 1.5)])
+        assert path.read_bytes() == text
+        assert [b.id for b in refused.value.book.bookings] == ["a"]
+        assert len(book_runs(wanted(path), [booking("b", 1.0)]).bookings) == 2
+
+    def test_a_refused_first_run_leaves_no_file(self, path):
+        with pytest.raises(Refused):
+            book_runs(wanted(path), [booking("a", 4.0)])
+        assert not path.exists()
+
+    def test_a_table_that_changed_still_adds_up_for_nothing_in_the_file_depends_on_rows(self, path):
+        book_runs(wanted(path), [booking("a", 2.0)])
+        content = json.loads(path.read_text())
+        assert set(content) == {
+            *("format", "about", "table", "unit", "neighbouring", "accountant", "slack", "limits", "bookings", "digest")
+        }
+        with pytest.raises(Refused):
+            book_runs(wanted(path), [booking("after the table changed", 2.0)])
+
+    @pytest.mark.parametrize(
+        ("scope", "word"),
+        [
+            (replace(SCOPE, table="city"), "table"),
+            (replace(SCOPE, unit={"column": "person", "missing": "drop"}), "privacy unit"),
+            (replace(SCOPE, neighbouring="replace"), "neighbouring"),
+        ],
+    )
+    def test_another_table_unit_or_relation_is_refused(self, path, scope, word):
+        book_runs(wanted(path), [booking("a", 0.1)])
+        text = path.read_bytes()
+        with pytest.raises(UserError, match=word):
+            book_runs(replace(wanted(path), scope=scope), [booking("b", 0.1)])
+        assert path.read_bytes() == text
+
+    def test_the_file_fixes_its_accountant(self, path):
+        book_runs(replace(wanted(path), accountant="zcdp"), [booking("a", 0.1)])
+        assert book_runs(wanted(path), [booking("b", 0.1)]).filter.kind == "zcdp"
+        with pytest.raises(UserError, match="accountant"):
+            book_runs(replace(wanted(path), accountant="gdp"), [booking("c", 0.1)])
+        with pytest.raises(UserError, match="privacy filter"):
+            opened(replace(wanted(path), accountant="advanced"))
+
+    def test_a_symbolic_link_is_followed_and_a_mode_kept(self, path, tmp_path):
+        link = tmp_path / "link.json"
+        link.symlink_to(path)
+        book_runs(wanted(path), [booking("a", 0.1)])
+        path.chmod(0o640)
+        book_runs(wanted(link), [booking("b", 0.1)])
+        assert link.is_symlink()
+        known = load_book(path)
+        assert known is not None
+        assert len(known.bookings) == 2
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+    def test_the_running_total_is_that_of_its_own_booking(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        book = book_runs(wanted(path), [replace(booking("b", 0.5), private=False), booking("c", 0.25)])
+        first, second, last = (running_total(book, name) for name in ("a", "b", None))
+        assert [t.runs for t in (first, second, last)] == [1, 2, 3]
+        assert [t.totals.epsilon for t in (first, second, last)] == [1.0, 1.5, 1.75]
+        assert [t.not_private for t in (first, second, last)] == [0, 1, 1]
+        assert "1 of them not private" in last.sentence
+        assert last.to_json()["limit"] == {"epsilon": 3.0, "delta": 1e-6}
+
+
+class TestLimits:
+    def test_a_new_ledger_needs_a_limit(self, path):
+        with pytest.raises(UserError, match="no limit yet"):
+            book_runs(Wanted(path, SCOPE), [booking("a", 0.1)])
+        book_runs(wanted(path), [booking("a", 0.1)])
+        assert len(book_runs(Wanted(path, SCOPE), [booking("b", 0.1)]).bookings) == 2
+
+    def test_a_run_lowers_the_limit_for_good(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        book_runs(Wanted(path, SCOPE, limit=Limit(2.0, 1e-6)), [booking("b", 0.5)])
+        with pytest.raises(Refused):
+            book_runs(Wanted(path, SCOPE), [booking("c", 1.5)])
+        known = load_book(path)
+        assert known is not None
+        assert [c.limit.epsilon for c in known.limits] == [3.0, 2.0]
+        assert known.limits[-1].reason == "lowered by a run"
+
+    def test_a_run_that_is_refused_lowers_nothing(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        text = path.read_bytes()
+        with pytest.raises(Refused):
+            book_runs(Wanted(path, SCOPE, limit=Limit(1.2, 1e-6)), [booking("b", 0.5)])
+        assert path.read_bytes() == text
+
+    @pytest.mark.parametrize("limit", [Limit(3.1, 1e-6), Limit(1.0, 2e-6)])
+    def test_a_run_never_raises_the_limit(self, path, limit):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        with pytest.raises(UserError, match="python -m pipeline budget"):
+            book_runs(Wanted(path, SCOPE, limit=limit), [booking("b", 0.5)])
+
+    def test_raising_is_a_command_that_leaves_a_record(self, path):
+        book_runs(wanted(path), [booking("a", 3.0)])
+        with pytest.raises(Refused):
+            book_runs(wanted(path), [booking("b", 1.5)])
+        book = set_limit(path, Limit(5.0, 1e-6), "the board agreed on 1 May")
+        assert [c.reason for c in book.limits] == ["the ledger was made", "the board agreed on 1 May"]
+        assert len(book_runs(Wanted(path, SCOPE), [booking("b", 1.5)]).bookings) == 2
+
+    def test_a_limit_is_set_with_a_reason_and_only_where_there_is_a_file(self, path):
+        with pytest.raises(UserError, match="no such ledger"):
+            set_limit(path, Limit(5.0, 1e-6), "why not")
+        book_runs(wanted(path), [booking("a", 1.0)])
+        with pytest.raises(UserError, match="reason"):
+            set_limit(path, Limit(5.0, 1e-6), "  ")
+        with pytest.raises(UserError, match="already"):
+            set_limit(path, Limit(3.0, 1e-6), "again")
+
+
+class TestDamage:
+    @pytest.mark.parametrize("how", ["empty", "cut", "changed", "csv", "bytes", "number", "other"])
+    def test_a_damaged_file_is_refused_and_left_alone(self, path, how):
+        book_runs(wanted(path), [booking("a", 2.5)])
+        text = path.read_text()
+        damage = {
+            "empty": b"",
+            "cut": text[: len(text) // 2].encode(),
+            "changed": text.replace("2.5", "0.5").encode(),
+            "csv": b"a,b\n1,2\n",
+            "bytes": b"\xff\xfe\x00",
+            "number": b"3",
+            "other": b'{"format": "privacy-statement/1", "digest": ""}',
+        }
+        path.write_bytes(damage[how])
+        for do in (lambda: book_runs(wanted(path), [booking("b", 0.1)]), lambda: load_book(path)):
+            with pytest.raises(UserError, match=str(path)):
+                do()
+        assert path.read_bytes() == damage[how]
+
+    def test_a_folder_in_its_place_is_refused(self, path):
+        path.mkdir()
+        with pytest.raises(UserError, match="cannot be read"):
+            book_runs(wanted(path), [booking("a", 0.1)])
+
+    @pytest.mark.skipif(os.getuid() == 0, reason="root writes everywhere")
+    def test_a_folder_that_cannot_be_written_is_refused(self, path):
+        path.parent.chmod(0o500)
+        try:
+            with pytest.raises(UserError, match="cannot write"):
+                book_runs(wanted(path), [booking("a", 0.1)])
+        finally:
+            path.parent.chmod(0o700)
+
+    def test_a_file_in_the_place_of_its_folder_is_refused(self, tmp_path):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(UserError, match="cannot"):
+            book_runs(wanted(tmp_path / "file" / "people.json"), [booking("a", 0.1)])
+
+
+class TestProcesses:
+    def test_of_twelve_that_book_at_once_exactly_those_that_fit_are_in_the_file(self, path):
+        codes = worker("many", str(path), "12")
+        assert isinstance(codes, list)
+        assert codes.count(0) == 6  # of 0.5 each, in 3
+        assert codes.count(3) == 6
+        known = load_book(path)
+        assert known is not None
+        assert {b.id for b in known.bookings} == {f"run-{i}" for i, c in enumerate(codes) if c == 0}
+
+    def test_a_kill_at_any_step_leaves_all_or_nothing_and_who_goes_on_books_once(self, path):
+        outcomes = worker("killed", str(path))
+        assert isinstance(outcomes, list)
+        assert len(outcomes) >= 8
+        assert [o["killed"] for o in outcomes] == [True] * (len(outcomes) - 1) + [False]
+        both = ["first", "second"]
+        assert all(o["before"] in ([], both) for o in outcomes)
+        assert {len(o["before"]) for o in outcomes[:-1]} == {0, 2}  # kills before the booking, and after it
+        assert all(o["after"] == both and o["again"] == 0 for o in outcomes)
+
+
+def test_a_booking_says_who_and_when_but_holds_nothing_of_the_table(path):
+    book_runs(wanted(path), [Booking("a", "outputs/a", spend_of_pair(1.0, 0.0), False)])
+    (entry,) = json.loads(path.read_text())["bookings"]
+    assert set(entry) == {"id", "run", "private", "time", "by", "epsilon", "delta", "mu", "rho", "slack"}
