@@ -111,7 +111,7 @@ def run(
     places = build_places(config.evaluation, config.data.roles, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
-    publication, signer = build_publication(config.statement), load_signer(config.statement.key)
+    who, signer = build_publication(config.statement), load_signer(config.statement.key)
     show = Stages(quiet=quiet)
     show.note(build.said_left_out(config, workload))
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
@@ -127,14 +127,11 @@ def run(
         show.warn(misfits(private.encoding))
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan, {} if aside is None else {"holdout": held_out(aside)})
-            noise = noise_source(config.privacy.noise_seed)
-            rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
+            rounds = Rounds(private, plan, ledger, noise_source(config.privacy.noise_seed), folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
         chose, seed = config.selection.public is not None, config.privacy.noise_seed
-        statement = make_statement(
-            schema, unit, plan, ledger, known, seed, aside, public_table=chose, publication=publication
-        )
+        statement = make_statement(schema, unit, plan, ledger, known, seed, aside, public_table=chose, publication=who)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
             check_seal(folder)

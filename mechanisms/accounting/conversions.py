@@ -57,7 +57,7 @@ def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float
 
 
 def epsilon_of(kind: str, value: float, at: Delta) -> float:
-    """ε at δ of a μ (Dong et al. 2022, corollary 2.13) or ρ (Bun & Steinke 2016, proposition 1.3), rounded up."""
+    """ε at δ of a μ (Dong, Roth & Su 2019, corollary 2.13) or ρ (Bun & Steinke 2016, proposition 1.3), rounded up."""
     return gaussian_epsilon(Mu(value), at) if kind == "gdp" else zcdp_epsilon(value, at)
 
 
@@ -76,7 +76,7 @@ def epsilon_at(accountant: Accountant, events: Sequence[Event], at: float) -> fl
 def group_loss(accountant: Accountant, events: Sequence[Event], units: int) -> PrivacyLoss:
     """The (ε, δ) that holds for `units` units at once, rounded up.
 
-    μ grows k-fold (Dong et al. 2022, theorem 2.14), ρ k²-fold (Bun & Steinke 2016, proposition 1.9), both at the same
+    μ grows k-fold (Dong, Roth & Su 2019, theorem 2.14), ρ k²-fold (Bun & Steinke 2016, proposition 1.9), both at the same
     δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma 2.2).
     """
     own, loss = original(accountant, events), accountant.loss(events)
