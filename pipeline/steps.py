@@ -15,20 +15,15 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.accounting.rounds import SCORES
-from mechanisms.public.adagrid import grid_query, matrix_bits
+from mechanisms.public.adagrid import grid_query
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries import QueryMatrix, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.measurement import BATCH_CELLS, Progress, measure_some
-from mechanisms.sensitive.noise import MAX_UNITS, NoiseSource
+from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.scores import noisy_scores
 from mechanisms.sensitive.selection import Candidate, Expected, PrivateCounts, PrivateScores, choose, distance_scores
 from mechanisms.sensitive.table import PrivateTable
-
-#: Entries of query matrices have at least so many bits, or the noise drowns any table anyway.
-LEAST_BITS = 6
 
 
 class Fit(Protocol):
@@ -127,10 +122,9 @@ class Steps:
         plan = self.plan
         return sensitivity(query, norm=plan.norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
 
-    def grid(self, place: int, clique: Clique, threshold: float) -> QueryMatrix:
+    def grid(self, clique: Clique, threshold: float) -> QueryMatrix:
         """The adaptive grid of a marginal, from the rounds before."""
-        bits = entry_bits(self.plan.measurement_slot(place).scale)
-        return grid_query(self.domain, clique, self.known, threshold=threshold, norm=self.plan.norm, bits=bits)
+        return grid_query(self.domain, clique, self.known, threshold=threshold, norm=self.plan.norm)
 
     def choose(self, place: int, among: Sequence[Clique], scores: Callable[[], PrivateScores]) -> Clique | None:
         """One of the candidates, under the slot's ε."""
@@ -147,32 +141,6 @@ class Steps:
     def counts(self) -> PrivateCounts:
         """The candidates' exact marginals; NOT private."""
         return PrivateCounts(self.run.table, BATCH_CELLS)
-
-
-def check_noise(plan: AdaptivePlan) -> None:
-    """Refuse, before anything is charged, noise that the lattice has no room for.
-
-    Raises:
-        UserError: a scale beyond any table.
-    """
-    for slot in (*plan.slots, *([plan.purse] if plan.purse else [])):
-        scale = slot.event.scale
-        if scale * 2.0**WEIGHT_BITS > MAX_UNITS:
-            fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
-            raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
-
-
-def entry_bits(scale: float) -> int:
-    """How fine the entries of a query matrix are under noise of that scale, in records.
-
-    Raises:
-        UserError: the noise leaves no room for entries.
-    """
-    bits = matrix_bits(scale, weight_bits=WEIGHT_BITS, max_units=MAX_UNITS)
-    if bits < LEAST_BITS:
-        fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
-        raise UserError(f"noise of scale {scale:.3g} records drowns any table", where="privacy.epsilon", fix=fix)
-    return bits
 
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
 from mechanisms.accounting.plan import (
     PlannedHistogram,
+    check_scales,
     histogram_charge,
     histogram_json,
     planned_histogram,
@@ -29,6 +30,8 @@ from mechanisms.public.units import Neighbouring, Norm
 
 #: Ids of events that a purse pays for begin so.
 PURSE = "purse:"
+#: The noise of a whole purse has to stay so far below the largest that answers hold, to leave room for its parts.
+SMALLEST_PART = 2.0**-12
 
 
 @dataclass(frozen=True)
@@ -249,7 +252,7 @@ def reserve(
         histogram: of records per unit, if it is wanted; the rounds share what it leaves.
     Raises:
         UserError: a parameter out of range, nothing to measure, a purse under an accountant that has no filter for it,
-            or δ = 0 where the plan needs more.
+            δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a purse: SMALLEST_PART of it).
     """
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
@@ -269,6 +272,8 @@ def reserve(
     charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
     events = calibrate([*charges, *further], keeper, eps, dlt)
     counted = planned_histogram(histogram, events[-1]) if histogram else None
+    check_scales(events)
+    check_scales(events[len(wanted) : len(every)], units.MAX_SCALE * SMALLEST_PART)
     slots = [Slot(e, w, c.share) for e, w, c in zip(events[: len(every)], every, charges, strict=True)]
     last = slots.pop() if purse else None
     return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted)

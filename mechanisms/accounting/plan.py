@@ -174,7 +174,7 @@ def make_plan(
         max_records: C, the largest total weight of one unit.
         histogram: of records per unit, if it is wanted; the marginals share what it leaves.
     Raises:
-        UserError: a parameter out of range, or δ = 0 where the plan needs more.
+        UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
@@ -204,4 +204,17 @@ def make_plan(
         measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
         return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last)
 
-    return min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
+    found = min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
+    check_scales(found.events)
+    return found
+
+
+def check_scales(events: Sequence[Event], maximum: float = units.MAX_SCALE) -> None:
+    """Refuse a plan, before anything is charged, whose noise has no place in the range of answers.
+
+    Raises:
+        UserError: a scale above the maximum, in records.
+    """
+    for event in events:
+        if not event.is_choice:
+            units.check_scale(event.scale, maximum)

@@ -14,9 +14,10 @@ from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
-from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.public.units import WEIGHT_BITS, check_scale
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.table import PrivateTable
 
 #: Cells counted in one pass over the rows.
@@ -155,17 +156,17 @@ def measure_histogram(
 def _noised(
     exact: NDArray[np.int64], planned: PlannedMeasurement, needed: float, ledger: Ledger, source: NoiseSource
 ) -> NoisyMarginal:
-    """Refuse, charge, then draw.
+    """Answer exactly, refuse, charge, then draw: nothing that can fail stands between the charge and the draw.
 
     Args:
         needed: the sensitivity of what is answered.
     """
     if needed > planned.event.sensitivity:
         raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.event.sensitivity}")
+    check_scale(planned.event.scale)
+    answers = ExactAnswers.of(planned.query, exact)
     ledger.charge(planned.event)
-    bits = WEIGHT_BITS + planned.query.bits
-    noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
-    values = np.asarray((planned.query.answer_exact(exact) + noise) * 2.0**-bits, np.float64)
+    values = noisy(answers, planned.event, source)
     return NoisyMarginal(
         planned.clique, planned.query, values, planned.event.kind, planned.event.scale, planned.event.id
     )

@@ -14,8 +14,9 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
-from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.public.units import WEIGHT_BITS, check_scale, joint_sensitivity
+from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.selection import SCORE_BITS, PrivateScores
 
 
@@ -62,12 +63,14 @@ def noisy_scores(
         return None
     found = scores()
     _check(found, event, len(cliques))
-    exact = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
+    check_scale(event.scale)
+    whole = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
+    exact = ExactAnswers(whole, np.zeros_like(whole), 0)
     ledger.charge(event)
-    values = (exact + lattice_noise(event, len(cliques), source)) * 2.0**-WEIGHT_BITS
+    values = noisy(exact, event, source)
     facts = {"event": event.id, "cliques": [list(c) for c in cliques], "values": values.tolist()}
     write_whole(path, json.dumps(facts) + "\n", mode=0o600)
-    return np.asarray(values, np.float64)
+    return values
 
 
 def _check(found: PrivateScores, event: NoiseEvent, count: int) -> None:
