@@ -76,8 +76,8 @@ def epsilon_at(accountant: Accountant, events: Sequence[Event], at: float) -> fl
 def group_loss(accountant: Accountant, events: Sequence[Event], units: int) -> PrivacyLoss:
     """The (ε, δ) that holds for `units` units at once, rounded up.
 
-    μ grows k-fold (Dong, Roth & Su 2019, theorem 2.14), ρ k²-fold (Bun & Steinke 2016, proposition 1.9), both at the same
-    δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma 2.2).
+    μ grows k-fold (Dong, Roth & Su 2019, theorem 2.14), ρ k²-fold (Bun & Steinke 2016, proposition 1.9), both at the
+    same δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma 2.2).
     """
     own, loss = original(accountant, events), accountant.loss(events)
     if own and loss.delta > 0:

@@ -68,7 +68,7 @@ def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
     epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
     odds = 1 / (1 + math.exp(-epsilon))
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
-    failure = "" if delta == 0 else f", up to an added δ = {shown_number(delta)} (1 in {1 / delta:,.0f})"
+    failure = "" if delta == 0 else f", up to an added δ = {shown_number(delta)} (1 in {_odds(delta)})"
     return {
         "neighbours": NEIGHBOURS.get(said["neighbouring"], said["neighbouring"]),
         "absent": ABSENT.get(said["neighbouring"], "if the records of any one unit were others"),
@@ -77,6 +77,10 @@ def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
         "failure": failure,
         "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
     }
+
+
+def _odds(delta: float) -> str:
+    return f"{1 / delta:,.0f}" if delta >= 1e-12 else shown_number(1 / delta)
 
 
 def _first(facts: Sequence[str]) -> list[str]:
