@@ -14,10 +14,12 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
+from pipeline import __version__
+from pipeline.conf_folder import with_own_folder
 from pipeline.help import help_text
 from pipeline.said import explained, say_what_is_safe
-from pipeline.version import VERSION
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -34,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
         print(help_text(None), end="")
         return 0 if argv else 1
     if argv[0] == "--version":
-        print(VERSION)
+        print(__version__)
         return 0
     command, rest = argv[0], list(argv[1:])
     if command in COMMANDS and {"-h", "--help"} & set(rest):
@@ -45,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
         if command not in COMMANDS:
             fix = f"{did_you_mean(command, COMMANDS)} one of: {', '.join(COMMANDS)}".strip()
             raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+        rest = with_own_folder(rest)
         unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
         if unknown:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
@@ -218,6 +221,7 @@ def _report(arguments: list[str]) -> int:
         given = dict(a.split("=", 1) for a in arguments if "=" in a)
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
+        need_extra("matplotlib", "report of a sweep")
         from pipeline.sweep_report import render
 
         output = Path(given["output"]) if "output" in given else None

@@ -189,6 +189,7 @@ class PrivacyStatement:
         public_facts: what was taken as public; `outside` what the guarantee does not cover.
         noise_source: the secure source, or the fixed seed's warning.
         versions: of this package and of the libraries that matter.
+        warnings: what makes the promise a weak one, in sentences.
     """
 
     private: bool
@@ -217,6 +218,7 @@ class PrivacyStatement:
     table: str
     published: Mapping[str, str | None]
     running_total: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The statement as JSON values, the most important first."""

@@ -48,7 +48,7 @@ def render_statement(
         keep_trailing_newline=True,
     )
     environment.filters["number"] = shown_number
-    page = environment.get_template("statement.html")
+    page = environment.get_template("statement.html.j2")
     return page.render(
         said=said,
         words=_in_words(said),

@@ -9,12 +9,12 @@ from typing import Any
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
+from pipeline import __version__
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.signing import Signer, write_signature
-from pipeline.version import VERSION
 
 #: Files whose digests stand on the page.
 NAMED = ("measurements/answers.npz", "privacy.json")
@@ -45,7 +45,7 @@ def write_papers(
     for name, text in texts.items():
         write_whole(folder / name, text)
         digests[name] = hashlib.sha256(text.encode()).hexdigest()
-    content = Manifest(VERSION, rows_asked, fingerprint, dict(sorted(digests.items()))).write(folder)
+    content = Manifest(__version__, rows_asked, fingerprint, dict(sorted(digests.items()))).write(folder)
     if signer is not None:
         write_signature(folder, signer, content)
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from mechanisms.accounting.receipts import booked_event
+from pipeline import __version__ as VERSION
 from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.digests import file_digests
 from pipeline.statement.verify import verify
-from pipeline.version import VERSION
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
