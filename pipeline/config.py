@@ -35,6 +35,7 @@ ALLOWED = {
     "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
     "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
@@ -202,6 +203,9 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    accept: list[dict[str, Any]] = field(default_factory=list)
+    accept_share: float = 0.05
+    accept_tries: int = 1
     smoke: bool = False
     seed: int | None = None
     resume: bool = False

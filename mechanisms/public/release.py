@@ -189,6 +189,8 @@ class PrivacyStatement:
         public_facts: what was taken as public; `outside` what the guarantee does not cover.
         noise_source: the secure source, or the fixed seed's warning.
         versions: of this package and of the libraries that matter.
+        selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
+            of the try that is released; how many there were is not told.
         warnings: what makes the promise a weak one, in sentences.
     """
 
@@ -218,6 +220,7 @@ class PrivacyStatement:
     table: str
     published: Mapping[str, str | None]
     running_total: Mapping[str, Any] | None = None
+    selection: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

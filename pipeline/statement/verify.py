@@ -12,6 +12,7 @@ from typing import Any
 from mechanisms.accounting.accountants import Accountant, make_accountant
 from mechanisms.accounting.conversions import epsilon_at, epsilon_of, group_loss
 from mechanisms.accounting.events import Event
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION
@@ -25,6 +26,8 @@ from pipeline.statement.signing import check_signature
 
 #: How far two sums of the same receipts may lie apart: another version may add in another order.
 SLACK = 1e-9
+#: What the statement says of tries with a threshold.
+FIRST = "the first accepted"
 BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 
 
@@ -130,9 +133,18 @@ def _guarded(
         return Check(name, False, f"cannot be read: {type(error).__name__}: {error}".replace("\n", " "))
 
 
+def _tries(said: Mapping[str, Any]) -> PrivateSelection:
+    """How the release was chosen among tries."""
+    chosen = said.get("selection")
+    if chosen is None:
+        return ONE_TRY
+    return PrivateSelection(int(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
+
+
 def _accountant(said: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
-    """The accountant of the statement, and the events that it booked."""
-    kind, at = said["accountant"], delta(float(said["budget"]["delta"]))
+    """The accountant of the statement, and the events that it booked for the try that was released."""
+    budget = said["selection"]["one_try"] if said.get("selection") else said["budget"]
+    kind, at = said["accountant"], delta(float(budget["delta"]))
     events = booked_events(said["events"])
     slots = said.get("slots")
     if slots is None:  # version 1 names δ of each Gaussian charge instead
@@ -150,7 +162,10 @@ def _receipts(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         for name, value in accountant.cost(event).items():
             if not math.isclose(value, receipt["cost"][name], rel_tol=SLACK) and value > receipt["cost"][name]:
                 return False, f"{event.id} costs {name} = {value:.6g}, not {receipt['cost'][name]:.6g}"
-    loss, spent, budget = accountant.loss(events), said["spent"], said["budget"]
+    selection, one = _tries(said), accountant.loss(events)
+    if selection.tries > 1 and one.epsilon > said["selection"]["one_try"]["epsilon"] * (1 + SLACK):
+        return False, f"a try costs ε = {one.epsilon:.6g}, more than it may"
+    loss, spent, budget = selection.total(one), said["spent"], said["budget"]
     for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta)):
         if value > spent[name] * (1 + SLACK) or spent[name] > budget[name] * (1 + SLACK):
             told = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
@@ -163,16 +178,17 @@ def _promise(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if "guarantee" not in said:
         return None, "stated by its budget alone in its version"
     accountant, events = _accountant(said)
-    promise, budget, loss = said["guarantee"], said["budget"], accountant.loss(events)
+    selection, promise, budget = _tries(said), said["guarantee"], said["budget"]
+    loss = selection.total(accountant.loss(events))
     if loss.epsilon > promise["epsilon"] * (1 + SLACK) or loss.delta > promise["delta"] * (1 + SLACK):
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
         return False, "more than the budget"
     for at, value in said["epsilon_at"].items():
-        if value is not None and epsilon_at(accountant, events, float(at)) > value * (1 + SLACK):
+        if value is not None and epsilon_at(accountant, events, float(at), selection) > value * (1 + SLACK):
             return False, f"ε at δ = {at} is more than {value:.6g}"
     for group in said["group_privacy"]:
-        least = group_loss(accountant, events, group["units"])
+        least = group_loss(accountant, events, group["units"], selection)
         value = group["epsilon"]
         if value is not None and least.epsilon > value * (1 + SLACK):
             return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"

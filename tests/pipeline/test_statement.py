@@ -147,6 +147,9 @@ def test_a_group_under_pure_privacy_loses_its_sum():
         (["privacy.neighbouring=replace"], "two tables where one unit's records were replaced by others"),
         (["selection=mst"], "What is promised"),
         (["selection=aim", "selection.max_cells=100"], "What is promised"),
+        (["accept=[{metric: l1, marginals: 1}]", "accept_tries=3"], "one of several tries (a secret coin"),
+        (["accept=[{metric: l1, marginals: 1, at_most: 9e5}]", "accept_tries=2"], "one of several tries (the first"),
+        (["accept=[{metric: l1, marginals: 1, at_most: 9e5}]", "privacy.accountant=zcdp"], "ρ = "),
     ],
 )
 def test_every_accountant_and_selection_has_its_page_and_is_sound(town, settings, head):
