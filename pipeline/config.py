@@ -135,6 +135,26 @@ class ReleaseConfig:
 
 
 @dataclass
+class StatementConfig:
+    """Who publishes; see `pipeline.statement.publication`."""
+
+    publisher: str | None = None
+    date: str | None = None
+    contact: str | None = None
+    confirmed_by: str | None = None
+    publisher_type: str | None = None
+    intended_use: str | None = None
+    region: str | None = None
+    license: str | None = None
+    key: str | None = None
+
+
+@dataclass
+class SigningConfig:
+    key: str | None = None
+
+
+@dataclass
 class LimitsConfig:
     memory_gb: float | None = None
     threads: int | None = None
@@ -157,6 +177,7 @@ class Config:
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
@@ -175,6 +196,7 @@ class SynthConfig:
     source: str | None = None
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    statement: SigningConfig = field(default_factory=SigningConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     output: str | None = None
 
@@ -206,6 +228,14 @@ class QueryConfig:
     marginal: list[str] = field(default_factory=list)
     where: dict[str, Any] | None = None
     output: str | None = None
+
+
+@dataclass
+class VerifyConfig:
+    """Settings of `verify`."""
+
+    source: str | None = None
+    key: str | None = None
 
 
 @dataclass

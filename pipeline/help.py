@@ -16,6 +16,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   score    score any two tables; the numbers are NOT private
   report   the report of a run, made again from its own files; NOT private
   query    a marginal or a range from a release, with standard errors; costs no privacy
+  verify   whether a release is as it was published, adds up, and was made by a version without known faults
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
 
 `--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
@@ -52,6 +53,11 @@ with standard errors and 95 % intervals, at no privacy cost. Where several measu
 
 usage: python -m pipeline query from=RUN/release marginal=[a,b]
        python -m pipeline query from=RUN/release 'where={age: [20, 40], sex: [f]}'""",
+    "verify": """Check a release from its files alone: the digests of all its files, the signature if there is one, the
+receipts added up again by the accountant, the noise of each answer against its receipt, and the known wrong claims of
+the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private.
+
+usage: python -m pipeline verify RELEASE [key=PUBLICKEY]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
@@ -102,6 +108,10 @@ EXAMPLES = {
         "python -m pipeline query from=outputs/mine/release marginal=[weekday,hour]",
         "python -m pipeline query from=outputs/mine/release 'where={hour: [8, 10], weekday: [Monday, Tuesday]}'",
     ],
+    "verify": [
+        "python -m pipeline verify outputs/mine/release",
+        "python -m pipeline verify outputs/mine/release key=publisher.pem",
+    ],
     "schema": [
         "python -m pipeline schema my.csv output=my.yaml",
         "python -m pipeline schema my.csv delimiter=';'",
@@ -125,6 +135,7 @@ FILES = {
     "score": ["evaluation/default", "score"],
     "report": ["report"],
     "query": ["query"],
+    "verify": ["verify"],
     "schema": ["schema_draft"],
 }
 

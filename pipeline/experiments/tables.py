@@ -29,7 +29,7 @@ from pipeline.experiments.settings import ExperimentConfig, RowSpec
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
 from pipeline.selecting import with_max_cells
-from pipeline.statement import Declared, make_statement
+from pipeline.statement.statement import Declared, make_statement
 
 
 @dataclass(frozen=True, eq=False)
