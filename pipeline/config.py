@@ -41,6 +41,7 @@ ALLOWED = {
     "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
     "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
@@ -158,6 +159,15 @@ class EvaluationConfig:
 
 
 @dataclass
+class BudgetConfig:
+    ledger: str | None = None
+    limit: dict[str, Any] | None = None
+    accountant: str | None = None
+    slack: float | None = None
+    table: str | None = None
+
+
+@dataclass
 class ReleaseConfig:
     format: str = "csv"
 
@@ -187,6 +197,7 @@ class Config:
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
     smoke: bool = False
     seed: int | None = None
@@ -239,6 +250,16 @@ class ReportConfig:
 
     run: str | None = None
     output: str | None = None
+
+
+@dataclass
+class BudgetFileConfig:
+    """Settings of `budget`."""
+
+    file: str | None = None
+    format: str = "text"
+    limit: dict[str, Any] | None = None
+    reason: str | None = None
 
 
 @dataclass

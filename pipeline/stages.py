@@ -34,6 +34,7 @@ from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.adaptive import build_fit
+from pipeline.budget import admission
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.floors import FLOORS
@@ -108,6 +109,7 @@ def run(
     places = build_places(config.evaluation, config.data.roles, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
+    admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
     show.note(build.said_left_out(config, workload))
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
@@ -121,6 +123,7 @@ def run(
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
+        admission.book(booked)
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan, {} if aside is None else {"holdout": held_out(aside)})
             noise = noise_source(config.privacy.noise_seed)
@@ -246,6 +249,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan"):
         del settings[free]
+    del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
