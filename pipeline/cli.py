@@ -20,8 +20,10 @@ from omegaconf import DictConfig, OmegaConf
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages, two_tables
+from pipeline.budget import ledger_report
 from pipeline.config import (
     CONF,
+    BudgetFileConfig,
     Config,
     DraftConfig,
     QueryConfig,
@@ -39,7 +41,7 @@ from pipeline.query import query
 from pipeline.said import explained, say_what_is_safe
 from pipeline.sweep_report import is_sweep, render
 
-COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema")
+COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema", "budget")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
             raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
         run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
-        return {**run, "report": _report, "query": _query}[command](rest)
+        return {**run, "report": _report, "query": _query, "budget": _budget}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -223,6 +225,16 @@ def _query(overrides: list[str]) -> int:
     else:
         print(text, end="")
     print(said, file=sys.stderr)
+    return 0
+
+
+def _budget(arguments: list[str]) -> int:
+    """What is left of a shared budget and who spent it; or another limit for it."""
+    named = [a if "=" in a else f"file={a}" for a in arguments]
+    texts = {"file", "reason"}  # whatever is in them
+    split = [a.partition("=") for a in named]
+    given = [f"{key}={quoted(value)}" if key in texts else spelled(f"{key}={value}") for key, _, value in split]
+    print(ledger_report.show(typed(compose_config("budget_file", given), BudgetFileConfig)))
     return 0
 
 

@@ -42,6 +42,7 @@ ALLOWED = {
     "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
     "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
+    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",

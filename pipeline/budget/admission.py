@@ -8,11 +8,12 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.bookings import SETTING, Book, Booking, Refused, Scope, Wanted, book_runs, opened
+from mechanisms.accounting.bookings import SETTING, Book, Booking, Refused, Scope, Wanted, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
@@ -139,7 +140,10 @@ def check(releases: Sequence[PlannedRelease]) -> Book | None:
     """
     if not releases:
         return None
-    book = opened(_one_ledger(releases))
+    wanted = _one_ledger(releases)
+    if (known := load_book(wanted.path)) is not None and not _fresh(releases, known):
+        return known  # all of it is booked: a limit that changed since is no matter of theirs
+    book = opened(wanted)
     fresh = _fresh(releases, book)
     if not book.admits([r.spend for r in fresh]):
         raise _refused(fresh, book)
@@ -155,15 +159,16 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     Raises:
         UserError: they do not fit (another run was faster), or the ledger cannot be written; nothing is booked.
     """
-    if not releases:
+    if (book := check(releases)) is None:
         return None
-    wanted = _one_ledger(releases)
-    _fresh(releases, opened(wanted))
-    for release in releases:
+    wanted, fresh = _one_ledger(releases), _fresh(releases, book)
+    if not fresh:
+        return book
+    for release in fresh:
         if release.booking() is None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
-    bookings = [b for r in releases if (b := r.booking()) is not None]
+    bookings = [b for r in fresh if (b := r.booking()) is not None]
     try:
         return book_runs(wanted, bookings)
     except Refused as refused:
@@ -259,14 +264,14 @@ def _fitting(release: PlannedRelease, book: Book) -> float | None:
     low = _down(high * LEAST)
     if not fits(low):
         return None
-    while high / low > 1 + 10.0**-DIGITS:
+    while high / low > 1 + 10.0 ** -(DIGITS + 1):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
-    rounded = _down(low * (1 + 10.0 ** -(DIGITS + 1)))
-    return rounded if fits(rounded) else _down(low * (1 - 10.0 ** (1 - DIGITS)))
+    nearest = float(f"{low:.{DIGITS}g}")
+    return nearest if fits(nearest) else _down(low)
 
 
 def _down(value: float) -> float:
     """The number with so many significant digits that is not above."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - DIGITS + 1)
-    return float(f"{math.floor(value / unit * (1 + 1e-12)) * unit:.{DIGITS}g}")
+    unit = Decimal(1).scaleb(Decimal(value).adjusted() - DIGITS + 1)
+    return float(Decimal(value).quantize(unit, rounding=ROUND_FLOOR))
