@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup run test slow bench lint types docs clean
+.PHONY: help setup run test slow bench lint types docs audit clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -39,6 +39,9 @@ docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 
 slow: .venv/ready ## checks that take longer than a coffee
 	$(BIN)/python -m pytest -n 2 -m slow
+
+audit: .venv/ready ## attack the privacy claims, write AUDIT.md (minutes)
+	$(BIN)/python -m tests.audit
 
 bench: .venv/ready ## time, memory and error, ours and peers'; writes BENCHMARKS.md (an hour; again for the rest)
 	$(BIN)/python -m tests.bench

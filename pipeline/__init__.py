@@ -6,6 +6,21 @@ From Python:
     done = run(load_config(["data=adult", "data.path=adult.csv.gz", "privacy.epsilon=1"]), "outputs/mine")
 """
 
-from pipeline.api import Run, aemc, deep_dive, load_config, mgd, query, run, score, synthesize
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeline.api import Run, aemc, deep_dive, load_config, mgd, query, run, score, synthesize
 
 __all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of `pipeline.api`, loaded at first use: the command line answers a mistake without them."""
+    if name in __all__:
+        return getattr(import_module("pipeline.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

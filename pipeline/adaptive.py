@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Literal, cast
 
+from mechanisms.accounting.accountants import accountant_class
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.rounds import (
@@ -22,6 +22,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.mapped import Mapped, in_pairs
 from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Method, Mst, Mwem, PrivBasis, PriView
+from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
 from mechanisms.public.tree import pairs
 from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
@@ -72,14 +73,14 @@ def build_adaptive(
     selection, privacy = config.selection, config.privacy
     method, wanted, purse = _method(selection, workload, domain, items, frozenset(alone))
     wanted = [_with_source(w, domain, mapped) for w in wanted]
-    accountant = one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant")
+    accountant = accountant_class(privacy.accountant)
 
-    def plan_of(noise: Literal["gaussian", "laplace"]) -> AdaptivePlan:
+    def plan_of(noise: NoiseKind) -> AdaptivePlan:
         return reserve(
             wanted,
             method=method,
             noise=noise,
-            accountant=accountant,
+            accountant=accountant.kind,
             epsilon=privacy.epsilon,
             delta=privacy.delta,
             neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
@@ -88,16 +89,10 @@ def build_adaptive(
             histogram=histogram,
         )
 
-    kind = one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism")
-    if kind != "auto":
-        return plan_of(cast(Literal["gaussian", "laplace"], kind))
-    if purse and not isinstance(method, Aim) and accountant == "basic":
-        return plan_of("laplace")
-    if purse:
-        return plan_of("gaussian")
-    if not privacy.delta > 0:
-        return plan_of("laplace")
-    return min(plan_of("laplace"), plan_of("gaussian"), key=_expected_error)
+    kinds = possible_kinds(config.mechanism.kind, delta=privacy.delta)
+    if purse and config.mechanism.kind == AUTO:
+        return plan_of(accountant.natural_noise)
+    return min(map(plan_of, kinds), key=_expected_error)
 
 
 def _with_source(wanted: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
@@ -107,7 +102,7 @@ def _with_source(wanted: Reservation, domain: Domain, mapped: Sequence[Mapped]) 
 
 def _expected_error(plan: AdaptivePlan) -> float:
     """Σ over all cells of the noise's standard deviation, in records: what `auto` compares (Li et al. 2021b, 2.5)."""
-    return sum(s.reservation.cells * s.stddev for s in plan.slots)
+    return sum(s.reservation.cells * s.event.stddev for s in plan.slots)
 
 
 def _method(

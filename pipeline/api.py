@@ -19,18 +19,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.itemsets import frequent_itemsets
 from mechanisms.public.schema import Schema, load_schema
 from pipeline import other, two_tables
-from pipeline.config import (
-    EvaluationConfig,
-    ScoreConfig,
-    SynthConfig,
-    compose_config,
-    load_config,
-    schema_path,
-    typed,
-)
+from pipeline.compose import compose_config
+from pipeline.config import EvaluationConfig, ScoreConfig, SynthConfig, load_config, schema_path, typed
 from pipeline.progress import Stages
-from pipeline.query import query
 from pipeline.release import read_release
+from pipeline.release_query import query
 from pipeline.scoring import build_scores
 from pipeline.stages import Run, run
 from synthesis.total import estimate_total

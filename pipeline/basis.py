@@ -8,7 +8,6 @@ import math
 import numpy as np
 from scipy import sparse
 
-from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.rounds import CHOOSE, PAIRS
 from mechanisms.public.covering import PRECISE, strength
 from mechanisms.public.domain import Clique
@@ -68,10 +67,7 @@ def _nothing(steps: Steps) -> Expected:
 def covering_views(steps: Steps, method: PriView, fit: Fit) -> None:
     """One-way marginals, whose total says which design is precise enough; then its views."""
     one_way(steps)
-    purse = steps.plan.purse
-    if purse is None or isinstance(purse.event, Exponential):
-        raise TypeError("the plan has no purse")
-    unit = purse.event.sigma if isinstance(purse.event, Gaussian) else math.sqrt(2) * purse.event.scale
+    unit = steps.plan.purse_event.stddev
     rows = float(fit(steps.measurements)((steps.domain.names[0],)).sum())
     precise = [v for v in method.designs[1:] if strength(steps.domain, v, unit, rows) <= PRECISE]
     share_out(steps, precise[-1] if precise else method.designs[0])

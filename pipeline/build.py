@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
@@ -206,8 +205,8 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
     return make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
-        mechanism=one_of(config.mechanism.kind, ("laplace", "gaussian", "auto"), "mechanism"),
-        accountant=one_of(privacy.accountant, ("basic", "advanced", "zcdp", "gdp"), "privacy.accountant"),
+        mechanism=config.mechanism.kind,
+        accountant=privacy.accountant,
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
@@ -230,15 +229,6 @@ def threads(setting: int | None) -> int:
     if setting is not None and setting < 1:
         raise UserError(f"got {setting}", where="limits.threads", fix="a whole number of at least 1")
     return setting or len(os.sched_getaffinity(0))
-
-
-def data_path(config: Config) -> Path:
-    """The table's path, as given."""
-    if not config.data.path:
-        name = config.data.name
-        fix = f"data.path=FILE for data={name}; or data=demo, which generates its own table"
-        raise UserError("no table given", where="data.path", fix=fix)
-    return Path(config.data.path).expanduser()
 
 
 #: Types of a synthesizer's settings: what fits, and how to say so.

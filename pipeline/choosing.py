@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.accountants import accountant_class
 from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.public.codec import encode_columns
 from mechanisms.public.covering import PRECISE, covering, random_views, strength
@@ -20,6 +21,7 @@ from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.groups import grouped, within
 from mechanisms.public.marginals import count_cliques
+from mechanisms.public.noise_kinds import possible_kinds
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.public.tree import pairs
@@ -97,22 +99,20 @@ def unit_noise(
     config: Config, domain: Domain, max_records: int
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """The mean absolute noise of a marginal, in records, from its share of the whole budget."""
-    privacy, kind = config.privacy, config.mechanism.kind
-    gaussian = kind == "gaussian" or (kind == "auto" and privacy.delta > 0 and privacy.accountant in ("gdp", "zcdp"))
+    privacy, accountant = config.privacy, accountant_class(config.privacy.accountant)
+    kinds = possible_kinds(config.mechanism.kind, delta=privacy.delta)
     plan = make_plan(
         domain,
         [Request((domain.names[0],))],
-        mechanism="gaussian" if gaussian else "laplace",
-        accountant=privacy.accountant,
+        mechanism=accountant.natural_noise if accountant.natural_noise in kinds else kinds[0],
+        accountant=accountant.kind,
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         neighbouring=Neighbouring(privacy.neighbouring),
         max_records=max_records,
     )
-    scale = plan.measurements[0].scale
-    mean = math.sqrt(2 / math.pi) * scale if gaussian else scale
-    power = 1.0 if privacy.accountant == "basic" else 0.5
-    return lambda shares: np.asarray(mean / shares**power)
+    mean = plan.measurements[0].event.mean_abs
+    return lambda shares: np.asarray(mean / plan.accountant.strength(shares))
 
 
 def _from_table(config: Config, schema: Schema, max_records: int) -> list[Clique]:

@@ -12,34 +12,18 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-
-import hydra
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
-from pipeline import build, experiments, other, report_dive, report_plan, report_run, stages, two_tables
-from pipeline.budget import ledger_report
-from pipeline.config import (
-    CONF,
-    BudgetFileConfig,
-    Config,
-    DraftConfig,
-    QueryConfig,
-    ReportConfig,
-    ScoreConfig,
-    SynthConfig,
-    compose_config,
-    typed,
-)
-from pipeline.folders import RunFolder, not_in_release
 from pipeline.help import help_text
-from pipeline.html.run import render_run
-from pipeline.overrides import quoted, spelled
-from pipeline.query import query
 from pipeline.said import explained, say_what_is_safe
-from pipeline.sweep_report import is_sweep, render
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# Every command loads its libraries inside its function, after its settings and files were looked at: help and a
+# mistake are answered without them.
 
 COMMANDS = ("run", "plan", "synth", "score", "report", "query", "schema", "budget")
 
@@ -90,13 +74,25 @@ def _failed(error: BaseException) -> int:
 
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
+    from pipeline.compose import compose_config, without_hydra
+    from pipeline.config import Config, typed
+    from pipeline.inputs import check_inputs
+    from pipeline.overrides import spelled
+
     given = [spelled(o) for o in overrides if not o.startswith("-")]
     if len(given) < len(overrides):
-        from pipeline.sweeps.sweep import sweep  # plotting is slow to load
+        from pipeline.sweeps.sweep import sweep
 
         return sweep(given)
-    typed(compose_config("config", given), Config)
-    _outside_releases(given)
+    composed = compose_config("config", given, own=True)
+    check_inputs(typed(without_hydra(composed), Config))
+    _outside_releases(composed)
+    import hydra
+    from hydra.core.hydra_config import HydraConfig
+
+    from pipeline import experiments, report_run, stages
+    from pipeline.conf_folder import CONF
+
     failures: list[tuple[Path, Exception]] = []
 
     def job(config: DictConfig) -> None:
@@ -129,9 +125,11 @@ def _run(overrides: list[str]) -> int:
     return 0
 
 
-def _outside_releases(overrides: Sequence[str]) -> None:
+def _outside_releases(composed: DictConfig) -> None:
     """Refuse the run's folder before Hydra makes it."""
-    hydra_own = compose_config("config", overrides, own=True).hydra
+    from pipeline.folders import not_in_release
+
+    hydra_own = composed.hydra
     root = Path(hydra_own.run.dir)
     not_in_release(root, "hydra.run.dir")
     if hydra_own.output_subdir is not None:
@@ -140,6 +138,9 @@ def _outside_releases(overrides: Sequence[str]) -> None:
 
 def _hydra_files(config: DictConfig) -> dict[str, str]:
     """Hydra's own records of the job, kept under internal/ (they may name files and seeds)."""
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+
     return {
         "config.yaml": OmegaConf.to_yaml(config, resolve=True),
         "hydra.yaml": OmegaConf.to_yaml(HydraConfig.instance().cfg),
@@ -148,7 +149,13 @@ def _hydra_files(config: DictConfig) -> dict[str, str]:
 
 
 def _plan(overrides: list[str]) -> int:
+    from pipeline.compose import compose_config
+    from pipeline.config import Config, schema_path, typed
+
     config = typed(compose_config("config", overrides), Config)
+    schema_path(config.data.schema)
+    from pipeline import build, report_plan
+
     schema = build.build_schema(config)
     workload = build.build_workload(config, schema)
     plan = build.build_plan(config, workload, schema)
@@ -159,20 +166,33 @@ def _plan(overrides: list[str]) -> int:
 
 
 def _synth(overrides: list[str]) -> int:
+    from pipeline.compose import compose_config
+    from pipeline.config import SynthConfig, typed
+    from pipeline.inputs import check_release
+
     config = typed(compose_config("synth", overrides), SynthConfig)
-    if not config.source:
-        raise UserError("no release given", where="from", fix="from=RUN/release")
+    release = check_release(config.source)
+    from pipeline import other
+
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    made = other.synthesize(Path(config.source), config, output)
+    made = other.synthesize(release, config, output)
     print(f"a new synthetic table, at no new privacy cost: {made}")
     return 0
 
 
 def _score(overrides: list[str]) -> int:
+    from pipeline.compose import compose_config
+    from pipeline.config import ScoreConfig, typed
+    from pipeline.folders import not_in_release
+    from pipeline.inputs import check_tables
+
     config = typed(compose_config("score", overrides), ScoreConfig)
+    check_tables(config)
     for setting, path in (("output", config.output), ("report", config.report)):
         if path:
             not_in_release(Path(path), setting)
+    from pipeline import report_dive, report_run, two_tables
+
     card = two_tables.score(config)
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
     if config.output:
@@ -191,31 +211,51 @@ def _score(overrides: list[str]) -> int:
 
 def _report(arguments: list[str]) -> int:
     """The report of a run, made again from its own files; of one or several sweeps, from their results."""
+    from pipeline.folders import is_sweep
+
     folders = [Path(a) for a in arguments if "=" not in a]
     if folders and all(map(is_sweep, folders)):
         given = dict(a.split("=", 1) for a in arguments if "=" in a)
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
+        from pipeline.sweep_report import render
+
         output = Path(given["output"]) if "output" in given else None
         print(f"report (NOT private): {render(folders, output, metric=given.get('metric'))}")
         return 0
+    from pipeline.compose import compose_config
+    from pipeline.config import ReportConfig, typed
+    from pipeline.folders import RunFolder
+    from pipeline.inputs import check_scored
+    from pipeline.overrides import quoted
+
     runs = [f"run={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("report", runs), ReportConfig)
     if not config.run:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
-    made = render_run(RunFolder(Path(config.run)), Path(config.output) if config.output else None)
+    folder = RunFolder(Path(config.run))
+    check_scored(folder)
+    from pipeline.html.run import render_run
+
+    made = render_run(folder, Path(config.output) if config.output else None)
     print(f"report (NOT private): {made}")
     return 0
 
 
 def _query(overrides: list[str]) -> int:
     """A marginal or a range from a release, as CSV."""
+    from pipeline.compose import compose_config
+    from pipeline.config import QueryConfig, typed
+    from pipeline.folders import not_in_release
+    from pipeline.inputs import check_release
+
     config = typed(compose_config("query", overrides), QueryConfig)
-    if not config.source:
-        raise UserError("no release given", where="from", fix="from=RUN/release")
+    release = check_release(config.source)
     if config.output:
         not_in_release(Path(config.output), "output")
-    answer = query(Path(config.source), marginal=config.marginal, where=config.where)
+    from pipeline.release_query import query
+
+    answer = query(release, marginal=config.marginal, where=config.where)
     text = answer.to_csv(index=False, lineterminator="\n")
     sources = answer.attrs["sources"]
     said = f"from {len(sources)} measured marginals: {'; '.join(sources[:6])}{' …' if len(sources) > 6 else ''}"
@@ -230,6 +270,11 @@ def _query(overrides: list[str]) -> int:
 
 def _budget(arguments: list[str]) -> int:
     """What is left of a shared budget and who spent it; or another limit for it."""
+    from pipeline.budget import ledger_report
+    from pipeline.compose import compose_config
+    from pipeline.config import BudgetFileConfig, typed
+    from pipeline.overrides import quoted, spelled
+
     named = [a if "=" in a else f"file={a}" for a in arguments]
     texts = {"file", "reason"}  # whatever is in them
     split = [a.partition("=") for a in named]
@@ -239,11 +284,20 @@ def _budget(arguments: list[str]) -> int:
 
 
 def _schema(arguments: list[str]) -> int:
+    from pipeline.compose import compose_config
+    from pipeline.config import DraftConfig, typed
+    from pipeline.folders import not_in_release
+    from pipeline.inputs import check_table
+    from pipeline.overrides import quoted
+
     tables = [f"table={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("schema_draft", tables), DraftConfig)
     if config.output:
         not_in_release(Path(config.output), "output")
-    text = other.draft(config.table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
+    table = check_table(config.table)
+    from pipeline import other
+
+    text = other.draft(table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:
         target = Path(config.output)
         if target.exists():

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.sensitive.contribution import NO_UNIT
-from pipeline.experiments import described
+from mechanisms.public.units import NO_UNIT
+from pipeline.compose import compose_config, first_line
+from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.settings import ExperimentConfig
-from pipeline.overrides import spelled
 
 #: What settings that are no single value look like.
 ALLOWED = {
@@ -49,8 +43,6 @@ ALLOWED = {
 }
 
 T = TypeVar("T")
-CONF = Path(__file__).resolve().parent.parent / "conf"
-SCHEMAS = CONF / "schemas"
 
 
 @dataclass
@@ -274,84 +266,6 @@ class DraftConfig:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
 
-def safe_name(text: str) -> str:
-    """A folder name for one job of a sweep: its overrides, without what a file system dislikes.
-
-    Of a path only its last part stays, with a digest, so that two paths make two folders.
-    """
-    text = re.sub(r"=([^,=]*/[^,=]*)", lambda m: f"={Path(m[1]).name}-{_short(m[1])}", text)
-    name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
-    return name if len(name) <= 180 else f"{name[:160]}-{_short(text)}"
-
-
-def _short(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-
-OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
-
-
-def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) -> DictConfig:
-    """The composed settings of one command (and Hydra's `own`), or a UserError with the nearest known key."""
-    firsts = [_first_of_sweep(o) for o in map(spelled, overrides)]
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
-        try:
-            composed: DictConfig = compose(name, firsts, return_hydra_config=own)
-            return composed
-        except (HydraException, OmegaConfBaseException) as error:
-            raise misspelt(name, firsts, error) from error
-
-
-def _first_of_sweep(override: str) -> str:
-    """`a=1,2` → `a=1`, so that a sweep's keys can be checked before its first job starts."""
-    try:
-        parsed = OverridesParser.create().parse_override(override)
-    except HydraException as error:
-        fix = "write key=value; close every bracket, quote odd names: 'marginal=[age,\"late?\"]'"
-        raise UserError("not a setting", where=f"override {override!r}", fix=fix) from error
-    if not parsed.is_sweep_override():
-        return override
-    return f"{parsed.get_key_element()}={next(iter(parsed.sweep_string_iterator()))}"
-
-
-def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError:
-    """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
-    groups = [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
-    for override in [*groups, *(o for o in overrides if o not in groups)]:
-        try:
-            compose(name, [override] if override in groups else [*groups, override])
-        except (HydraException, OmegaConfBaseException) as alone:
-            key, _, value = override.lstrip("+~").partition("=")
-            group = CONF / key
-            if group.is_dir():
-                choices = sorted(p.stem for p in group.glob("*.yaml"))
-                known = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
-                fix = f"{did_you_mean(value, choices)} one of:{known}".strip()
-                return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
-            keys = _keys(compose(name, groups))
-            if key not in keys:
-                fix = did_you_mean(key, keys) or f"see `python -m pipeline {name} --help`"
-                return UserError("no such setting", where=f"override {override!r}", fix=fix)
-            return UserError(_first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
-    return UserError(_first_line(error), where="settings", fix="see --help")
-
-
-def _keys(node: DictConfig, prefix: str = "") -> list[str]:
-    keys: list[str] = []
-    for key in map(str, node):
-        keys.append(f"{prefix}{key}")
-        if not OmegaConf.is_missing(node, key) and isinstance(node._get_node(key), DictConfig):
-            child = node._get_node(key)
-            if not child._is_none():  # type: ignore[union-attr]
-                keys += _keys(child, f"{prefix}{key}.")  # type: ignore[arg-type]
-    return keys
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
-
-
 def typed(config: DictConfig, cls: type[T]) -> T:
     """The composed settings as the plain class `cls`; a value of the wrong type is a UserError naming the setting."""
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -372,7 +286,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or _culprit(cls, plain)
         fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
-        raise UserError(_first_line(error), where=where, fix=fix) from error
+        raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
     return result
 

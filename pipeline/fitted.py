@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.accounting.rounds import CHOOSE, CHOSEN, GIVEN
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.files import write_whole
 from mechanisms.public.methods import Aim, Mwem
-from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.queries import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.zeros import Zeros
 from mechanisms.sensitive.measurement import measure_some
@@ -72,11 +72,10 @@ def worst_first(steps: Steps, method: Mwem, fit: Fit) -> None:
     _one_way(steps)
     left = list(method.candidates)
     for choice, place in zip(steps.plan.places(CHOOSE), steps.plan.places(CHOSEN), strict=True):
-        event = steps.plan.slots[place].event
-        assert not isinstance(event, Exponential)
+        event = steps.plan.measurement_slot(place)
         expected = fit(steps.measurements)
         allowed = _small_enough(steps, left, fit, method.max_model_cells)
-        scores = _scores(steps, [(c, 1.0) for c in allowed], mean_deviation(event), expected)
+        scores = _scores(steps, [(c, 1.0) for c in allowed], event.mean_abs, expected)
         clique = steps.choose(choice, allowed, scores)
         if clique is not None:
             left.remove(clique)
@@ -96,10 +95,9 @@ def annealed(steps: Steps, method: Aim, fit: Fit) -> None:
     while left > 0:
         part = left if left < 2 * part else part
         part = _kept_part(steps, number, part)
-        asked = steps.plan.part(f"{number:04d}:measure", method.measured * part, choice=False)
-        assert isinstance(asked, Gaussian)
+        asked = steps.plan.measurement_event(f"{number:04d}:measure", method.measured * part)
         allowed = _small_enough(steps, method.candidates, fit, round((1 - left + part) * method.max_model_cells))
-        scores = _scores(steps, [(c, weights[c]) for c in allowed], mean_deviation(asked), expected)
+        scores = _scores(steps, [(c, weights[c]) for c in allowed], asked.mean_abs, expected)
         clique = _chosen(steps, number, allowed, (1 - method.measured) * part, scores)
         known = len(steps.known)
         if clique is not None:
@@ -108,7 +106,7 @@ def annealed(steps: Steps, method: Aim, fit: Fit) -> None:
         if clique is None or len(steps.known) == known:
             continue
         before, expected = expected(clique), fit(steps.measurements)
-        if _taught(before, expected(clique)) <= mean_deviation(asked) * before.size:
+        if _taught(before, expected(clique)) <= asked.mean_abs * before.size:
             part *= 4
 
 
@@ -116,11 +114,6 @@ def _one_way(steps: Steps) -> None:
     ones = steps.plan.places(GIVEN)
     cliques = [steps.plan.slots[i].reservation.clique or () for i in ones]
     steps.ask([(i, c, Identity(steps.domain.cells(c))) for i, c in zip(ones, cliques, strict=True)])
-
-
-def mean_deviation(event: Gaussian | Laplace) -> float:
-    """The mean absolute noise of one answer, in records."""
-    return float(np.sqrt(2 / np.pi)) * event.sigma if isinstance(event, Gaussian) else event.scale
 
 
 def _taught(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
@@ -160,17 +153,15 @@ def _kept_part(steps: Steps, number: int, part: float) -> float:
 def _chosen(
     steps: Steps, number: int, among: Sequence[Clique], part: float, scores: Callable[[], PrivateScores]
 ) -> Clique | None:
-    event = steps.plan.part(f"{number:04d}:choose", part, choice=True)
-    assert isinstance(event, Exponential)
+    event = steps.plan.choice_event(f"{number:04d}:choose", part)
     path = steps.run.folder / f"choice-{number:04d}.json"
     return choose(among, scores, event, steps.run.ledger, steps.run.source, path=path)
 
 
-def _measured(steps: Steps, number: int, clique: Clique, event: Gaussian) -> None:
+def _measured(steps: Steps, number: int, clique: Clique, event: NoiseEvent) -> None:
     """One marginal out of the purse; its sensitivity is that of its own matrix."""
     run, plan, query = steps.run, steps.plan, Identity(steps.domain.cells(clique))
-    bound = sensitivity(query, norm="l2", neighbouring=plan.neighbouring, max_records=plan.max_records)
-    planned = PlannedMeasurement(clique, query, 0.0, replace(event, l2_sensitivity=bound))
+    planned = PlannedMeasurement(clique, query, 0.0, event.with_sensitivity(steps.bound(query)))
     place = len(plan.slots) + number
     steps.known += measure_some(
         run.table, [(place, planned)], plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress

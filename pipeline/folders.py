@@ -78,6 +78,11 @@ class RunFolder:
         return self.internal / "release.json"
 
 
+def is_sweep(folder: Path) -> bool:
+    """Whether a sweep left its results here."""
+    return any((folder / part / "results.parquet").is_file() for part in ("internal", "."))
+
+
 @contextmanager
 def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
     """The folder, made, closed to others (mode 0700 under `internal/`) and locked against a second process.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.config import CONF
+from pipeline.conf_folder import CONF
 
 GENERAL = """Differentially private synthetic tables: discretize, measure with noise, synthesize, score.
 

@@ -52,20 +52,18 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         )
 
 
-def draft(table: str | None, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:
+def draft(table: Path, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:
     """A commented draft of a schema; it looked at the data and says so.
 
     Args:
         clusters: column → how its hierarchy is built by clustering (see `cluster_from_settings`).
     """
-    if not table:
-        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
     given = {c: (s, f"cluster: column {c!r}") for c, s in (clusters or {}).items()}
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
-        source = open_with(Path(table), delimiter, limits, Path(folder))
-        return draft_schema(source, Path(table).name.split(".")[0], trees, places)
+        source = open_with(table, delimiter, limits, Path(folder))
+        return draft_schema(source, table.name.split(".")[0], trees, places)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from mechanisms.public.release import Measurements, load_measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.table import CodedTable
 from pipeline.folders import RunFolder, whole_folder
+from pipeline.inputs import check_release
 from pipeline.marginals import write_marginals
 from pipeline.progress import Report
 from synthesis.unit_sizes import with_records
@@ -87,10 +88,7 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     Raises:
         UserError: the folder is no release.
     """
-    if not (folder / "measurements").is_dir():
-        inner = folder / "release"
-        fix = f"from={inner}" if (inner / "measurements").is_dir() else "from=RUN/release"
-        raise UserError(f"{folder} is not the release folder of a run", where="from", fix=fix)
+    check_release(folder)
     schema = load_schema(folder / "schema.yaml")
     try:
         statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))

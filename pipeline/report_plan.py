@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
-from mechanisms.accounting.events import Exponential, Laplace
+from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.dense import POWER
 from mechanisms.public.domain import Clique
@@ -29,7 +29,6 @@ from pipeline.build import (
     predicted_memory_bytes,
 )
 from pipeline.config import Config
-from pipeline.fitted import mean_deviation
 
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {PURSE: "rounds, in all"}
@@ -66,17 +65,15 @@ def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> li
     found: list[tuple[Clique, float, float]] = []
     if isinstance(plan, Plan):
         for m in plan.measurements:
-            mean = mean_deviation(m.event)
-            alone = mean * (m.share if isinstance(m.event, Laplace) else math.sqrt(m.share))
-            found.append((m.clique, m.query.rows * alone, m.query.rows * mean))
+            mean = m.event.mean_abs
+            found.append((m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean))
     elif isinstance(plan.method, Indif | PriView) and plan.purse is not None:
-        method, purse = plan.method, plan.purse.event
+        method, noise = plan.method, plan.purse_event.mean_abs
         cliques = method.candidates if isinstance(method, Indif) else method.designs[0]
         loads = [domain.cells(c) ** POWER for c in cliques]
-        assert not isinstance(purse, Exponential)
         for clique, load in zip(cliques, loads, strict=True):
-            part, alone = load / math.fsum(loads), domain.cells(clique) * mean_deviation(purse)
-            found.append((clique, alone, alone / (part if isinstance(purse, Laplace) else math.sqrt(part))))
+            part, alone = load / math.fsum(loads), domain.cells(clique) * noise
+            found.append((clique, alone, alone / plan.accountant.strength(part)))
     return [
         {
             "clique": list(clique),
@@ -100,7 +97,7 @@ def as_text(facts: dict[str, Any]) -> str:
     left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
-    choices = scores + sum(m["mechanism"] == "exponential" for m in facts["measurements"])
+    choices = scores + sum(describes_choice(m) for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
     lines = [
         body,
@@ -146,8 +143,8 @@ def _row(m: dict[str, Any]) -> list[str]:
     name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later")
     if m.get("scores"):
         name = f"{m['scores']:,} distances from independence"
-    if m["mechanism"] == "exponential":
-        return ["a private choice", "", "exponential", "", "", f"ε = {m['epsilon']:.6g}", share]
+    if describes_choice(m):
+        return ["a private choice", "", m["mechanism"], "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
         name,
         f"{m['cells']:,}" if m["cells"] else "",

@@ -22,7 +22,7 @@ from mechanisms.sensitive.selection import Candidate, PrivateScores
 from pipeline.basis import covering_views, frequent_basis
 from pipeline.dense import dense_pairs
 from pipeline.fitted import annealed, worst_first
-from pipeline.steps import Fit, Rounds, Steps, check_noise, once
+from pipeline.steps import Fit, Rounds, Steps, once
 
 
 def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
@@ -50,7 +50,6 @@ def _marginals(rounds: Rounds, fit: Fit) -> Measurements:
             public_total=rounds.public_total,
             progress=rounds.progress,
         )
-    check_noise(plan)
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
     steps = Steps(rounds, plan)
     match plan.method:
@@ -84,7 +83,7 @@ def _given_grids(steps: Steps, threshold: float) -> None:
 def _grids(steps: Steps, wanted: Sequence[tuple[int, Clique]], threshold: float) -> None:
     for order in sorted({len(c) for _, c in wanted}):
         this = [(i, c) for i, c in wanted if len(c) == order]
-        steps.ask([(i, c, steps.grid(i, c, threshold)) for i, c in this])
+        steps.ask([(i, c, steps.grid(c, threshold)) for i, c in this])
 
 
 def _tree_of_grids(steps: Steps, method: Adagrid, fit: Fit) -> None:

@@ -18,7 +18,8 @@ from evaluation.targets import read_targets
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema import Schema
 from pipeline.adaptive import one_of
-from pipeline.config import CONF, SCHEMAS, EvaluationConfig
+from pipeline.conf_folder import CONF, SCHEMAS
+from pipeline.config import EvaluationConfig
 
 #: Seconds on some hundred thousand rows, without any setting.
 QUICK = ("mgd", "tvd", "anita_1way", "anita_2way", "anita_3way", "correlation", "density", "range_2018")

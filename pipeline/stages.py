@@ -40,6 +40,7 @@ from pipeline.demo import write_demo
 from pipeline.floors import FLOORS
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
+from pipeline.inputs import data_path, generated
 from pipeline.judge import judge, share_floors
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
@@ -201,8 +202,8 @@ def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledge
 
 def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:
     """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
-    if config.data.name != "demo" or config.data.path:
-        return build.data_path(config)
+    if not generated(config):
+        return data_path(config)
     rows = 290_000 if config.data.rows is None else config.data.rows
     name = f"demo-{rows}-{config.data.seed}"
     path = (shared or folder.temporary) / f"{name}.parquet"

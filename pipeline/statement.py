@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
@@ -89,7 +90,7 @@ def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) ->
     """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
     answer = answered.get(receipt["id"])
     if answer is None:
-        return {**receipt, "answered": receipt["mechanism"] == "exponential" or bool(receipt.get("scores"))}
+        return {**receipt, "answered": describes_choice(receipt) or bool(receipt.get("scores"))}
     bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
     return {**receipt, **bought, "answered": True}
 

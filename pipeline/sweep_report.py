@@ -21,11 +21,6 @@ td:first-child,th:first-child{text-align:left}.banner{background:#fff3cd;border:
 .failed{color:#a00}svg{max-width:100%;height:auto}"""
 
 
-def is_sweep(folder: Path) -> bool:
-    """Whether a sweep left its results here."""
-    return any((folder / part / "results.parquet").is_file() for part in ("internal", "."))
-
-
 def render(folders: Sequence[Path], output: Path | None = None, *, metric: str | None = None) -> Path:
     """The page of one or several sweeps, from their results.parquet; returns its path.
 

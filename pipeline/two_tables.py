@@ -26,12 +26,10 @@ from mechanisms.public.table import CodedTable
 from pipeline import build
 from pipeline.config import LimitsConfig, ScoreConfig, schema_path
 from pipeline.html.run import render_scores
+from pipeline.inputs import check_tables
 from pipeline.judge import drawings
 from pipeline.progress import Report, Stages, misfits
 from pipeline.scoring import build_places, build_scores, known_roles, ready_roles
-
-#: The tables that a scoring reads.
-TABLES = ("real", "synthetic", "holdout")
 
 
 @dataclass(eq=False)
@@ -59,9 +57,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     Raises:
         UserError: a table or the schema is missing or does not fit.
     """
-    for name in ("real", "synthetic"):
-        if not getattr(config, name):
-            raise UserError("no table given", where=name, fix=f"{name}=TABLE")
+    given = check_tables(config)
     if config.evaluation.holdout is not None:
         fix = "holdout=TABLE with real records that were set aside"
         raise UserError("only a run can set units aside", where="evaluation.holdout", fix=fix)
@@ -73,7 +69,6 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     spec = build_scores(config.evaluation, schema, roles)
     spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
     show = Stages(quiet=quiet)
-    given = {name: Path(str(getattr(config, name))) for name in TABLES if getattr(config, name)}
     known = known_roles(config.evaluation, roles, schema)
     reading = loaded(
         given, schema, show, delimiter=config.delimiter, limits=config.limits, subject=known.get("subject")

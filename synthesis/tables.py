@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency import Targets, consistent
@@ -83,6 +84,4 @@ def _errors(
 
 
 def _noise(answer: NoisyMarginal, rng: np.random.Generator) -> NDArray[np.float64]:
-    if answer.noise == "gaussian":
-        return rng.normal(0.0, answer.scale, answer.values.size)
-    return rng.laplace(0.0, answer.scale, answer.values.size)
+    return NOISE_KINDS[answer.noise].simulate(rng, answer.scale, answer.values.size)

@@ -1,24 +1,24 @@
-"""What events cost: basic, advanced, zCDP and GDP accounting; the one file that imports autodp."""
+"""What events cost: basic, advanced, zCDP and GDP accounting; a registry."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from scipy.optimize import brentq
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.events import Event
+from mechanisms.accounting.gaussian_curve import SLACK, gaussian_epsilon, gaussian_mu, needs_delta
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.units import Delta, round_up
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind, NoiseLaw
+from mechanisms.public.units import Delta, Mu, Rho, round_down, round_up
 
-#: Relative slack that covers the rounding of sums, roots and distribution functions in this file.
-SLACK = 1e-10
-#: Beyond this μ (ε above half a million) the formulas leave the range of floats: the loss is called infinite.
-MAX_MU = 1e3
+#: Parts of a budget: one, or an array of them.
+Share = TypeVar("Share", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,16 @@ class Accountant(Protocol):
         """δ_i of each Gaussian event, where the accountant counts it by (ε_i, δ_i)."""
         ...
 
+    @property
+    def natural_noise(self) -> NoiseKind:
+        """The kind of noise whose cost it adds up exactly."""
+        ...
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether events of sizes that depend on earlier answers may be booked until the budget is full."""
+        ...
+
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         """The (ε, δ) of the composition of all events, rounded up."""
         ...
@@ -51,47 +61,27 @@ class Accountant(Protocol):
         """One event's cost in the accountant's own terms."""
         ...
 
+    def strength(self, share: Share) -> Share:
+        """How strong (ε_i or μ_i) an event is that costs such a part of the budget, beside one that costs all."""
+        ...
 
-def gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (McKenna 2021; Dong et al. 2.13)."""
-    a = float(log_ndtr(mu / 2 - epsilon / mu))
-    b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    return a + math.log1p(-math.exp(min(b - a, -1e-300))) if b < a else -math.inf
+    def noise_strength(self, law: NoiseLaw, strength: float) -> float:
+        """Sensitivity / scale of noise of that strength."""
+        ...
 
+    def choice_epsilon(self, strength: float) -> float:
+        """The ε of a choice that costs as much as noise of that strength."""
+        ...
 
-@lru_cache(maxsize=100_000)
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP, by autodp, checked by our own formula; rounded up."""
-    if mu == 0:
-        return 0.0
-    if mu > MAX_MU:
-        return math.inf
-    from autodp.dp_bank import get_eps_ana_gaussian
-
-    target = math.log(delta)
-    if gaussian_log_delta(mu, 0.0) <= target:
-        return 0.0
-    epsilon = float(get_eps_ana_gaussian(1 / mu, delta)) * (1 + SLACK)
-    slack = 1e-9
-    while gaussian_log_delta(mu, epsilon) > target:  # growing steps: a tiny ε may come as 0
-        epsilon, slack = max(epsilon, 1e-12) * (1 + slack), 2 * slack
-    return round_up(epsilon)
+    def share(self, event: Event, whole: Event) -> float:
+        """The part of the cost of `whole` that an event takes, in the currency that adds up."""
+        ...
 
 
-def pure_epsilon(event: Laplace | Exponential) -> float:
-    """ε of a pure event, rounded up."""
-    if isinstance(event, Exponential):
-        return event.epsilon
-    return round_up(event.l1_sensitivity / event.scale)
-
-
-def _mu(event: Gaussian) -> float:
-    return round_up(event.l2_sensitivity / event.sigma)
-
-
-def _known(event: Event) -> None:
-    if not isinstance(event, Gaussian | Laplace | Exponential):
+def _known(event: Event) -> Event:
+    if not isinstance(event, Event):
         raise TypeError(f"no accountant knows the event {type(event).__name__}")
+    return event
 
 
 def _up(value: float) -> float:
@@ -109,65 +99,150 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
 
 
+class _Squares:
+    """Shares of what adds up in squares of strengths: ρ ∝ ε² and μ², or ε² itself."""
+
+    def strength(self, share: Share) -> Share:
+        """√share, of the strength of all of the budget."""
+        return math.sqrt(share) if isinstance(share, float) else np.sqrt(share)
+
+
+class _Gaussian(_Squares):
+    """What zCDP and GDP share: Gaussian noise is counted exactly, and no event takes a δ of its own."""
+
+    delta_each: ClassVar[None] = None
+    natural_noise: ClassVar[NoiseKind] = GAUSSIAN.name
+    is_filter: ClassVar[bool] = True
+
+    def noise_strength(self, law: NoiseLaw, strength: float) -> float:
+        """The strength itself: μ_i of Gaussian noise, ε_i of pure noise."""
+        return strength
+
+
+class _Approximate:
+    """What basic and advanced composition share: events count by (ε_i, δ_i); Gaussian ones have an equal δ_i each."""
+
+    natural_noise: ClassVar[NoiseKind] = LAPLACE.name
+
+    if TYPE_CHECKING:
+
+        @property
+        def delta_each(self) -> float: ...
+
+    def _cost(self, event: Event) -> dict[str, float]:
+        if event.mu is not None:
+            return {"epsilon": gaussian_epsilon(event.mu, Delta(self.delta_each)), "delta": self.delta_each}
+        return {"epsilon": event.epsilon_alone, "delta": 0.0}
+
+    def noise_strength(self, law: NoiseLaw, strength: float) -> float:
+        """ε_i of pure noise; for other noise the μ whose ε at δ_i it is."""
+        return strength if law.pure else gaussian_mu(strength, Delta(self.delta_each))
+
+    def choice_epsilon(self, strength: float) -> float:
+        """ε_i."""
+        return strength
+
+
 @dataclass(frozen=True)
-class Zcdp:
+class Zcdp(_Gaussian):
     """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
 
     delta: Delta
     kind: str = "zcdp"
-    delta_each: None = None
     conversion: str = "ε = ρ + 2√(ρ ln(1/δ))"
+
+    @classmethod
+    def of(cls, delta: Delta, slots: int) -> Zcdp:
+        """For any number of slots; δ > 0."""
+        needs_delta(delta, "zcdp")
+        return cls(delta)
+
+    def rho(self, event: Event) -> Rho:
+        """ρ of one event: μ²/2 (Gaussian), or r²/8 where the privacy loss has range r (r = 2ε for Laplace noise)."""
+        _known(event)
+        return Rho(_up(event.loss_range**2 / 8 if event.mu is None else event.mu**2 / 2))
 
     def cost(self, event: Event) -> dict[str, float]:
         """ρ: Δ²/2σ² (Gaussian), ε²/2 (Laplace), ε²/8 (exponential mechanism)."""
-        _known(event)
-        if isinstance(event, Gaussian):
-            return {"rho": _up(_mu(event) ** 2 / 2)}
-        return {"rho": _up(pure_epsilon(event) ** 2 / (8 if isinstance(event, Exponential) else 2))}
+        return {"rho": self.rho(event)}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
-        rho = _up(math.fsum(self.cost(e)["rho"] for e in events))
+        rho = _up(math.fsum(self.rho(e) for e in events))
         return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if events else 0.0)
+
+    def choice_epsilon(self, strength: float) -> float:
+        """ρ = ε²/8 = μ²/2."""
+        return 2 * strength
+
+    def share(self, event: Event, whole: Event) -> float:
+        """Of ρ."""
+        return float(self.rho(event) / self.rho(whole))
 
 
 @dataclass(frozen=True)
-class Gdp:
+class Gdp(_Gaussian):
     """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (McKenna 2021; Dong, Roth & Su 2019)."""
 
     delta: Delta
     kind: str = "gdp"
-    delta_each: None = None
     conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
 
-    def cost(self, event: Event) -> dict[str, float]:
-        """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism).
+    @classmethod
+    def of(cls, delta: Delta, slots: int) -> Gdp:
+        """For any number of slots; δ > 0."""
+        needs_delta(delta, "gdp")
+        return cls(delta)
 
-        The privacy loss of the exponential mechanism at ε stays, for any two neighbours, in an interval of length ε:
-        [t − ε, t] (bounded range; Durfee & Rogers 2019). Its trade-off curve lies above the one with slopes −e^t and
-        −e^(t−ε), whose corner lies above that of μ-GDP for every t if it does for t = ε/2, randomized response at ε/2.
+    def mu(self, event: Event) -> Mu:
+        """μ of one event: Δ/σ (Gaussian), or 2Φ⁻¹(e^(r/2)/(1+e^(r/2))) where the privacy loss has range r.
+
+        r = ε for the exponential mechanism, whose loss stays, for any two neighbours, in an interval [t − ε, t]
+        (bounded range; Durfee & Rogers 2019): its trade-off curve lies above the one with slopes −e^t and −e^(t−ε),
+        whose corner lies above that of μ-GDP for every t if it does for t = ε/2, randomized response at ε/2. r = 2ε
+        for Laplace noise.
         """
         _known(event)
-        if isinstance(event, Gaussian):
-            return {"mu": _mu(event)}
-        loss = pure_epsilon(event) / (2 if isinstance(event, Exponential) else 1)
-        if loss > 700:  # e^loss is no float
-            return {"mu": math.inf}
+        if event.mu is not None:
+            return event.mu
+        half = event.loss_range / 2
+        if half > 700:  # e^half is no float
+            return Mu(math.inf)
         # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
-        return {"mu": _up(-2 * float(ndtri(1 / (1 + math.exp(loss)))))}
+        return Mu(_up(-2 * float(ndtri(1 / (1 + math.exp(half))))))
+
+    def cost(self, event: Event) -> dict[str, float]:
+        """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""
+        return {"mu": self.mu(event)}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
-        mu = _up(math.sqrt(math.fsum(self.cost(e)["mu"] ** 2 for e in events)))
+        mu = Mu(_up(math.sqrt(math.fsum(self.mu(e) ** 2 for e in events))))
         return PrivacyLoss(gaussian_epsilon(mu, self.delta), self.delta if events else 0.0)
+
+    def choice_epsilon(self, strength: float) -> float:
+        """μ = 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))), solved for ε and rounded down."""
+        return round_down(2 * float(log_ndtr(strength / 2) - log_ndtr(-strength / 2)))
+
+    def share(self, event: Event, whole: Event) -> float:
+        """Of μ²."""
+        return float(self.mu(event) / self.mu(whole)) ** 2
 
 
 @dataclass(frozen=True)
-class Basic:
+class Basic(_Approximate):
     """Basic composition: ε and δ add up; each of `slots` Gaussian events has δ/slots and its analytic ε."""
 
     delta: Delta
     slots: int
     kind: str = "basic"
     conversion: str = "ε = Σ ε_i, δ = Σ δ_i; Gaussian events by the analytic formula at δ_i = δ / slots"
+    is_filter: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, delta: Delta, slots: int) -> Basic:
+        """For so many Gaussian events; δ may be 0 where there are none."""
+        if slots:
+            needs_delta(delta, "basic")
+        return cls(delta, slots)
 
     @property
     def delta_each(self) -> float:
@@ -176,19 +251,26 @@ class Basic:
     def cost(self, event: Event) -> dict[str, float]:
         """(ε_i, δ_i) of one event."""
         _known(event)
-        if isinstance(event, Gaussian):
-            _needs_delta(self.delta, self.kind)
-            return {"epsilon": gaussian_epsilon(_mu(event), self.delta_each), "delta": self.delta_each}
-        return {"epsilon": pure_epsilon(event), "delta": 0.0}
+        if event.mu is not None:
+            needs_delta(self.delta, self.kind)
+        return self._cost(event)
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         gaussians = _within_slots(events, self.slots)
         costs = [self.cost(e) for e in events]
         return PrivacyLoss(_up(math.fsum(c["epsilon"] for c in costs)), min(gaussians * self.delta_each, self.delta))
 
+    def strength(self, share: Share) -> Share:
+        """ε adds up."""
+        return share
+
+    def share(self, event: Event, whole: Event) -> float:
+        """Of ε."""
+        return float(self.cost(event)["epsilon"] / self.cost(whole)["epsilon"])
+
 
 @dataclass(frozen=True)
-class Advanced:
+class Advanced(_Approximate, _Squares):
     """Advanced composition: ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i(e^{ε_i} − 1), δ = Σδ_i + δ' (Li et al. 2021b, section 2.4).
 
     Half of δ is δ', the other half is shared by `slots` Gaussian events.
@@ -200,6 +282,13 @@ class Advanced:
     conversion: str = (
         "ε = √(2 ln(1/δ') Σ ε_i²) + Σ ε_i (e^ε_i − 1), δ = Σ δ_i + δ', δ' = δ/2 (δ if nothing is Gaussian)"
     )
+    is_filter: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, delta: Delta, slots: int) -> Advanced:
+        """For so many Gaussian events; δ > 0."""
+        needs_delta(delta, "advanced")
+        return cls(delta, slots)
 
     @property
     def delta_each(self) -> float:
@@ -208,9 +297,7 @@ class Advanced:
     def cost(self, event: Event) -> dict[str, float]:
         """(ε_i, δ_i) of one event."""
         _known(event)
-        if isinstance(event, Gaussian):
-            return {"epsilon": gaussian_epsilon(_mu(event), self.delta_each), "delta": self.delta_each}
-        return {"epsilon": pure_epsilon(event), "delta": 0.0}
+        return self._cost(event)
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         """The composition's (ε, δ); infinite where e^ε_i would overflow."""
@@ -224,24 +311,57 @@ class Advanced:
         mean = math.sqrt(2 * math.log(1 / prime) * math.fsum(e * e for e in costs))
         return PrivacyLoss(_up(mean + math.fsum(e * math.expm1(e) for e in costs)), self.delta)
 
+    def share(self, event: Event, whole: Event) -> float:
+        """Of ε²."""
+        return float(self.cost(event)["epsilon"] / self.cost(whole)["epsilon"]) ** 2
+
 
 def _within_slots(events: Sequence[Event], slots: int) -> int:
-    gaussians = sum(isinstance(e, Gaussian) for e in events)
+    gaussians = sum(_known(e).mu is not None for e in events)
     if gaussians > slots:
         raise ValueError(f"{gaussians} Gaussian events, but δ was split over {slots}")
     return gaussians
 
 
-def _needs_delta(delta: float, kind: str) -> None:
-    if delta == 0:
-        raise UserError(
-            f"δ = 0, but Gaussian noise and privacy.accountant={kind} need δ > 0",
-            where="privacy.delta",
-            fix="privacy.delta=1e-9, or a pure plan: privacy.accountant=basic mechanism=laplace",
-        )
+_ACCOUNTANTS: dict[str, type[Basic] | type[Advanced] | type[Zcdp] | type[Gdp]] = {
+    a.kind: a for a in (Basic, Advanced, Zcdp, Gdp)
+}
+#: The accountants by name: the only list of them.
+KINDS = tuple(_ACCOUNTANTS)
 
 
-KINDS = ("basic", "advanced", "zcdp", "gdp")
+def accountant_class(kind: str) -> type[Basic] | type[Advanced] | type[Zcdp] | type[Gdp]:
+    """The accountants of that name, for what they have in common before any δ is known.
+
+    Raises:
+        UserError: unknown name.
+    """
+    if kind not in KINDS:
+        fix = f"{did_you_mean(kind, KINDS)} one of: {', '.join(KINDS)}".strip()
+        raise UserError(f"got {kind!r}", where="privacy.accountant", fix=fix)
+    return _ACCOUNTANTS[kind]
+
+
+def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
+    """Refuse events of sizes that depend on earlier answers where the accountant is no privacy filter for them.
+
+    Filters: zCDP (Feldman & Zrnic 2021) and GDP (Smith & Thakurta 2022) for Gaussian noise, basic composition of pure
+    noise (Rogers et al. 2016), each beside choices by the exponential mechanism.
+
+    Args:
+        squares: whether only accountants serve whose costs are squares of strengths.
+    Raises:
+        UserError: the accountant, or this noise under it, is no filter.
+    """
+    serving = [a for a in _ACCOUNTANTS.values() if a.is_filter and not (squares and not issubclass(a, _Squares))]
+    if any(a.kind == kind and a.natural_noise == noise for a in serving):
+        return
+    ways = []
+    for law in NOISE_KINDS.values():
+        if names := [a.kind for a in serving if a.natural_noise == law.name]:
+            ways.append(f"privacy.accountant={' or '.join(names)} and mechanism={law.name}")
+    what = "rounds whose number depends on the answers have no sound accounting here"
+    raise UserError(what, where="privacy.accountant", fix="; or ".join(ways))
 
 
 def make_accountant(kind: str, *, delta: Delta, slots: int) -> Accountant:
@@ -249,30 +369,8 @@ def make_accountant(kind: str, *, delta: Delta, slots: int) -> Accountant:
 
     Args:
         delta: the whole δ.
-        slots: how many Gaussian events will be charged (basic and advanced split δ over them).
+        slots: how many events of noise that is not pure will be charged (basic and advanced split δ over them).
     Raises:
         UserError: unknown name; δ = 0 where the accountant needs more.
     """
-    if kind not in KINDS:
-        fix = f"{did_you_mean(kind, KINDS)} one of: {', '.join(KINDS)}".strip()
-        raise UserError(f"got {kind!r}", where="privacy.accountant", fix=fix)
-    if kind != "basic" or slots:
-        _needs_delta(delta, kind)
-    if kind == "basic":
-        return Basic(delta, slots)
-    if kind == "advanced":
-        return Advanced(delta, slots)
-    return Zcdp(delta) if kind == "zcdp" else Gdp(delta)
-
-
-@lru_cache(maxsize=100_000)
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest μ whose Gaussian mechanism is (ε, δ)-DP; rounded down."""
-    _needs_delta(delta, "gdp")
-    low, high = 1e-12, 1.0
-    while gaussian_log_delta(high, epsilon) <= math.log(delta):
-        low, high = high, high * 2
-    mu = float(brentq(lambda m: gaussian_log_delta(m, epsilon) - math.log(delta), low, high, xtol=1e-15, rtol=1e-13))
-    while gaussian_log_delta(mu, epsilon) > math.log(delta):
-        mu *= 1 - 1e-12
-    return mu
+    return accountant_class(kind).of(delta, slots)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
-from mechanisms.accounting.calibrate import Charge, calibrate, choice_epsilon
-from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, check_filter, make_accountant
+from mechanisms.accounting.calibrate import Charge, calibrate
+from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
 from mechanisms.accounting.plan import (
     PlannedHistogram,
+    check_scales,
     histogram_charge,
     histogram_json,
     planned_histogram,
@@ -22,13 +23,15 @@ from mechanisms.public import units
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.methods import Aim, Method, method_json
+from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries import Identity, sensitivity
-from mechanisms.public.release import NoiseKind
 from mechanisms.public.unit_sizes import RecordsPerUnit
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import Neighbouring, Norm
 
 #: Ids of events that a purse pays for begin so.
 PURSE = "purse:"
+#: The noise of a whole purse has to stay so far below the largest that answers hold, to leave room for its parts.
+SMALLEST_PART = 2.0**-12
 
 
 @dataclass(frozen=True)
@@ -64,33 +67,9 @@ class Slot:
         share: its part of the budget; all shares sum to 1.
     """
 
-    event: Gaussian | Laplace | Exponential
+    event: Event
     reservation: Reservation
     share: float
-
-    def admits(self, event: Event) -> bool:
-        """Whether the event has this slot's id and kind and costs no more than its event."""
-        mine = self.event
-        if isinstance(mine, Gaussian) and isinstance(event, Gaussian):
-            fits = event.l2_sensitivity <= mine.l2_sensitivity and event.sigma >= mine.sigma
-        elif isinstance(mine, Laplace) and isinstance(event, Laplace):
-            fits = event.l1_sensitivity <= mine.l1_sensitivity and event.scale >= mine.scale
-        elif isinstance(mine, Exponential) and isinstance(event, Exponential):
-            fits = event.epsilon <= mine.epsilon
-        else:
-            return False
-        return fits and event.id == mine.id
-
-    @property
-    def noise(self) -> NoiseKind:
-        return "gaussian" if isinstance(self.event, Gaussian) else "laplace"
-
-    @property
-    def stddev(self) -> float:
-        """Standard deviation of one answer, in records; 0 for a choice."""
-        if isinstance(self.event, Exponential):
-            return 0.0
-        return self.event.sigma if isinstance(self.event, Gaussian) else math.sqrt(2) * self.event.scale
 
 
 @dataclass(frozen=True)
@@ -108,7 +87,7 @@ class AdaptivePlan:
     Attributes:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, and its settings; part of the ledger's name for the plan.
-        purse: all of it as one event, Gaussian under zcdp and gdp, Laplace under basic; None: there is none.
+        purse: all of it as one event of the noise that the accountant is a filter for; None: there is none.
     """
 
     slots: tuple[Slot, ...]
@@ -141,35 +120,61 @@ class AdaptivePlan:
         slot = self._by_id.get(event.id)
         if slot is None and self.purse is not None and event.id.startswith(PURSE):
             return event
-        return slot.event if slot is not None and slot.admits(event) else None
+        return slot.event if slot is not None and slot.event.admits(event) else None
 
-    def part(self, name: str, part: float, *, choice: bool) -> Gaussian | Laplace | Exponential:
-        """An event that costs a part of the purse.
+    def measurement_event(self, name: str, part: float) -> NoiseEvent:
+        """A measurement of columns of norm 1 that costs a part of the purse.
 
         Args:
             name: after the prefix that the ledger knows the purse by.
             part: above 0, at most 1.
-            choice: a choice, or a measurement of columns of norm 1.
         """
-        if self.purse is None or isinstance(self.purse.event, Exponential):
+        whole, strength = self._of_purse(part)
+        scale = units.round_up(whole.sensitivity / strength)
+        return noise_event(whole.kind, f"{PURSE}{name}", whole.sensitivity, scale)
+
+    def choice_event(self, name: str, part: float) -> Exponential:
+        """A choice that costs a part of the purse; arguments as of `measurement_event`."""
+        _, strength = self._of_purse(part)
+        return Exponential(f"{PURSE}{name}", self.accountant.choice_epsilon(strength))
+
+    def _of_purse(self, part: float) -> tuple[NoiseEvent, float]:
+        """The purse as one event, and how strong (ε_i or μ_i) an event is that costs that part of it."""
+        whole = self.purse_event
+        strength = self.accountant.strength(part) * whole.sensitivity / whole.scale
+        return whole, strength * (1 - 1e-8)  # the rounding of many events
+
+    @property
+    def purse_event(self) -> NoiseEvent:
+        """All of the purse as one event.
+
+        Raises:
+            TypeError: the plan has no purse.
+        """
+        if self.purse is None:
             raise TypeError("the plan has no purse")
-        whole = self.purse.event
-        if isinstance(whole, Laplace):
-            eps = part * whole.l1_sensitivity / whole.scale * (1 - 1e-8)
-            if choice:
-                return Exponential(f"{PURSE}{name}", eps)
-            return Laplace(f"{PURSE}{name}", whole.l1_sensitivity, units.round_up(whole.l1_sensitivity / eps))
-        mu = math.sqrt(part) * whole.l2_sensitivity / whole.sigma * (1 - 1e-8)  # the rounding of many events
-        if choice:
-            return Exponential(f"{PURSE}{name}", choice_epsilon(self.accountant, mu))
-        return Gaussian(f"{PURSE}{name}", whole.l2_sensitivity, units.round_up(whole.l2_sensitivity / mu))
+        return as_noise(self.purse.event)
+
+    def measurement_slot(self, place: int) -> NoiseEvent:
+        """The worst case of the measurement that a slot is reserved for; TypeError for a choice."""
+        return as_noise(self.slots[place].event)
+
+    def choice_slot(self, place: int) -> Exponential:
+        """The choice that a slot is reserved for; TypeError for a measurement."""
+        return as_choice(self.slots[place].event)
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that the sensitivities of all measurements are taken in."""
+        every = (*self.slots, *([self.purse] if self.purse else []))
+        return next((s.event.norm for s in every if s.event.norm is not None), "l1")
 
     def buys_answers(self, event: Event) -> bool:
         """Whether the event pays for answers to linear queries over marginals, not for a choice or for scores."""
         if self.histogram is not None and event.id == self.histogram.event.id:
             return False
         slot = self._by_id.get(event.id)
-        return not isinstance(event, Exponential) and (slot is None or not slot.reservation.scores)
+        return not event.is_choice and (slot is None or not slot.reservation.scores)
 
     def places(self, stage: str) -> list[int]:
         """The places of a stage's slots."""
@@ -188,8 +193,7 @@ class AdaptivePlan:
         """The part of the budget that an event of the purse took."""
         if self.purse is None:
             return 0.0
-        own, whole = (next(iter(self.accountant.cost(e).values())) for e in (event, self.purse.event))
-        return float(own / whole) ** (2 if self.accountant.kind == "gdp" else 1) * self.purse.share
+        return self.accountant.share(event, self.purse.event) * self.purse.share
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -219,26 +223,14 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
         "share": slot.share,
         "cost": accountant.cost(slot.event),
     }
-    if isinstance(event, Exponential):
-        return {**facts, "mechanism": "exponential", "epsilon": event.epsilon}
-    numbers = asdict(event)
-    gaussian = isinstance(event, Gaussian)
-    scale = numbers["sigma" if gaussian else "scale"]
-    return {
-        **facts,
-        "mechanism": slot.noise,
-        "norm": "l2" if gaussian else "l1",
-        "sensitivity": numbers["l2_sensitivity" if gaussian else "l1_sensitivity"],
-        "scale": scale,
-        "stddev": scale if gaussian else math.sqrt(2) * scale,
-    }
+    return {**facts, **event.to_facts()}
 
 
 def reserve(
     wanted: Sequence[Reservation],
     *,
     method: Method,
-    noise: Literal["gaussian", "laplace"],
+    noise: NoiseKind,
     accountant: str,
     epsilon: float,
     delta: float,
@@ -254,11 +246,11 @@ def reserve(
         method: what decides between the rounds.
         noise: of the measurements.
         max_records: C, the largest total weight of one unit.
-        purse: the relative part of the budget that is spent in rounds of no fixed number; Gaussian noise alone.
+        purse: the relative part of the budget that is spent in rounds of no fixed number.
         histogram: of records per unit, if it is wanted; the rounds share what it leaves.
     Raises:
         UserError: a parameter out of range, nothing to measure, a purse under an accountant that has no filter for it,
-            or δ = 0 where the plan needs more.
+            δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a purse: SMALLEST_PART of it).
     """
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
@@ -267,21 +259,19 @@ def reserve(
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     if not all(w.weight > 0 and math.isfinite(w.weight) for w in wanted):
         raise UserError("a round has no budget", where="selection.split", fix="parts above 0")
-    pure = (accountant, noise) == ("basic", "laplace") and not isinstance(method, Aim)
-    if purse and not pure and (accountant not in ("zcdp", "gdp") or noise != "gaussian"):
-        fix = "privacy.accountant=gdp or zcdp, and mechanism=gaussian or auto"
-        fix += "" if isinstance(method, Aim) else "; or privacy.accountant=basic and mechanism=laplace"
-        what = "rounds whose number depends on the answers have no sound accounting here"
-        raise UserError(what, where="privacy.accountant", fix=fix)
+    if purse:
+        check_filter(accountant, noise, squares=isinstance(method, Aim))
     further = [histogram_charge(histogram, noise, neighbouring)] if histogram else []
-    gaussians = 0 if noise == "laplace" else sum(not w.choice for w in wanted) + len(further)
-    keeper = make_accountant(accountant, delta=dlt, slots=gaussians)
+    sharing = 0 if NOISE_KINDS[noise].pure else sum(not w.choice for w in wanted) + len(further)
+    keeper = make_accountant(accountant, delta=dlt, slots=sharing)
     every = [*wanted, *([Reservation(PURSE, None, 2, purse)] if purse else [])]
     left = 1 - histogram.share if histogram else 1.0
     total = math.fsum(w.weight for w in every) / left
     charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
     events = calibrate([*charges, *further], keeper, eps, dlt)
     counted = planned_histogram(histogram, events[-1]) if histogram else None
+    check_scales(events)
+    check_scales(events[len(wanted) : len(every)], units.MAX_SCALE * SMALLEST_PART)
     slots = [Slot(e, w, c.share) for e, w, c in zip(events[: len(every)], every, charges, strict=True)]
     last = slots.pop() if purse else None
     return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted)
@@ -293,13 +283,12 @@ def _charge(
     """What a slot asks of the budget, in the worst case of what may be asked under it."""
     name = f"{place:04d}:{wanted.stage}:{'' if wanted.clique is None else ','.join(wanted.clique)}"
     if wanted.choice:
-        return Charge(name, "exponential", 1.0, share)
+        return Charge(name, None, 1.0, share)
     if wanted.scores:
         return Charge(name, noise, _scores_bound(wanted.scores, noise, neighbouring, max_records), share)
     cells = wanted.cells if wanted.clique is not None else max(wanted.cells, 2)
-    norm: Literal["l1", "l2"] = "l2" if noise == "gaussian" else "l1"
     worst = Identity(cells)  # columns of norm 1, two apart
-    bound = sensitivity(worst, norm=norm, neighbouring=neighbouring, max_records=max_records)
+    bound = sensitivity(worst, norm=NOISE_KINDS[noise].norm, neighbouring=neighbouring, max_records=max_records)
     return Charge(name, noise, bound, share)
 
 
@@ -310,4 +299,4 @@ def _scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max
     `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
     """
     each = sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
-    return each * scores if noise == "laplace" else units.round_up(each * units.round_up(math.sqrt(scores)))
+    return units.joint_sensitivity(each, scores, NOISE_KINDS[noise].norm)

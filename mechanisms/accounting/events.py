@@ -1,34 +1,217 @@
-"""What happened, as frozen facts; what it costs is the accountants' business."""
+"""What happened, as frozen facts that know themselves; what it costs together is the accountants' business.
+
+A new kind of noise is a class here, its law in `noise_kinds`, and a sampler left of the wall.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
+from mechanisms.public.units import Mu, Norm, round_up
+
+
+class _Fact:
+    """What all events share; the ledger writes an event by the name of its class and its fields."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The ledger's form: the class's name and the fields; `event_of` takes it back."""
+        return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]  # all are dataclasses
+
+
+class _Noise(_Fact):
+    """What noise of any kind knows of itself, from its law."""
+
+    law: ClassVar[NoiseLaw]
+    is_choice: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # fields or properties of each kind
+
+        @property
+        def id(self) -> str: ...
+
+        @property
+        def sensitivity(self) -> float: ...
+
+        @property
+        def scale(self) -> float: ...
+
+    @property
+    def kind(self) -> NoiseKind:
+        return self.law.name
+
+    @property
+    def norm(self) -> Norm:
+        """Of the sensitivity."""
+        return self.law.norm
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of the noise of one answer, in records."""
+        return self.law.stddev * self.scale
+
+    @property
+    def mean_abs(self) -> float:
+        """Mean absolute noise of one answer, in records."""
+        return self.law.mean_abs * self.scale
+
+    def admits(self, other: Event) -> bool:
+        """Whether the other has this id and kind, no more sensitivity and no less noise: so it costs no more."""
+        if type(other) is not type(self) or other.id != self.id:
+            return False
+        return as_noise(other).sensitivity <= self.sensitivity and other.scale >= self.scale
+
+    def to_facts(self) -> dict[str, Any]:
+        """The numbers that were used, as plans and statements print them."""
+        return {
+            "mechanism": self.kind,
+            "norm": self.norm,
+            "sensitivity": self.sensitivity,
+            "scale": self.scale,
+            "stddev": self.stddev,
+        }
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Noise):
     """Gaussian noise of standard deviation `sigma` on answers of the given L2 sensitivity (both in records)."""
 
     id: str
     l2_sensitivity: float
     sigma: float
+    law: ClassVar[NoiseLaw] = GAUSSIAN
+    epsilon_alone: ClassVar[float] = math.inf  # no pure ε, and no interval that holds the privacy loss
+    loss_range: ClassVar[float] = math.inf
+
+    @property
+    def sensitivity(self) -> float:
+        """In the event's norm, in records."""
+        return self.l2_sensitivity
+
+    @property
+    def scale(self) -> float:
+        """σ, in records."""
+        return self.sigma
+
+    @property
+    def mu(self) -> Mu:
+        """μ of Gaussian differential privacy, rounded up."""
+        return Mu(round_up(self.l2_sensitivity / self.sigma))
+
+    def with_sensitivity(self, value: float) -> Gaussian:
+        """The same noise on answers of another sensitivity."""
+        return replace(self, l2_sensitivity=value)
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(_Noise):
     """Laplace noise of scale b on answers of the given L1 sensitivity (both in records)."""
 
     id: str
     l1_sensitivity: float
     scale: float
+    law: ClassVar[NoiseLaw] = LAPLACE
+    mu: ClassVar[None] = None  # not Gaussian: its cost under GDP follows from its loss range
+
+    @property
+    def sensitivity(self) -> float:
+        """In the event's norm, in records."""
+        return self.l1_sensitivity
+
+    @property
+    def epsilon_alone(self) -> float:
+        """The pure ε, rounded up."""
+        return round_up(self.l1_sensitivity / self.scale)
+
+    @property
+    def loss_range(self) -> float:
+        """The length of the interval [−ε, ε], which holds the privacy loss for any two neighbours."""
+        return 2 * self.epsilon_alone
+
+    def with_sensitivity(self, value: float) -> Laplace:
+        """The same noise on answers of another sensitivity."""
+        return replace(self, l1_sensitivity=value)
 
 
 @dataclass(frozen=True)
-class Exponential:
-    """One choice by the exponential mechanism at `epsilon`."""
+class Exponential(_Fact):
+    """One choice by the exponential mechanism at `epsilon`; it adds noise to no answer.
+
+    The privacy loss for any two neighbours stays in an interval of length ε (bounded range; Durfee & Rogers 2019).
+    """
 
     id: str
     epsilon: float
+    is_choice: ClassVar[bool] = True
+    kind: ClassVar[str] = "exponential"
+    norm: ClassVar[None] = None
+    scale: ClassVar[float] = 0.0
+    stddev: ClassVar[float] = 0.0
+    mu: ClassVar[None] = None
+
+    @property
+    def epsilon_alone(self) -> float:
+        """The pure ε."""
+        return self.epsilon
+
+    @property
+    def loss_range(self) -> float:
+        """The length of the interval that holds the privacy loss for any two neighbours."""
+        return self.epsilon
+
+    def admits(self, other: Event) -> bool:
+        """Whether the other has this id and no larger ε."""
+        return isinstance(other, Exponential) and other.id == self.id and other.epsilon <= self.epsilon
+
+    def to_facts(self) -> dict[str, Any]:
+        """The number that was used, as plans and statements print it."""
+        return {"mechanism": self.kind, "epsilon": self.epsilon}
 
 
-Event = Gaussian | Laplace | Exponential
+#: Noise that is added to answers.
+NoiseEvent = Gaussian | Laplace
+Event = NoiseEvent | Exponential
+
+#: The event of each kind of noise.
+NOISE_EVENTS: dict[NoiseKind, type[NoiseEvent]] = {c.law.name: c for c in (Laplace, Gaussian)}
+_CLASSES: dict[str, type[Event]] = {c.__name__: c for c in (*NOISE_EVENTS.values(), Exponential)}
+
+
+def event_of(record: Mapping[str, Any]) -> Event:
+    """The event that `to_json` wrote; KeyError or TypeError for anything else."""
+    return _CLASSES[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
+
+
+def noise_event(kind: NoiseKind, name: str, sensitivity: float, scale: float) -> NoiseEvent:
+    """The event of that kind of noise (sensitivity and scale in records)."""
+    return NOISE_EVENTS[kind](name, sensitivity, scale)
+
+
+def describes_choice(facts: Mapping[str, Any]) -> bool:
+    """Whether numbers as `to_facts` prints them are those of a choice."""
+    return bool(facts["mechanism"] == Exponential.kind)
+
+
+def as_noise(event: Event) -> NoiseEvent:
+    """The event, if it adds noise to answers.
+
+    Raises:
+        TypeError: it is a choice.
+    """
+    if isinstance(event, Exponential):
+        raise TypeError(f"{event.id}: expected noise, got a choice ({type(event).__name__})")
+    return event
+
+
+def as_choice(event: Event) -> Exponential:
+    """The event, if it is a choice.
+
+    Raises:
+        TypeError: it adds noise to answers.
+    """
+    if not isinstance(event, Exponential):
+        raise TypeError(f"{event.id}: expected a choice, got noise ({type(event).__name__})")
+    return event

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from mechanisms.accounting.accountants import gaussian_epsilon, gaussian_mu, zcdp_epsilon, zcdp_rho
+from mechanisms.accounting.accountants import zcdp_epsilon, zcdp_rho
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.spend import Spend
 from mechanisms.public import units
 from mechanisms.public.errors import UserError, did_you_mean

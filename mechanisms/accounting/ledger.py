@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss
-from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.events import Event, event_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
 
@@ -88,7 +88,7 @@ class Ledger:
         elif records[0] != first:
             raise UserError("this ledger belongs to another plan", where=str(path), fix="resume with the same settings")
         for record in records[1:]:
-            event = _event(record["event"])
+            event = event_of(record["event"])
             ledger.events[event.id] = event
         return ledger
 
@@ -105,7 +105,7 @@ class Ledger:
         after = self._loss([*self.events.values(), event])
         if after.epsilon > self.plan.epsilon or after.delta > self.plan.delta:
             raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
-        self._append({"event": {"kind": type(event).__name__, **asdict(event)}})
+        self._append({"event": event.to_json()})
         self.events[event.id] = event
 
     @property
@@ -127,15 +127,6 @@ class Ledger:
                 os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path, error) from error
-
-
-def _event(record: dict[str, Any]) -> Event:
-    kinds: dict[str, type[Gaussian] | type[Laplace] | type[Exponential]] = {
-        "Gaussian": Gaussian,
-        "Laplace": Laplace,
-        "Exponential": Exponential,
-    }
-    return kinds[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
 
 
 def digest(plan: Budget) -> str:

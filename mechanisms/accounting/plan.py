@@ -10,12 +10,12 @@ from typing import Any
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate
-from mechanisms.accounting.events import Event, Exponential, Gaussian, Laplace
+from mechanisms.accounting.events import Event, NoiseEvent, as_noise
 from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, Norm, QueryMatrix, sensitivity
-from mechanisms.public.release import NoiseKind
+from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind, possible_kinds
+from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
 from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 
@@ -42,23 +42,7 @@ class PlannedMeasurement:
     clique: Clique
     query: QueryMatrix
     share: float
-    event: Gaussian | Laplace
-
-    @property
-    def noise(self) -> NoiseKind:
-        return "gaussian" if isinstance(self.event, Gaussian) else "laplace"
-
-    @property
-    def sensitivity(self) -> float:
-        return self.event.l2_sensitivity if isinstance(self.event, Gaussian) else self.event.l1_sensitivity
-
-    @property
-    def scale(self) -> float:
-        return self.event.sigma if isinstance(self.event, Gaussian) else self.event.scale
-
-    @property
-    def stddev(self) -> float:
-        return self.scale if isinstance(self.event, Gaussian) else math.sqrt(2) * self.scale
+    event: NoiseEvent
 
 
 @dataclass(frozen=True)
@@ -74,7 +58,7 @@ class PlannedHistogram:
     measurement: PlannedMeasurement
 
     @property
-    def event(self) -> Gaussian | Laplace:
+    def event(self) -> NoiseEvent:
         return self.measurement.event
 
 
@@ -118,8 +102,8 @@ class Plan:
 
     @property
     def expected_error(self) -> float:
-        """Σ over cells of the noise's standard deviation, records: what `auto` compares (Li et al. 2021b, 2.5)."""
-        return math.fsum(m.query.rows * m.stddev for m in self.measurements)
+        """Σ over all cells of the noise's standard deviation, in records: compared by `auto` (Li et al. 2021b, 2.5)."""
+        return math.fsum(m.query.rows * m.event.stddev for m in self.measurements)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -142,11 +126,7 @@ def planned_json(m: PlannedMeasurement, accountant: Accountant) -> dict[str, Any
         "clique": list(m.clique),
         "cells": m.query.columns,
         "answers": m.query.rows,
-        "mechanism": m.noise,
-        "norm": "l2" if m.noise == "gaussian" else "l1",
-        "sensitivity": m.sensitivity,
-        "scale": m.scale,
-        "stddev": m.stddev,
+        **m.event.to_facts(),
         "share": m.share,
         "cost": accountant.cost(m.event),
     }
@@ -159,15 +139,13 @@ def histogram_json(histogram: PlannedHistogram | None, accountant: Accountant) -
 
 def histogram_charge(wanted: RecordsPerUnit, kind: NoiseKind, neighbouring: Neighbouring) -> Charge:
     """What the histogram asks of the budget; its sensitivity follows from what it counts."""
-    bound = wanted.sensitivity(norm="l2" if kind == "gaussian" else "l1", neighbouring=neighbouring)
+    bound = wanted.sensitivity(norm=NOISE_KINDS[kind].norm, neighbouring=neighbouring)
     return Charge(wanted.event, kind, bound, wanted.share)
 
 
 def planned_histogram(wanted: RecordsPerUnit, event: Event) -> PlannedHistogram:
     """The histogram with its calibrated charge."""
-    if isinstance(event, Exponential):
-        raise TypeError("a histogram is no choice")
-    return PlannedHistogram(wanted, PlannedMeasurement(wanted.label, wanted.query, wanted.share, event))
+    return PlannedHistogram(wanted, PlannedMeasurement(wanted.label, wanted.query, wanted.share, as_noise(event)))
 
 
 def make_plan(
@@ -191,12 +169,12 @@ def make_plan(
 
     Args:
         requests: the marginals with their weights.
-        mechanism: laplace, gaussian, or auto (the one with the smaller expected error).
+        mechanism: a kind of noise, or auto (the one with the smallest expected error).
         accountant: basic, advanced, zcdp or gdp.
         max_records: C, the largest total weight of one unit.
         histogram: of records per unit, if it is wanted; the marginals share what it leaves.
     Raises:
-        UserError: a parameter out of range, or δ = 0 where the plan needs more.
+        UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
@@ -212,24 +190,31 @@ def make_plan(
 
     def plan_of(kind: NoiseKind) -> Plan:
         further = [histogram_charge(histogram, kind, neighbouring)] if histogram else []
-        slots = len(requests) + len(further) if kind == "gaussian" else 0
+        law = NOISE_KINDS[kind]
+        slots = 0 if law.pure else len(requests) + len(further)
         keeper = make_accountant(accountant, delta=dlt, slots=slots)
         names = [f"{i:04d}:{','.join(r.clique)}" for i, r in enumerate(requests)]
         queries = [Identity(domain.cells(r.clique)) for r in requests]
-        norm: Norm = "l2" if kind == "gaussian" else "l1"
-        bounds = [sensitivity(q, norm=norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
+        bounds = [sensitivity(q, norm=law.norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
 
         charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
         events = calibrate([*charges, *further], keeper, eps, dlt)
         last = planned_histogram(histogram, events[-1]) if histogram else None
         planned = zip(requests, queries, shares, events[: len(requests)], strict=True)
-        measurements = tuple(
-            PlannedMeasurement(r.clique, q, s, e) for r, q, s, e in planned if not isinstance(e, Exponential)
-        )
+        measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
         return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last)
 
-    if mechanism != "auto":
-        return plan_of("gaussian" if mechanism == "gaussian" else "laplace")
-    if not dlt > 0:
-        return plan_of("laplace")
-    return min((plan_of("laplace"), plan_of("gaussian")), key=lambda p: p.expected_error)
+    found = min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
+    check_scales(found.events)
+    return found
+
+
+def check_scales(events: Sequence[Event], maximum: float = units.MAX_SCALE) -> None:
+    """Refuse a plan, before anything is charged, whose noise has no place in the range of answers.
+
+    Raises:
+        UserError: a scale above the maximum, in records.
+    """
+    for event in events:
+        if not event.is_choice:
+            units.check_scale(event.scale, maximum)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.accounting.accountants import Gdp, Zcdp, gaussian_log_delta, gaussian_mu, zcdp_rho
+from mechanisms.accounting.accountants import Gdp, Zcdp, zcdp_rho
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import Event, Laplace
+from mechanisms.accounting.gaussian_curve import gaussian_log_delta, gaussian_mu
 from mechanisms.accounting.plan import Plan
 from mechanisms.public import units
-from mechanisms.public.units import Delta, round_up
+from mechanisms.public.units import Delta, Mu, round_up
 
 #: The accountants' costs of one event do not depend on δ.
 _ANY = Delta(0.5)
@@ -93,6 +94,6 @@ def _composed(events: tuple[Event, ...] | list[Event] | list[Laplace]) -> tuple[
 def _largest_mu(epsilon: float, delta: float) -> float:
     """A μ above every μ that is (ε, δ)-DP."""
     mu, step = gaussian_mu(epsilon, delta) * (1 + MARGIN), MARGIN
-    while gaussian_log_delta(mu, epsilon) <= math.log(delta):
+    while gaussian_log_delta(Mu(mu), epsilon) <= math.log(delta):
         mu, step = mu * (1 + step), 2 * step
     return mu

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.grid_program import Program, Writer
-from mechanisms.public.queries import MATRIX_BITS, Identity, Norm
+from mechanisms.public.queries import MATRIX_BITS, Identity
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.units import round_up
+from mechanisms.public.units import Norm, round_up
 
 Axes = tuple[int, ...]
 
@@ -127,7 +127,7 @@ class GridQuery:
 
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
         if float(np.abs(marginal).astype(np.float64).sum()) * 2.0**self.bits >= 2.0**62:
-            raise OverflowError("the answers do not fit 63 bits: fewer rows per table, or fewer bits")
+            raise OverflowError("the answers do not fit 63 bits")
         return np.asarray(self._root.program.answer(marginal.ravel()) * self._weights, np.int64)
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -262,11 +262,6 @@ def _sets(answer: NoisyMarginal, axes: Axes) -> dict[Axes, NDArray[np.int64]]:
     if isinstance(answer.query, GridQuery):
         return {tuple(axes[a] for a in inner): cells for inner, cells in answer.query.fine.items()}
     return {axes: _fine_cells(answer)}
-
-
-def matrix_bits(scale: float, *, weight_bits: int, max_units: float) -> int:
-    """The finest entries, in bits, whose lattice still holds noise of that scale (in records); at most MATRIX_BITS."""
-    return min(MATRIX_BITS, math.floor(math.log2(max_units / scale)) - weight_bits)
 
 
 def rounds_of(cliques: Sequence[Clique]) -> list[list[int]]:

@@ -9,9 +9,6 @@ import zlib
 from pathlib import Path
 from typing import IO, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from mechanisms.public.errors import UserError, did_you_mean
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -152,6 +149,8 @@ def open_bytes(path: Path, compressed: str) -> IO[bytes]:
     if compressed == "gzip":
         return gzip.open(path)  # type: ignore[return-value]
     if compressed == "zstd":
+        import pyarrow as pa  # slow to load
+
         stream: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
         return stream
     return path.open("rb")
@@ -163,6 +162,9 @@ def parquet_names(path: Path) -> tuple[str, ...]:
     Raises:
         UserError: truncated, or not Parquet at all.
     """
+    import pyarrow as pa  # slow to load
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(path) as file:
             return tuple(file.schema_arrow.names)

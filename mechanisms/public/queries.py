@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechanisms.public.units import Neighbouring, round_up
-
-Norm = Literal["l1", "l2"]
+from mechanisms.public.units import Neighbouring, Norm, round_up
 
 #: Entries are whole multiples of 2**-MATRIX_BITS, so that answers to counts on a lattice lie on a lattice.
 MATRIX_BITS = 16

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries import Identity, Norm
+from mechanisms.public.queries import Identity
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.units import round_up
+from mechanisms.public.units import Norm, round_up
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries import QueryMatrix, query_arrays, query_of
-
-NoiseKind = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class NoisyMarginal:
         query: the query matrix over the flattened (C order) marginal; the identity for a whole marginal.
         values: the noisy answers, one per row of ``query``, in records.
         noise: the kind of noise.
-        scale: σ (gaussian) or b (laplace) of each answer, in records.
+        scale: the scale of the noise of each answer (σ of Gaussian, b of Laplace noise), in records.
         event: the ledger's name of the charge that paid for it.
     """
 
@@ -45,7 +44,7 @@ class NoisyMarginal:
     @property
     def stddev(self) -> float:
         """Standard deviation of the noise of one answer, in records."""
-        return self.scale if self.noise == "gaussian" else math.sqrt(2.0) * self.scale
+        return NOISE_KINDS[self.noise].stddev * self.scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +161,7 @@ def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArra
     clique = tuple(receipt["clique"])
     if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
         raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} finite numbers")
-    if receipt["noise"] not in ("gaussian", "laplace") or not 0 < scale < math.inf:
+    if receipt["noise"] not in NOISE_KINDS or not 0 < scale < math.inf:
         raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
     return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
 

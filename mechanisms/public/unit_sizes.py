@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mechanisms.public.queries import Identity, Norm, sensitivity
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.units import Neighbouring, Norm
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import NewType
+from typing import Literal, NewType
 
 from mechanisms.public.errors import UserError
 
 Epsilon = NewType("Epsilon", float)
 Delta = NewType("Delta", float)
-Rho = NewType("Rho", float)  # zCDP
-Mu = NewType("Mu", float)  # Gaussian differential privacy
-Sigma = NewType("Sigma", float)  # standard deviation, in records
-Scale = NewType("Scale", float)  # Laplace scale b, in records
+Rho = NewType("Rho", float)  # of zero-concentrated differential privacy (zCDP)
+Mu = NewType("Mu", float)  # of Gaussian differential privacy (GDP)
+
+#: The norm that a sensitivity is taken in.
+Norm = Literal["l1", "l2"]
 
 #: Counts and weights are whole multiples of 2**-WEIGHT_BITS records: sums are exact, noise lies on a lattice.
 WEIGHT_BITS = 20
-#: The smallest δ above 0 that the noise can hold: its draws rest on 64 random bits each.
-MIN_DELTA = 2.0**-54
+#: The largest scale of noise, in records: 2**54 of those units, so that draws, answers and their sums fit 63 bits.
+MAX_SCALE = 2.0**34
+#: Texts of a unit id that mean that there is none.
+NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
+#: The smallest δ above 0: so far the conversions are tested against 80 digits.
+MIN_DELTA = 1e-30
 
 
 class Neighbouring(enum.StrEnum):
@@ -41,7 +46,7 @@ def delta(value: float, *, where: str = "privacy.delta") -> Delta:
         raise UserError(f"got {value}, but δ must lie in [0, 1)", where=where, fix=f"for example {where}=1e-9")
     if 0 < value < MIN_DELTA:
         fix = f"{where}=1e-12, or 0 with privacy.accountant=basic mechanism=laplace"
-        raise UserError(f"got {value}, finer than the noise's own 64 random bits", where=where, fix=fix)
+        raise UserError(f"got {value}, below the smallest δ that conversions are tested for", where=where, fix=fix)
     return Delta(float(value))
 
 
@@ -53,3 +58,20 @@ def round_up(value: float) -> float:
 def round_down(value: float) -> float:
     """The next float below: for budgets and shares."""
     return math.nextafter(value, -math.inf)
+
+
+def check_scale(scale: float, maximum: float = MAX_SCALE) -> None:
+    """Refuse noise that has no place in the range of answers.
+
+    Raises:
+        UserError: a scale of 0 or less, above the maximum (in records), or no number.
+    """
+    if not 0 < scale <= maximum:
+        fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
+        what = f"noise scale {scale:.3g} exceeds the supported maximum {maximum:.3g} records"
+        raise UserError(what, where="privacy.epsilon", fix=fix)
+
+
+def joint_sensitivity(each: float, count: int, norm: Norm) -> float:
+    """How far `count` answers move together if each moves by at most `each`: m · Δ in L1, √m · Δ in L2, rounded up."""
+    return each * count if norm == "l1" else round_up(each * round_up(math.sqrt(count)))

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from mechanisms.public.engine import Source, literal, stream
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.public.units import NO_UNIT, WEIGHT_BITS
 
 Clip = Literal["weight", "truncate", "none"]
 MissingUnit = Literal["drop", "own", "refuse"]
-#: Texts of a unit id that mean that there is none.
-NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
 #: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
 MAX_RECORDS = 2**32
 #: Coins drawn from one hash.

@@ -37,9 +37,7 @@ def choice_weights(scores: Sequence[int], sensitivity: int, epsilon: float) -> l
     """
     if sensitivity < 1 or not scores:
         raise ValueError(f"{len(scores)} scores of sensitivity {sensitivity}")
-    rate = Decimal(epsilon) - ROUNDING
-    if rate <= 0:
-        raise UserError(f"ε = {epsilon:.3g} is too small for a choice", where="privacy.epsilon", fix="a larger ε")
+    rate = rate_of(epsilon)
     best, one = max(scores), Decimal(1 << WEIGHT_DIGITS)
     per_unit = _EXACT.divide(rate, Decimal(2 * sensitivity))
     found = []
@@ -49,6 +47,18 @@ def choice_weights(scores: Sequence[int], sensitivity: int, epsilon: float) -> l
     return found
 
 
+def rate_of(epsilon: float) -> Decimal:
+    """What is left of ε when the rounding of the weights is paid.
+
+    Raises:
+        UserError: nothing is left; ask before the charge.
+    """
+    rate = Decimal(epsilon) - ROUNDING
+    if rate <= 0:
+        raise UserError(f"ε = {epsilon:.3g} is too small for a choice", where="privacy.epsilon", fix="a larger ε")
+    return rate
+
+
 def choose_index(scores: Sequence[int], sensitivity: int, event: Exponential, source: NoiseSource) -> int:
     """One draw of the exponential mechanism at `event.epsilon`: the place of the chosen score.
 
@@ -56,6 +66,6 @@ def choose_index(scores: Sequence[int], sensitivity: int, event: Exponential, so
     the smallest, which the guarantee's reserve covers. Charge the event before the call.
     """
     weights = choice_weights(scores, sensitivity, event.epsilon)
-    number = int.from_bytes(source.words(event.id, WORDS).tobytes(), "little")
+    number = int.from_bytes(source.stream(event.id)(WORDS).tobytes(), "little")
     place = (number * sum(weights)) >> (64 * WORDS)
     return next(i for i, upto in enumerate(accumulate(weights)) if place < upto)

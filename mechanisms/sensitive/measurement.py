@@ -12,11 +12,12 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Norm, query_arrays, sensitivity
+from mechanisms.public.queries import query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
-from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.public.units import WEIGHT_BITS, check_scale
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.table import PrivateTable
 
 #: Cells counted in one pass over the rows.
@@ -105,7 +106,7 @@ def _answers(answer: NoisyMarginal, planned: PlannedMeasurement) -> bool:
     kept, asked = query_arrays(answer.query), query_arrays(planned.query)
     same = kept.keys() == asked.keys() and all(np.array_equal(kept[k], asked[k]) for k in kept)
     kept_facts = (answer.clique, answer.event, answer.noise, answer.scale)
-    asked_facts = (planned.clique, planned.event.id, planned.noise, planned.scale)
+    asked_facts = (planned.clique, planned.event.id, planned.event.kind, planned.event.scale)
     return same and kept_facts == asked_facts and answer.values.shape == (planned.query.rows,)
 
 
@@ -117,7 +118,7 @@ def through_the_wall(
     source: NoiseSource,
 ) -> NoisyMarginal:
     """One noisy answer: the sensitivity is recomputed from the query, the ledger is charged, then noise is drawn."""
-    norm: Norm = "l2" if planned.noise == "gaussian" else "l1"
+    norm = planned.event.norm
     needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
     return _noised(exact, planned, needed, ledger, source)
 
@@ -146,8 +147,7 @@ def measure_histogram(
         return kept
     if planned.event.id in ledger.events:
         return None
-    norm: Norm = "l2" if planned.noise == "gaussian" else "l1"
-    needed = wanted.sensitivity(norm=norm, neighbouring=plan.neighbouring)
+    needed = wanted.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
     answer = _noised(table.histogram << WEIGHT_BITS, planned, needed, ledger, source)
     save_answer(path, answer)
     return answer
@@ -156,18 +156,20 @@ def measure_histogram(
 def _noised(
     exact: NDArray[np.int64], planned: PlannedMeasurement, needed: float, ledger: Ledger, source: NoiseSource
 ) -> NoisyMarginal:
-    """Refuse, charge, then draw.
+    """Answer exactly, refuse, charge, then draw: nothing that can fail stands between the charge and the draw.
 
     Args:
         needed: the sensitivity of what is answered.
     """
-    if needed > planned.sensitivity:
-        raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.sensitivity}")
+    if needed > planned.event.sensitivity:
+        raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.event.sensitivity}")
+    check_scale(planned.event.scale)
+    answers = ExactAnswers.of(planned.query, exact)
     ledger.charge(planned.event)
-    bits = WEIGHT_BITS + planned.query.bits
-    noise = lattice_noise(planned.event, planned.query.rows, source, bits=bits)
-    values = np.asarray((planned.query.answer_exact(exact) + noise) * 2.0**-bits, np.float64)
-    return NoisyMarginal(planned.clique, planned.query, values, planned.noise, planned.scale, planned.event.id)
+    values = noisy(answers, planned.event, source)
+    return NoisyMarginal(
+        planned.clique, planned.query, values, planned.event.kind, planned.event.scale, planned.event.id
+    )
 
 
 def _file(folder: Path, index: int) -> Path:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Gaussian, Laplace
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.noise import NoiseSource, lattice_noise
+from mechanisms.public.units import WEIGHT_BITS, check_scale, joint_sensitivity
+from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.selection import SCORE_BITS, PrivateScores
 
 
 def noisy_scores(
     cliques: Sequence[Clique],
     scores: Callable[[], PrivateScores],
-    event: Gaussian | Laplace,
+    event: NoiseEvent,
     ledger: Ledger,
     source: NoiseSource,
     *,
@@ -63,22 +63,21 @@ def noisy_scores(
         return None
     found = scores()
     _check(found, event, len(cliques))
-    exact = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
+    check_scale(event.scale)
+    whole = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
+    exact = ExactAnswers(whole, np.zeros_like(whole), 0)
     ledger.charge(event)
-    values = (exact + lattice_noise(event, len(cliques), source)) * 2.0**-WEIGHT_BITS
+    values = noisy(exact, event, source)
     facts = {"event": event.id, "cliques": [list(c) for c in cliques], "values": values.tolist()}
     write_whole(path, json.dumps(facts) + "\n", mode=0o600)
-    return np.asarray(values, np.float64)
+    return values
 
 
-def _check(found: PrivateScores, event: Gaussian | Laplace, count: int) -> None:
+def _check(found: PrivateScores, event: NoiseEvent, count: int) -> None:
     """The event pays for scores that move so far, all at once."""
     each = found.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
     if any(v % (1 << SCORE_BITS) for v in found.values.values()):
         raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
-    if isinstance(event, Gaussian):
-        needed, paid = each * math.sqrt(count), event.l2_sensitivity
-    else:
-        needed, paid = each * count, event.l1_sensitivity
-    if needed > paid:
-        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {paid}")
+    needed = joint_sensitivity(each, count, event.norm)
+    if needed > event.sensitivity:
+        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {event.sensitivity}")

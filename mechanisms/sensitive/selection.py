@@ -20,7 +20,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exponential import choose_index
+from mechanisms.sensitive.exponential import choose_index, rate_of
 from mechanisms.sensitive.noise import NoiseSource
 
 #: What a model says about a marginal: clique → expected records per cell, flattened in C order.
@@ -164,6 +164,7 @@ def choose(
         return None
     found = scores()
     values = [found.values[c] for c in among]
+    rate_of(event.epsilon)  # refused before the charge, or never
     ledger.charge(event)
     clique = among[choose_index(values, found.sensitivity, event, source)]
     write_whole(path, json.dumps({"event": event.id, "choice": list(clique)}) + "\n", mode=0o600)

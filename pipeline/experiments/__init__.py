@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
+from pipeline.conf_folder import CONF
 
 if TYPE_CHECKING:
     from pipeline.budget.admission import PlannedRelease
@@ -20,13 +21,12 @@ EXPERIMENTS = {
     "challenge": "pipeline.experiments.challenge",
     "maps": "pipeline.experiments.maps",
 }
-CONF = Path(__file__).resolve().parents[2] / "conf" / "experiment"
 
 
 def described() -> str:
     """All experiments, each with the line that its file says about itself."""
     lines = []
-    for path in sorted(CONF.glob("*.yaml")):
+    for path in sorted((CONF / "experiment").glob("*.yaml")):
         comments = [x[1:].strip() for x in path.read_text(encoding="utf-8").splitlines() if x.startswith("#")]
         about = next((c for c in comments if not c.startswith(("@package", "python -m"))), "")
         lines.append(f"    {path.stem}: {about}")

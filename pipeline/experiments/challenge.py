@@ -22,7 +22,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.table import aside_rows
-from pipeline import build, stages
+from pipeline import build, inputs, stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.config import Config
@@ -160,7 +160,7 @@ def _check(config: Config) -> None:
 def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) -> Path:
     """The user's file, or a generated one, made once under internal/."""
     if config.data.path:
-        return build.data_path(config)
+        return inputs.data_path(config)
     path = folder.internal / "stand-in.parquet"
     if not path.exists():
         rows = config.experiment.rows

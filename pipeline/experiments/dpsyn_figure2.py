@@ -79,7 +79,7 @@ def stddev(mechanism: str, accountant: str, k: int, epsilon: float, delta: float
         neighbouring=Neighbouring.ADD_REMOVE,
         max_records=1,
     )
-    return plan.measurements[0].stddev
+    return plan.measurements[0].event.stddev
 
 
 def panel(name: str, ks: tuple[int, ...]) -> Panel:

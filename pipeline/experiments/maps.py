@@ -18,7 +18,7 @@ from evaluation.pie_chart import pie_chart_counts
 from mechanisms.public.codec import encode_columns
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from pipeline import build, stages
+from pipeline import build, inputs, stages
 from pipeline.budget import admission
 from pipeline.config import Config
 from pipeline.experiments import tables
@@ -123,7 +123,7 @@ def _rows(maker: Maker, world: TemporalMap, spec: RowSpec) -> list[dict[str, Any
 
 
 def _setting(config: Config, world: TemporalMap, facts: Mapping[str, Any]) -> dict[str, Any]:
-    generated = config.data.name == "demo" and not config.data.path
+    generated = inputs.generated(config)
     shape = " × ".join(map(str, world.histogram.shape))
     what = "generated city (demo)" if generated else Path(str(config.data.path)).name
     return {

@@ -13,7 +13,7 @@ from mechanisms.public.codec import encode_columns
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
-from pipeline import build, stages
+from pipeline import build, inputs, stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.config import Config, PrivacyConfig
@@ -156,8 +156,8 @@ def _check(config: Config) -> None:
 
 def demo_table(config: Config, folder: RunFolder, report: Report) -> Path:
     """The table's file; the demo's is generated once, under internal/."""
-    if config.data.name != "demo" or config.data.path:
-        return build.data_path(config)
+    if not inputs.generated(config):
+        return inputs.data_path(config)
     path = folder.internal / "demo.parquet"
     if not path.exists():
         rows = DEMO_ROWS if config.data.rows is None else config.data.rows
@@ -170,7 +170,7 @@ def _setting(
     config: Config, schema: Schema, world: TemporalMap, path: Path, facts: Mapping[str, Any], yard: Yardstick
 ) -> dict[str, Any]:
     """What the rows were made from, and how."""
-    generated = config.data.name == "demo" and not config.data.path
+    generated = inputs.generated(config)
     return {
         "experiment": config.experiment.kind,
         "smoke": config.smoke,

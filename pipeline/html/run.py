@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.html.convergence import convergence_section
@@ -22,6 +21,7 @@ from pipeline.html.scored import (
     pairs_section,
     scores_section,
 )
+from pipeline.inputs import check_scored
 from pipeline.judge import report_files
 from pipeline.release import read_release
 
@@ -34,10 +34,7 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     Raises:
         UserError: no run there, or one without scores.
     """
-    if not folder.scores.is_file():
-        inner = folder.root.parent if folder.root.name in {"release", "internal"} else None
-        fix = f"report {inner}" if inner is not None else "the folder of a run with evaluation.enabled=true"
-        raise UserError(f"no scores in {folder.internal}", where="report", fix=fix)
+    check_scored(folder)
     schema, statement, measurements = read_release(folder.release)
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")

@@ -12,18 +12,21 @@ from typing import Any
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
+from mechanisms.public.inspect_file import check_file
 from mechanisms.public.schema import Schema
 from pipeline import build, experiments
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.config import Config, misspelt, typed
+from pipeline.compose import misspelt, without_hydra
+from pipeline.config import Config, typed
 from pipeline.folders import not_in_release
+from pipeline.inputs import data_path, generated
 from pipeline.scoring import build_scores
 
 #: What may differ between a job and its continuation.
@@ -104,7 +107,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -
         not_in_release(job.root, "hydra.sweep.subdir")
         if (hidden := composed.hydra.get("output_subdir")) is not None:
             not_in_release(job.root / hidden, "hydra.output_subdir")
-        settings = typed(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]), Config)
+        settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
         return replace(job, memory=_check(settings, seen), releases=_releases(settings, job.root, seen))
     except UserError as error:
@@ -135,10 +138,8 @@ def _check(config: Config, seen: Seen) -> int:
     if scores not in seen.scores:
         build_scores(config.evaluation, schema, config.data.roles)
         seen.scores.add(scores)
-    if config.data.name != "demo" or config.data.path:
-        path = build.data_path(config)
-        if not path.exists():
-            raise UserError(f"no file {str(path)!r}", where="data.path", fix="check the path")
+    if not generated(config):
+        check_file(data_path(config))
     seen.memory[key] = build.predicted_memory_bytes(config, schema, plan)
     if config.budget.ledger is not None:
         seen.plans[key] = (schema, plan)

@@ -28,7 +28,8 @@ from mechanisms.public.files import write_whole
 from mechanisms.sensitive.table import fingerprint
 from pipeline import build
 from pipeline.budget import admission
-from pipeline.config import CONF, Config
+from pipeline.conf_folder import CONF
+from pipeline.config import Config
 from pipeline.folders import BANNER, not_in_release
 from pipeline.progress import Report, Stages
 from pipeline.said import say_what_is_safe

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.accounting.accountants import KINDS, gaussian_epsilon, gaussian_mu, make_accountant
+from mechanisms.accounting.accountants import KINDS, make_accountant
+from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import Delta, Neighbouring
+from mechanisms.public.methods import PrivBasis
+from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Neighbouring
+from mechanisms.public.units import delta as checked_delta
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
@@ -130,7 +134,7 @@ def test_delta_0_is_fine_for_a_pure_plan_under_basic():
     options = {"accountant": "basic", "epsilon": 1.0, "delta": 0.0, "max_records": 1}
     plan = make_plan(TOWN, [Request(("a",))], mechanism="auto", neighbouring=Neighbouring.ADD_REMOVE, **options)
     assert plan.loss.delta == 0
-    assert plan.measurements[0].noise == "laplace"
+    assert plan.measurements[0].event.kind == "laplace"
 
 
 def test_more_gaussian_events_than_slots_are_refused():
@@ -145,3 +149,53 @@ def test_shares_follow_cells_to_two_thirds():
     assert plan.measurements[1].share / plan.measurements[0].share == pytest.approx(2 * (150 / 2) ** (2 / 3))
     rho = [plan.accountant.cost(e)["rho"] for e in plan.events]
     assert rho[1] / rho[0] == pytest.approx(2 * (150 / 2) ** (2 / 3), rel=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "auto"])
+def test_a_plan_whose_noise_no_answer_holds_is_refused(mechanism):
+    """Before anything is charged, for plans of one round; it was once refused after some charges."""
+    requests = [Request(("a",)), Request(("b",)), Request(("c",), 1e-6)]
+    options = {"accountant": "basic", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE, "max_records": 1000}
+    with pytest.raises(UserError, match=r"noise scale .* exceeds the supported maximum 1\.72e\+10 records"):
+        make_plan(TOWN, requests, mechanism=mechanism, epsilon=1e-3, **options)
+    loudest = max(
+        m.event.scale for m in make_plan(TOWN, requests, mechanism=mechanism, epsilon=1.0, **options).measurements
+    )
+    assert loudest < MAX_SCALE
+
+
+@pytest.mark.parametrize("purse", [0.0, 1.0])
+def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(purse):
+    wanted, method = [Reservation("given", ("a",), 2, 1.0)], PrivBasis(("a", "b"), 1, 1)
+    options = {"noise": "gaussian", "accountant": "gdp", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE}
+    for bound, fits in ((1, True), (10**6, not purse), (10**12, False)):
+        try:
+            reserve(wanted, method=method, epsilon=1e-2, max_records=bound, purse=purse, **options)
+        except UserError as error:
+            assert not fits and "supported maximum" in str(error)
+        else:
+            assert fits
+
+
+# ε, and the μ of which δ(ε) is 10⁻³⁰: roots found with 80 digits.
+SMALLEST = [
+    (0.001, 9.605097970694254e-05),
+    (0.1, 0.009226725449305537),
+    (1.0, 0.09022743942771941),
+    (10.0, 0.8576160595625338),
+    (100.0, 6.773118323947415),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "exact"), SMALLEST)
+def test_conversions_hold_down_to_the_smallest_delta(epsilon, exact):
+    mu = gaussian_mu(epsilon, MIN_DELTA)
+    assert exact * (1 - 1e-9) < mu <= exact * (1 + 1e-10)
+    assert epsilon * (1 - 1e-9) < gaussian_epsilon(exact, MIN_DELTA) < epsilon * (1 + 1e-8)
+
+
+def test_a_delta_below_the_smallest_is_refused():
+    assert checked_delta(MIN_DELTA) == MIN_DELTA
+    for wrong in (MIN_DELTA / 2, -1e-9, 1.0, math.nan):
+        with pytest.raises(UserError, match="δ"):
+            checked_delta(wrong)

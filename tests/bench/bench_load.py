@@ -12,7 +12,7 @@ from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import open_table
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema import load_schema
-from pipeline.config import SCHEMAS
+from pipeline.conf_folder import SCHEMAS
 from pipeline.demo import write_demo
 from tests.bench.clock import timed
 

@@ -23,7 +23,7 @@ from evaluation.registry import Options, compute
 from mechanisms.public.domain import Attribute
 from mechanisms.public.schema import Schema, load_schema, parse_schema
 from mechanisms.public.table import CodedTable, code_dtype
-from pipeline.config import SCHEMAS
+from pipeline.conf_folder import SCHEMAS
 from tests.bench.clock import timed
 
 SHAPE = (12, 278, 174)

@@ -13,10 +13,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
-from mechanisms.accounting.accountants import Gdp, gaussian_log_delta, zcdp_epsilon, zcdp_rho
+from mechanisms.accounting.accountants import Gdp, zcdp_epsilon, zcdp_rho
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.filters import Filter, Limit
+from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.accounting.spend import Spend, spend_of_pair, spend_of_plan
 from mechanisms.public.domain import Attribute, Domain
@@ -111,7 +112,7 @@ class TestSpends:
         events: list[Gaussian | Exponential] = []
         parts = iter([*[0.02] * 60, *[0.002] * 60, *[1e-5] * 60, *[1e-8] * 60])
         for i, part in enumerate(parts):
-            event = made.part(f"{i}", part, choice=choice)
+            event = made.choice_event(f"{i}", part) if choice else made.measurement_event(f"{i}", part)
             assert not isinstance(event, Laplace)
             booked = [e for s in made.slots if (e := made.reserved(s.event))]
             if made.accountant.loss([*booked, *events, event]).epsilon <= made.epsilon:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.public.schema import load_schema
-from pipeline.config import CONF, SCHEMAS
+from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.experiments import described
 from pipeline.experiments.challenge import run as run_challenge
 from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel

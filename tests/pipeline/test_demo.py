@@ -14,7 +14,7 @@ from mechanisms.public.codec import encode_columns
 from mechanisms.public.engine import open_table
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import load_schema
-from pipeline.config import SCHEMAS
+from pipeline.conf_folder import SCHEMAS
 from pipeline.demo import write_demo
 from pipeline.demo.calls import CHUNK
 from pipeline.demo.city import BLOCKS, build_city

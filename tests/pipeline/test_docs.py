@@ -18,8 +18,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.config import CONF, compose_config
-from pipeline.config import _keys as keys
+from pipeline.compose import compose_config
+from pipeline.compose import setting_names as keys
+from pipeline.conf_folder import CONF
 from pipeline.demo import write_demo
 from tests.pipeline.conftest import command, people
 

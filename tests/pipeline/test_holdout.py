@@ -141,7 +141,8 @@ def test_values_beyond_the_schema_are_counted_in_the_scores(town):
 
 
 def test_the_ready_tables_declare_roles_that_their_schemas_know():
-    from pipeline.config import CONF, load_config
+    from pipeline.conf_folder import CONF
+    from pipeline.config import load_config
     from pipeline.scoring import COLUMN_ROLES, build_scores
 
     for name in sorted(p.stem for p in (CONF / "data").glob("*.yaml") if p.stem != "table"):

@@ -9,7 +9,8 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pipeline.cli import main
-from pipeline.config import QueryConfig, compose_config, typed
+from pipeline.compose import compose_config
+from pipeline.config import QueryConfig, typed
 from pipeline.overrides import readable, spelled
 
 

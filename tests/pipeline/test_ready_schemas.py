@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from mechanisms.public.schema import Schema, load_schema, parse_schema
-from pipeline.config import CONF, SCHEMAS, DataConfig, schema_path
+from pipeline.conf_folder import CONF, SCHEMAS
+from pipeline.config import DataConfig, schema_path
 from pipeline.demo import demo_schema
 
 READY = (

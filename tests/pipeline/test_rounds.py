@@ -134,9 +134,9 @@ def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, nois
     for answer in known.answers:
         event = ledger.events[answer.event]
         found = sensitivity(answer.query, norm=norm, neighbouring=neighbouring, max_records=1)
-        assert found == (event.l2_sensitivity if noise == "gaussian" else event.l1_sensitivity)
+        assert found == event.sensitivity
         assert plan.reserved(event) is not None
-        assert answer.scale == (event.sigma if noise == "gaussian" else event.scale)
+        assert answer.scale == event.scale
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -284,7 +284,7 @@ def test_aim_spends_its_purse_in_rounds_of_growing_size(tmp_path):
     receipts = plan.receipts(ledger.events)
     assert sum(r["share"] for r in receipts) == pytest.approx(1.0, abs=1e-4)
     with pytest.raises(BudgetExceeded, match="would spend"):
-        ledger.charge(plan.part("9999:measure", 0.01, choice=False))
+        ledger.charge(plan.measurement_event("9999:measure", 0.01))
 
 
 def test_the_limit_on_the_model_keeps_candidates_out(tmp_path):

@@ -268,3 +268,13 @@ def test_a_sweep_ends_with_a_table_and_the_sum_of_what_it_spent(town, capsys):
     assert command("run", "-m", *TOWN, "hydra.sweep.dir=sweep", "privacy.epsilon=0.5,2", "synthesis=independent") == 0
     out = capsys.readouterr().out
     assert "published together they spend at most ε = 2.5" in out
+
+
+@pytest.mark.parametrize("selection", ["oneway", "adagrid"])
+def test_noise_that_no_answer_holds_is_refused_before_any_charge(town, capsys, selection):
+    loud = [f"selection={selection}", "privacy.epsilon=1e-9", "privacy.unit=person", "privacy.max_records=1000000"]
+    assert command("run", *TOWN, *loud, "hydra.run.dir=out") == 1
+    said = capsys.readouterr().err
+    assert "exceeds the supported maximum" in said and "privacy.max_records" in said
+    assert not list(town.rglob("ledger.jsonl"))
+    assert not (town / "out" / "release").exists()

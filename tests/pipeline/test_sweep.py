@@ -16,7 +16,8 @@ import pytest
 
 from pipeline.config import load_config
 from pipeline.floors import floors_file, metric_rows
-from pipeline.sweep_report import best_methods, is_sweep, render
+from pipeline.folders import is_sweep
+from pipeline.sweep_report import best_methods, render
 from pipeline.sweeps import planned
 from pipeline.sweeps.jobs import Outcome, outcome_of
 from pipeline.sweeps.planned import Job, longest_first, side_by_side
@@ -295,7 +296,7 @@ def test_several_sweeps_make_one_page(town):
 def test_the_optional_launchers_are_complete(launcher):
     from hydra import compose, initialize_config_dir
 
-    from pipeline.config import CONF
+    from pipeline.conf_folder import CONF
 
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", [f"hydra/launcher={launcher}"], return_hydra_config=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.adagrid import GridQuery, grid_query, matrix_bits, rounds_of, subsets
+from mechanisms.public.adagrid import GridQuery, grid_query, rounds_of, subsets
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries import Identity, query_arrays, query_of, sensitivity
 from mechanisms.public.release import NoisyMarginal
@@ -90,11 +90,6 @@ def test_repeated_answers_of_a_parent_count_together():
     two = grid_query(BOX, ("a", "b"), copies, threshold=5.0, norm="l2")
     assert one.fine_cells.tolist() == [4, 5]
     assert two.fine_cells.tolist() == [0, 1, 4, 5]
-
-
-def test_the_lattice_of_large_noise_is_coarser():
-    assert matrix_bits(5739.36, weight_bits=20, max_units=2.0**49) == 16
-    assert matrix_bits(100_000.0, weight_bits=20, max_units=2.0**49) == 12
 
 
 def test_a_broken_file_is_refused():

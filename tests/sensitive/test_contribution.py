@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.contribution import NO_UNIT, PrivacyUnit, unit_numbers
+from mechanisms.public.units import NO_UNIT, WEIGHT_BITS
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.table import PrivateTable, load_private
 from tests.public.table_worlds import csv, schema, source
 

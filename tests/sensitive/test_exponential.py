@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS, Delta, Neighbouring
 from mechanisms.sensitive.exponential import choice_weights, choose_index
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
-from mechanisms.sensitive.selection import Candidate, PrivateCounts, PrivateScores, distance_scores
+from mechanisms.sensitive.selection import Candidate, PrivateCounts, PrivateScores, choose, distance_scores
 
 CUBE = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2)))
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -130,8 +131,8 @@ def test_every_place_can_be_drawn_and_a_single_one_always_is():
         def __init__(self, word):
             self.word = word
 
-        def words(self, event_id, size):
-            return np.full(size, self.word, np.uint64)
+        def stream(self, event_id):
+            return lambda size: np.full(size, self.word, np.uint64)
 
     assert choose_index([5, -3, 0], 1, Exponential("x", 1.0), End(0)) == 0
     assert choose_index([5, -3, 0], 1, Exponential("x", 1.0), End(2**64 - 1)) == 2
@@ -141,6 +142,25 @@ def test_every_place_can_be_drawn_and_a_single_one_always_is():
 def test_an_epsilon_below_the_rounding_is_refused():
     with pytest.raises(UserError, match="too small"):
         choice_weights([1, 2], 1, 1e-13)
+
+
+def test_a_choice_that_is_too_small_is_refused_before_its_charge(tmp_path):
+    charged = []
+
+    class Free:
+        events: ClassVar = {}
+
+        def charge(self, event):
+            charged.append(event)
+
+    scores = PrivateScores(dict.fromkeys(PAIRS, 5), 1)
+    with pytest.raises(UserError, match="too small"):
+        choose(PAIRS, lambda: scores, Exponential("x", 1e-13), Free(), SecureNoise(), path=tmp_path / "x.json")
+    assert not charged
+    assert (
+        choose(PAIRS, lambda: scores, Exponential("y", 1.0), Free(), SecureNoise(), path=tmp_path / "y.json") in PAIRS
+    )
+    assert len(charged) == 1
 
 
 def test_scores_show_nothing_of_themselves():

@@ -119,7 +119,7 @@ def test_the_noise_has_the_scale_that_was_charged_for_one_unit(tmp_path, account
     assert all(abs(spread * wrong - mean) > margin for wrong in (0.8, 1.2))
     law = stats.laplace if mechanism == "laplace" else stats.norm
     assert stats.kstest(noise / answer.scale, law.cdf).pvalue > 1e-3
-    ratio = which.measurements[0].scale / answer.scale
+    ratio = which.measurements[0].event.scale / answer.scale
     part = 3.0 if accountant == "basic" and mechanism == "laplace" else math.sqrt(3.0)
     if (accountant in ("zcdp", "gdp") and mechanism == "gaussian") or (
         accountant == "basic" and mechanism == "laplace"
@@ -156,6 +156,6 @@ def test_rounds_share_what_the_histogram_leaves():
     found = reserve(wanted, **options)  # type: ignore[arg-type]
     assert sum(s.share for s in found.slots) == pytest.approx(0.8)
     assert 0.999 < found.loss.epsilon <= 1
-    assert found.histogram is not None and found.histogram.event.sigma < found.slots[0].event.sigma / 2  # type: ignore[union-attr]
+    assert found.histogram is not None and found.histogram.event.scale < found.slots[0].event.scale / 2
     assert not found.buys_answers(found.histogram.event) and found.reserved(found.histogram.event) is not None
     assert found.receipts({found.histogram.event.id: found.histogram.event})[0]["clique"] == ["records per id"]

@@ -1,0 +1,126 @@
+"""Events know themselves: their noise, whom they cover, and what the ledger writes of them."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.accounting.accountants import KINDS, check_filter, make_accountant
+from mechanisms.accounting.events import NOISE_EVENTS, Exponential, Gaussian, Laplace, event_of, noise_event
+from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import NOISE_KINDS, possible_kinds
+from mechanisms.public.units import Delta, joint_sensitivity
+
+ROOT = Path(__file__).parents[2]
+EVENTS = [Gaussian("g", 3.0, 40.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05)]
+NUMBERS = st.floats(0.01, 100.0)
+
+
+def test_every_kind_of_noise_has_an_event():
+    assert set(NOISE_EVENTS) == set(NOISE_KINDS)
+    for kind in NOISE_KINDS:
+        assert noise_event(kind, "x", 2.0, 5.0).kind == kind
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_the_width_that_a_law_states_is_that_of_its_draws(kind):
+    """Two-sided: a width that is 5 % off fails."""
+    event = noise_event(kind, "x", 1.0, 7.0)
+    draws = NOISE_KINDS[kind].simulate(np.random.default_rng(1), 7.0, 400_000)
+    assert draws.std() == pytest.approx(event.stddev, rel=0.01)
+    assert np.abs(draws).mean() == pytest.approx(event.mean_abs, rel=0.01)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.kind)
+def test_the_ledgers_form_is_taken_back(event):
+    assert event_of(json.loads(json.dumps(event.to_json()))) == event
+
+
+def test_the_ledgers_form_is_that_of_old_runs():
+    assert [e.to_json() for e in EVENTS] == [
+        {"kind": "Gaussian", "id": "g", "l2_sensitivity": 3.0, "sigma": 40.0},
+        {"kind": "Laplace", "id": "l", "l1_sensitivity": 2.0, "scale": 30.0},
+        {"kind": "Exponential", "id": "e", "epsilon": 0.05},
+    ]
+
+
+@given(st.sampled_from(list(NOISE_KINDS)), NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+def test_whom_an_event_admits_costs_no_more_under_any_accountant(kind, sensitivity, scale, other, noise):
+    mine, theirs = noise_event(kind, "x", sensitivity, scale), noise_event(kind, "x", other, noise)
+    if mine.admits(theirs):
+        for name in KINDS:
+            accountant = make_accountant(name, delta=Delta(1e-6), slots=1)
+            assert accountant.loss([theirs]).epsilon <= accountant.loss([mine]).epsilon
+    assert mine.admits(theirs) == (other <= sensitivity and noise >= scale)
+
+
+def test_an_event_admits_no_other_id_or_kind():
+    for event in EVENTS:
+        assert event.admits(event)
+        assert not event.admits(replace(event, id="another"))
+        assert not any(event.admits(replace(e, id=event.id)) for e in EVENTS if e is not event)
+    assert not EVENTS[2].admits(Exponential("e", 0.051))
+
+
+def test_another_sensitivity_leaves_the_noise_as_it_is():
+    for event in EVENTS[:2]:
+        other = event.with_sensitivity(1.5)
+        assert (other.sensitivity, other.scale, other.id, other.kind) == (1.5, event.scale, event.id, event.kind)
+
+
+def test_strengths_and_shares_are_inverse_under_every_accountant():
+    """A part of a budget buys an event whose cost is that part, for noise that the accountant counts exactly."""
+    for name in KINDS:
+        accountant = make_accountant(name, delta=Delta(1e-6), slots=4)
+        whole = noise_event(accountant.natural_noise, "w", 1.0, 20.0)
+        part = noise_event(accountant.natural_noise, "p", 1.0, 20.0 / accountant.strength(0.3))
+        assert accountant.share(part, whole) == pytest.approx(0.3, rel=1e-6)
+        assert accountant.strength(np.array([0.3]))[0] == accountant.strength(0.3)
+
+
+def test_only_filters_take_events_whose_sizes_depend_on_answers():
+    for name, noise in [("zcdp", "gaussian"), ("gdp", "gaussian"), ("basic", "laplace")]:
+        check_filter(name, noise)
+    for name, noise in [("zcdp", "laplace"), ("gdp", "laplace"), ("basic", "gaussian"), ("advanced", "laplace")]:
+        with pytest.raises(UserError, match="no sound accounting"):
+            check_filter(name, noise)
+    with pytest.raises(UserError, match="no sound accounting") as refused:
+        check_filter("basic", "laplace", squares=True)
+    assert "basic" not in str(refused.value.fix)
+
+
+def test_without_delta_only_pure_noise_is_possible():
+    assert possible_kinds("auto", delta=0.0) == ("laplace",)
+    assert set(possible_kinds("auto", delta=1e-9)) == set(NOISE_KINDS)
+    with pytest.raises(UserError, match="laplace"):
+        possible_kinds("laplac", delta=0.0)
+
+
+def test_joint_sensitivity_is_never_below_the_exact_one():
+    for count in range(1, 200):
+        assert joint_sensitivity(2.0, count, "l1") == 2.0 * count
+        assert joint_sensitivity(2.0, count, "l2") >= 2.0 * math.sqrt(count)
+
+
+def test_nobody_else_asks_for_the_class_or_kind_of_an_event():
+    """Events, accountants and samplers do; everybody else asks the event."""
+    allowed = {"events.py", "accountants.py", "noise_kinds.py", "noise.py"}
+    asks = re.compile(
+        r"isinstance\([^)\n]*\b(Gaussian|Laplace|Exponential)\b|case (Gaussian|Laplace|Exponential)\("
+        r"|[!=]= *\"(gaussian|laplace)\"|\"(gaussian|laplace)\" *[!=]=|in \(\"(gaussian|laplace)\""
+    )
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for room in ("mechanisms", "synthesis", "evaluation", "pipeline")
+        for path in (ROOT / room).rglob("*.py")
+        if path.name not in allowed
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if asks.search(line)
+    ]
+    assert not found

@@ -1,0 +1,10 @@
+"""The whole audit; writes AUDIT.md: what was attacked, at which commit, and the figures."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.audit.whole import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

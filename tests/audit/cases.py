@@ -1,0 +1,219 @@
+"""What the audit runs: every selection × mechanism × accountant × relation × clip that the plan admits."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from mechanisms.accounting.accountants import KINDS
+from mechanisms.accounting.events import Event
+from mechanisms.public.errors import UserError
+from mechanisms.public.methods import Method
+from mechanisms.public.units import Neighbouring
+from mechanisms.sensitive.contribution import Clip, MissingUnit
+from pipeline import build
+from pipeline.adaptive import SELECTIONS
+from pipeline.conf_folder import CONF
+from pipeline.config import Config, SelectionConfig, load_config
+from tests.audit.hooks import Broken
+from tests.audit.worlds import SCHEMAS, Settings, World, make_world, write_schema, write_table
+
+#: Settings that make each selection do all that it can, by the case's name.
+CHOICES: dict[str, list[str]] = {
+    "oneway": ["selection=oneway"],
+    "pairs": ["selection=pairs"],
+    "merged": ["selection=pairs", "selection.merge=1.5"],
+    "adagrid given": ["selection=adagrid", "selection.closure=[[a,c]]", "selection.threshold=1"],
+    "adagrid tree": ["selection=adagrid", "selection.threshold=1"],
+    "adagrid targets": ["selection=adagrid", "selection.targets=[e]", "selection.threshold=1"],
+    "mst": ["selection=mst", "selection.rare=2"],
+    "mwem": ["selection=mwem", "selection.rounds=2", "synthesis=pgm", "synthesis.iterations=20"],
+    "aim": ["selection=aim", "selection.k=[2]", "selection.rounds=6", "synthesis=pgm", "synthesis.iterations=20"],
+    "indif": ["selection=indif", "selection.combine_cells=50"],
+    "groups": ["selection=groups", "selection.groups=3"],
+    "groups public": ["selection=groups", "selection.groups=3", "selection.public=PUBLIC"],
+    "priview": ["selection=priview", "selection.view_cells=40"],
+    "priview fixed": ["selection=priview", "selection.rows=50", "selection.view_cells=40"],
+    "public": ["selection=public", "selection.public=PUBLIC"],
+    "privbasis": ["selection=privbasis", "selection.items=2", "selection.pairs=1"],
+}
+#: Selections that measure no whole marginal of a mapped column with its source.
+NOT_MAPPED = ("merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed", "privbasis")
+#: How records count: whether a column names the unit, and the clip.
+CLIPS = ((False, "weight"), *((True, clip) for clip in get_args(Clip)))
+MECHANISMS = tuple(sorted(p.stem for p in (CONF / "mechanism").glob("*.yaml")))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration on one world.
+
+    Attributes:
+        selection: a name in CHOICES; `schema` one in SCHEMAS.
+        seed: of the world, and of the noise.
+    """
+
+    selection: str
+    mechanism: str
+    accountant: str
+    settings: Settings
+    schema: str
+    epsilon: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        s = self.settings
+        relation = "replace" if s.replace else "add_remove"
+        clip = f"{s.clip}/{s.missing}/C={s.bound}" if s.column else "record"
+        aside = "/holdout" if s.holdout else ""
+        kind = f"{self.selection}/{self.mechanism}/{self.accountant}"
+        return f"{kind}/{relation}/{clip}{aside}/{self.schema}/ε={self.epsilon:g}"
+
+
+@cache
+def _composed(choice: tuple[str, ...]) -> Config:
+    return load_config([*choice, "data=table", "evaluation.enabled=false", "limits.threads=1", "synthesis.seed=7"])
+
+
+def config_of(case: Case, folder: Path, table: Path) -> Config:
+    """The settings of a run of the case on a table."""
+    choice = [o.replace("PUBLIC", str(folder / "public.csv")) for o in CHOICES[case.selection]]
+    if not any(o.startswith("synthesis=") for o in choice):
+        choice.append("synthesis=independent")
+    config, s = _composed(tuple(choice)), case.settings
+    delta = 0.0 if (case.mechanism, case.accountant) == ("laplace", "basic") else 1e-6
+    privacy = replace(
+        config.privacy,
+        epsilon=case.epsilon,
+        delta=delta,
+        accountant=case.accountant,
+        neighbouring="replace" if s.replace else "add_remove",
+        unit="uid" if s.column else build.RECORD,
+        max_records=s.bound if s.column else None,
+        clip=s.clip,
+        missing_unit=s.missing,
+        noise_seed=None,
+    )
+    data = replace(config.data, path=str(table), schema=str(folder / f"{case.schema}.yaml"))
+    aside = replace(config.evaluation, holdout=0.3 if s.holdout else None)
+    kind = replace(config.mechanism, kind=case.mechanism)
+    return replace(config, privacy=privacy, data=data, evaluation=aside, mechanism=kind)
+
+
+def write_public(folder: Path) -> None:
+    """Everything that the cases read besides their tables."""
+    for name in SCHEMAS:
+        write_schema(folder, name)
+    rows = [
+        ("", str(i % 4), "xy"[i % 4 // 2], str(i * 7 % 10), ["yes", "no"][i % 3 // 2], str(i % 2)) for i in range(300)
+    ]
+    write_table(folder / "public.csv", tuple(rows))
+
+
+def plan_of(config: Config) -> Any | None:
+    """The plan of a configuration; None where it is not admitted."""
+    try:
+        schema = build.build_schema(config)
+        return build.build_plan(config, build.build_workload(config, schema), schema)
+    except UserError:
+        return None
+
+
+def every_case(
+    folder: Path, *, most: int | None = None, seed: int = 1, part: tuple[int, int] = (0, 1)
+) -> Iterator[tuple[Case, World]]:
+    """All combinations that a plan admits, with a world; or `most` of them, each selection as often as the others.
+
+    Args:
+        part: (i, n): every n-th combination, from the i-th on.
+    """
+    product = list(enumerate(itertools.product(CHOICES, MECHANISMS, KINDS, Neighbouring, CLIPS)))
+    if most is None:
+        yield from _admitted(product[part[0] :: part[1]], folder)
+        return
+    random.Random(seed).shuffle(product)
+    turns = itertools.cycle([_admitted([p for p in product if p[1][0] == s], folder) for s in CHOICES])
+    for turn in itertools.islice(turns, most):
+        yield next(turn)
+
+
+def _admitted(product: list[tuple[int, tuple[Any, ...]]], folder: Path) -> Iterator[tuple[Case, World]]:
+    """The combinations that a plan admits, with the rest drawn at random."""
+    for number, (selection, mechanism, accountant, relation, (column, clip)) in product:
+        rng = random.Random(number)
+        settings = Settings(
+            column=column,
+            replace=relation is Neighbouring.REPLACE,
+            clip=clip,
+            missing=rng.choice(("drop", "own")),
+            bound=rng.randint(1, 3) if column else 1,
+            holdout=rng.random() < 0.15,
+        )
+        epsilon, schemas = rng.choice((1.0, 8.0, 40.0)), [s for s in SCHEMAS if _fits(s, selection, column)]
+        for schema in (rng.choice(schemas), "plain"):
+            case = Case(selection, mechanism, accountant, settings, schema, epsilon, number)
+            if plan_of(config_of(case, folder, folder / "none.csv")) is not None:
+                yield case, make_world(settings, number % 6)
+                break
+
+
+def _fits(schema: str, selection: str, column: bool) -> bool:
+    if schema == "histogram":
+        return column
+    if selection == "privbasis" and schema in ("rules", "recode"):  # one binary column is left
+        return False
+    if selection == "adagrid targets" and schema == "rules":  # the target is derived, and not measured
+        return False
+    return schema != "mapped" or selection not in NOT_MAPPED
+
+
+def registered() -> dict[str, set[str]]:
+    """Everything that a release can be made with, from the code's own registries."""
+    words = [yaml.safe_load(p.read_text(encoding="utf-8")) for p in (CONF / "selection").glob("*.yaml")]
+    return {
+        "selection": {*SELECTIONS, *(w.get("kind", SelectionConfig().kind) for w in words)},
+        "method": {m.__name__ for m in get_args(Method)},
+        "event": {e.__name__ for e in get_args(Event)},
+        "mechanism": set(MECHANISMS),
+        "accountant": set(KINDS),
+        "relation": set(map(str, Neighbouring)),
+        "clip": set(get_args(Clip)),
+        "missing unit": set(get_args(MissingUnit)) - {"refuse"},  # it stops the run, outside of the guarantee
+        "schema": set(SCHEMAS),
+    }
+
+
+def ran(case: Case, plan: Any) -> dict[str, set[str]]:
+    """What one case ran, in the words of `registered`."""
+    s = case.settings
+    method = getattr(plan, "method", None)
+    return {
+        "selection": {_composed(tuple(o for o in CHOICES[case.selection] if "PUBLIC" not in o)).selection.kind},
+        "method": set() if method is None else {type(method).__name__},
+        "event": {type(e).__name__ for e in plan.events},
+        "mechanism": {case.mechanism},
+        "accountant": {case.accountant},
+        "relation": {"replace" if s.replace else "add_remove"},
+        "clip": {s.clip} if s.column else set(),
+        "missing unit": {s.missing} if s.column else set(),
+        "schema": {case.schema},
+    }
+
+
+def check_registry(done: dict[str, set[str]], known: dict[str, set[str]] | None = None) -> None:
+    """Everything that the code registers was run.
+
+    Raises:
+        Broken: something is registered, and no case ran it.
+    """
+    for what, names in (known or registered()).items():
+        if left := sorted(names - done.get(what, set())):
+            raise Broken(f"no case of the audit ran the {what} {', '.join(left)}")

@@ -1,0 +1,145 @@
+"""Every name of the code under audit that is replaced while it runs: where code moves, this file alone follows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+
+#: What is replaced, by the audit's own names.
+POINTS = {
+    "charge": "mechanisms.accounting.ledger:Ledger.charge",
+    "noisy": "mechanisms.sensitive.exact:noisy",
+    "noise": "mechanisms.sensitive.noise:split_noise",
+    "choice": "mechanisms.sensitive.exponential:choose_index",
+    "weights of choices": "mechanisms.sensitive.exponential:choice_weights",
+    "source": "mechanisms.sensitive.noise:noise_source",
+    "load": "mechanisms.sensitive.table:load_private",
+    "clip": "mechanisms.sensitive.contribution:clip_records",
+    "unit id": "mechanisms.sensitive.contribution:unit_id",
+    "counted units": "mechanisms.sensitive.contribution:counted_units",
+    "units aside": "mechanisms.sensitive.contribution:set_aside_units",
+    "rows aside": "mechanisms.sensitive.contribution:set_aside_rows",
+    "public rows": "mechanisms.sensitive.table:PrivateTable.public_rows",
+    "encode": "mechanisms.public.codec:encode_columns",
+    "sensitivity": "mechanisms.public.queries:sensitivity",
+    "histogram's sensitivity": "mechanisms.public.unit_sizes:RecordsPerUnit.sensitivity",
+    "scores": "mechanisms.sensitive.selection:distance_scores",
+    "measure plan": "pipeline.adaptive:measure_plan",
+    "rare groups": "mechanisms.public.rare:rare_groups",
+    "build fit": "pipeline.adaptive:build_fit",
+    "default rows": "synthesis.total:default_rows",
+    "write release": "pipeline.release:write_release",
+    "statement": "pipeline.statement:make_statement",
+    "save answer": "mechanisms.public.release:save_answer",
+    "run facts": "pipeline.stages:run_facts",
+    "calibrate": "mechanisms.accounting.calibrate:calibrate",
+    "gaussian mu": "mechanisms.accounting.gaussian_curve:gaussian_mu",
+    "gaussian epsilon": "mechanisms.accounting.gaussian_curve:gaussian_epsilon",
+    "kept counts": "mechanisms.sensitive.kept_counts:kept_counts",
+    "schema": "pipeline.build:build_schema",
+}
+ROOMS = ("mechanisms", "synthesis", "evaluation", "pipeline")
+
+
+class Broken(AssertionError):
+    """A claim that does not hold: what the audit found."""
+
+
+def point(name: str) -> tuple[Any, str, Any]:
+    """What holds the object, the attribute's name, and the object as it is now."""
+    module, _, path = POINTS[name].partition(":")
+    holder: Any = importlib.import_module(module)
+    *outer, last = path.split(".")
+    for part in outer:
+        holder = getattr(holder, part)
+    return holder, last, getattr(holder, last)
+
+
+def current(name: str) -> Any:
+    """The object as it is now."""
+    return point(name)[2]
+
+
+@dataclass
+class Switch:
+    """Whether a replacement was used.
+
+    Attributes:
+        places: how many names were bound anew.
+        calls: how often it was called.
+    """
+
+    places: int = 0
+    calls: int = 0
+
+
+@contextmanager
+def swapped(name: str, make: Callable[[Any], Any]) -> Iterator[Switch]:
+    """The object replaced by `make(object)` wherever it is bound, in classes and in modules that imported it.
+
+    Raises:
+        Broken: nothing is bound to it.
+    """
+    holder, last, original = point(name)
+    switch = Switch()
+    replacement = counted(make(original), switch)
+    if isinstance(holder, type):
+        bound: list[tuple[Any, str]] = [(holder, last)]
+    else:
+        rooms = [m for n, m in list(sys.modules.items()) if n.partition(".")[0] in ROOMS and m is not None]
+        bound = [(m, key) for m in rooms for key, value in list(vars(m).items()) if value is original]
+    if not bound:
+        raise Broken(f"nothing is called {POINTS[name]}")
+    switch.places = len(bound)
+    for where, key in bound:
+        setattr(where, key, replacement)
+    try:
+        yield switch
+    finally:
+        for where, key in bound:
+            setattr(where, key, original)
+
+
+def counted(function: Callable[..., Any], switch: Switch) -> Callable[..., Any]:
+    """The function, counting its calls."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        switch.calls += 1
+        return function(*args, **named)
+
+    return call
+
+
+@dataclass
+class Numbers:
+    """What an event says, whatever its class calls it.
+
+    Attributes:
+        kind: gaussian, laplace or choice.
+        sensitivity: in records; 1 for a choice.
+        scale: σ or b in records; 1/ε for a choice.
+    """
+
+    kind: str
+    sensitivity: float
+    scale: float
+    norm: str = field(default="")
+
+
+def numbers(event: Any) -> Numbers:
+    """The numbers of an event.
+
+    Raises:
+        Broken: a kind of event that the audit knows nothing about.
+    """
+    if isinstance(event, Exponential):
+        return Numbers("choice", 1.0, 1.0 / event.epsilon)
+    if not isinstance(event, Gaussian | Laplace):
+        raise Broken(f"the audit has no case for the event {type(event).__name__}")
+    return Numbers(event.kind, event.sensitivity, event.scale, event.norm)

@@ -1,0 +1,181 @@
+"""Record and replay: what a run drew, and the same run on another table with the same answers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.units import WEIGHT_BITS
+from tests.audit.hooks import Broken, current, numbers, swapped
+
+
+@dataclass
+class Draw:
+    """One event's answers.
+
+    Attributes:
+        event: as charged.
+        bits: by how many the answers' lattice is finer than that of the counts.
+        whole, rest: the answers before the noise, (whole + rest · 2**-bits) · 2**-WEIGHT_BITS records.
+        answer: what left, in records.
+    """
+
+    event: Any
+    bits: int
+    whole: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    answer: NDArray[np.float64]
+
+    @property
+    def exact(self) -> list[int]:
+        """In units of 2**-(WEIGHT_BITS + bits) records."""
+        return [(int(a) << self.bits) + int(b) for a, b in zip(self.whole, self.rest, strict=True)]
+
+
+@dataclass
+class Choice:
+    """One private choice: the scores before the draw, their sensitivity, and what was chosen."""
+
+    event: Any
+    scores: list[int]
+    sensitivity: int
+    index: int
+
+
+@dataclass
+class Tape:
+    """What happened in one run, in order.
+
+    Attributes:
+        steps: charges and draws with all their numbers.
+        draws: by the event's id; `choices` likewise.
+        charged: the events on disk by id, with the event whose cost was booked.
+    """
+
+    steps: list[tuple[Any, ...]] = field(default_factory=list)
+    draws: dict[str, Draw] = field(default_factory=dict)
+    choices: dict[str, Choice] = field(default_factory=dict)
+    charged: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def _tell(tape: Tape, event: Any) -> None:
+    """The event is on disk before its draw, with these very numbers, and is drawn once."""
+    if event.id not in tape.charged:
+        raise Broken(f"{event.id} is drawn before it is charged on disk")
+    if tape.charged[event.id][0] != event:
+        raise Broken(f"{event.id}: drawn as {event}, charged as {tape.charged[event.id][0]}")
+    if event.id in tape.draws or event.id in tape.choices:
+        raise Broken(f"{event.id} is drawn twice")
+
+
+@contextmanager
+def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Iterator[None]:
+    """Everything that a run draws is written on the tape; with `frozen`, its answers are given instead of new ones.
+
+    Raises:
+        Broken: a draw before its charge, or one that the frozen run has not; noise that is not whole lattice units.
+    """
+    source = current("source")(seed)
+
+    def charge(original: Any) -> Any:
+        def charged(ledger: Any, event: Any) -> None:
+            original(ledger, event)
+            last = ledger.path.read_bytes().splitlines()[-1]
+            if json.loads(last).get("event", {}).get("id") == event.id:
+                tape.charged[event.id] = (event, ledger.plan.reserved(event))
+            tape.steps.append(("charge", event))
+
+        return charged
+
+    def noisy(original: Any) -> Any:
+        def drawn(exact: Any, event: Any, _: Any) -> NDArray[np.float64]:
+            size = exact.whole.size
+            tape.steps.append(("draw", event, size, exact.bits))
+            _tell(tape, event)
+            if frozen is None:
+                answer = np.asarray(original(exact, event, source))
+                _on_lattice(event, answer, exact.bits)
+            else:
+                kept = frozen.draws.get(event.id)
+                if kept is None or kept.answer.shape != (size,):
+                    raise Broken(f"{event.id} is asked on one table, and not on its neighbour")
+                answer = kept.answer
+            tape.draws[event.id] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer)
+            return answer.copy()
+
+        return drawn
+
+    def choice(original: Any) -> Any:
+        def chosen(scores: Any, sensitivity: int, event: Any, _: Any) -> int:
+            tape.steps.append(("choose", event, len(scores)))
+            _tell(tape, event)
+            if frozen is None:
+                index = original(scores, sensitivity, event, source)
+            else:
+                kept = frozen.choices.get(event.id)
+                if kept is None or len(kept.scores) != len(scores):
+                    raise Broken(f"{event.id} is chosen on one table, and not on its neighbour")
+                index = kept.index
+            tape.choices[event.id] = Choice(event, list(map(int, scores)), int(sensitivity), index)
+            return index
+
+        return chosen
+
+    key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
+    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice):
+        yield
+
+
+def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
+    """Released answers are whole multiples of the lattice's unit, as far as floats can tell."""
+    units = answer * 2.0 ** (WEIGHT_BITS + bits)
+    units = units[np.abs(units) < 2.0**53]
+    if (units != np.floor(units)).any():
+        raise Broken(f"{event.id}: answers that are not on the lattice")
+
+
+def compared(one: Tape, two: Tape) -> float:
+    """The largest true difference as a share of what was charged for it.
+
+    Raises:
+        Broken: other steps, or a difference above the charged sensitivity.
+    """
+    if one.steps != two.steps:
+        place = next((i for i, (a, b) in enumerate(zip(one.steps, two.steps, strict=False)) if a != b), -1)
+        raise Broken(f"the neighbour takes other steps, from step {place} on: {one.steps[place]}, {two.steps[-1:]}")
+    largest = 0.0
+    for name, draw in one.draws.items():
+        largest = max(largest, _moved(name, draw, two.draws[name]))
+    for name, choice in one.choices.items():
+        other = two.choices[name]
+        moved = max(abs(a - b) for a, b in zip(choice.scores, other.scores, strict=True))
+        if choice.sensitivity != other.sensitivity or moved > choice.sensitivity:
+            raise Broken(f"{name}: a score moves by {moved}, drawn at a sensitivity of {choice.sensitivity}")
+        largest = max(largest, moved / choice.sensitivity)
+    for event, booked in one.charged.values():
+        own, paid = numbers(event), numbers(booked)
+        if own.kind != paid.kind or own.sensitivity / own.scale > paid.sensitivity / paid.scale * (1 + 1e-12):
+            raise Broken(f"{event} is booked as {booked}, which is cheaper")
+    return largest
+
+
+def _moved(name: str, one: Draw, two: Draw) -> float:
+    """How far the exact answers move, in whole numbers, as a share of the charged sensitivity."""
+    gaps = [abs(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
+    said, unit = numbers(one.event), WEIGHT_BITS + one.bits
+    bound = Fraction(said.sensitivity) * 2**unit
+    power = 1 if said.norm == "l1" else 2
+    moved = sum(g**power for g in gaps)
+    if moved > bound**power:
+        what = f"{name}: the exact answers move by {float(moved) ** (1 / power) * 2.0**-unit:.6g} records"
+        raise Broken(f"{what} in {said.norm}, charged {said.sensitivity:.6g}")
+    return float(Fraction(moved) / bound**power) ** (1 / power) if bound else 0.0

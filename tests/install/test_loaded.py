@@ -1,0 +1,58 @@
+"""What each command loads: help and a mistake are answered without the large libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: Libraries that take a tenth of a second and more to load, or hold rows.
+WATCHED = (
+    *("autodp", "duckdb", "hydra", "joblib", "matplotlib", "numba", "numpy", "ortools", "pandas", "pyarrow", "rich"),
+    *("scipy", "scipy.optimize", "scipy.stats", "sklearn"),
+)
+PROGRAM = f"""
+import sys
+from pipeline.cli import main
+code = main(sys.argv[1:])
+print("LOADED", code, *(name for name in {WATCHED!r} if name in sys.modules))
+"""
+
+
+def loaded(*arguments: str, cwd: Path) -> tuple[int, set[str]]:
+    """The exit code of a command, and the libraries that it loaded."""
+    program = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(program, cwd=cwd, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+    last = next(line for line in reversed(done.stdout.splitlines()) if line.startswith("LOADED"))
+    _, code, *names = last.split()
+    return int(code), set(names)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["score", "--help"], ["--version"], ["ru"]])
+def test_help_loads_no_library_at_all(arguments: list[str], tmp_path: Path):
+    assert loaded(*arguments, cwd=tmp_path) == (int(arguments == ["ru"]), set())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "privacy.epsilno=1"],
+        ["run", "privacy.epsilon=much"],
+        ["run", "selection=ami"],
+        ["run", "data=table", "data.path=no.csv", "data.schema=adult"],
+        ["run", "data=table", "data.path=a.csv", "data.schema=no.yaml"],
+        ["plan", "data.schema=no.yaml"],
+        ["synth", "from=no/release"],
+        ["score", "real=no.csv", "synthetic=no.csv", "schema=adult"],
+        ["report", "no"],
+        ["query", "from=no/release", "marginal=[sex]"],
+        ["schema", "no.csv"],
+    ],
+)
+def test_a_mistake_is_answered_with_the_settings_library_alone(arguments: list[str], tmp_path: Path):
+    code, names = loaded(*arguments, cwd=tmp_path)
+    assert code == 1
+    assert names <= {"hydra"}, "a large library is loaded before the mistake is seen"
