@@ -31,7 +31,7 @@ from mechanisms.public.units import Neighbouring, Norm
 #: Ids of events that a purse pays for begin so.
 PURSE = "purse:"
 #: The noise of a whole purse has to stay so far below the largest that answers hold, to leave room for its parts.
-SMALLEST_PART = 2.0**-12
+SMALLEST_PART = 2.0**-6
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ Norm = Literal["l1", "l2"]
 
 #: Counts and weights are whole multiples of 2**-WEIGHT_BITS records: sums are exact, noise lies on a lattice.
 WEIGHT_BITS = 20
-#: The largest scale of noise, in records: 2**54 of those units, so that draws, answers and their sums fit 63 bits.
-MAX_SCALE = 2.0**34
+#: The largest scale of noise that is drawn, in those units: draws, answers and their sums fit 63 bits.
+MAX_UNITS = 2.0**54
+#: The largest scale of noise that is planned, in records; beyond, it drowns any table.
+MAX_SCALE = 2.0**28
 #: Texts of a unit id that mean that there is none.
 NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
 #: The smallest δ above 0: so far the conversions are tested against 80 digits.
@@ -61,7 +63,7 @@ def round_down(value: float) -> float:
 
 
 def check_scale(scale: float, maximum: float = MAX_SCALE) -> None:
-    """Refuse noise that has no place in the range of answers.
+    """Refuse noise that has no place in the range of answers (or in its maximum, in records).
 
     Raises:
         UserError: a scale of 0 or less, above the maximum (in records), or no number.

@@ -14,7 +14,7 @@ from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
-from mechanisms.public.units import WEIGHT_BITS, check_scale
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact import ExactAnswers, noisy
 from mechanisms.sensitive.noise import NoiseSource
@@ -163,7 +163,7 @@ def _noised(
     """
     if needed > planned.event.sensitivity:
         raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.event.sensitivity}")
-    check_scale(planned.event.scale)
+    check_scale(planned.event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
     answers = ExactAnswers.of(planned.query, exact)
     ledger.charge(planned.event)
     values = noisy(answers, planned.event, source)

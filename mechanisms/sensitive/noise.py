@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import Gaussian, NoiseEvent
-from mechanisms.public.units import MAX_SCALE, WEIGHT_BITS, check_scale
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Reader, Words, draw
 from mechanisms.sensitive.fast_draws import fill
 
@@ -75,7 +75,7 @@ def lattice_noise(event: NoiseEvent, size: int, source: NoiseSource, *, bits: in
     Args:
         bits: the lattice of the answers: a coarser one would leave the low bits of the true answers as they are.
     Raises:
-        UserError: a scale beyond MAX_SCALE · 2**WEIGHT_BITS lattice units (2**54).
+        UserError: a scale beyond MAX_UNITS lattice units.
     """
     return split_noise(event, size, source, bits=bits, split=0)[0]
 
@@ -86,9 +86,9 @@ def split_noise(
     """The same draws as (a, b) with a · 2**split + b and 0 ≤ b < 2**split, for lattices too fine for one int64.
 
     Raises:
-        UserError: a scale beyond 2**54 units of a.
+        UserError: a scale beyond MAX_UNITS of a.
     """
-    check_scale(event.scale, MAX_SCALE * 2.0 ** (WEIGHT_BITS - bits + split))
+    check_scale(event.scale, MAX_UNITS * 2.0 ** (split - bits))
     if not 0 <= split <= MAX_SPLIT:
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))

@@ -14,7 +14,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.units import WEIGHT_BITS, check_scale, joint_sensitivity
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale, joint_sensitivity
 from mechanisms.sensitive.exact import ExactAnswers, noisy
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.selection import SCORE_BITS, PrivateScores
@@ -63,7 +63,7 @@ def noisy_scores(
         return None
     found = scores()
     _check(found, event, len(cliques))
-    check_scale(event.scale)
+    check_scale(event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
     whole = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
     exact = ExactAnswers(whole, np.zeros_like(whole), 0)
     ledger.charge(event)

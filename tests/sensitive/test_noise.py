@@ -13,7 +13,7 @@ from scipy import stats
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries import Identity, SparseQuery
-from mechanisms.public.units import MAX_SCALE, WEIGHT_BITS
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS
 from mechanisms.sensitive import deviates, fast_draws, noise
 from mechanisms.sensitive.deviates import SATURATED, Dyadic, Reader, draw
 from mechanisms.sensitive.exact import LARGEST, LIMIT, ExactAnswers, noisy
@@ -69,7 +69,7 @@ def test_laplace_noise_beyond_8_scales_has_every_parity_and_step():
 
 @pytest.mark.parametrize("law", LAWS)
 def test_noise_has_no_parity_at_the_largest_scale(law):
-    draws = lattice_noise(law("x", 1.0, MAX_SCALE * 2.0**WEIGHT_BITS), 400_000, SeededNoise(4), bits=0)
+    draws = lattice_noise(law("x", 1.0, MAX_UNITS), 400_000, SeededNoise(4), bits=0)
     for modulus in (2, 3, 4, 16, 1 << 10):
         assert uniform_digits(draws, modulus) > 1e-3
 
@@ -172,7 +172,7 @@ def test_a_draw_has_any_whole_part_and_is_exact_until_it_saturates(k, sign):
     bits=st.sampled_from([0, 16]),
     k=st.integers(0, 600),
     sign=st.integers(0, 1),
-    scale=st.floats(1e-9, MAX_SCALE),
+    scale=st.floats(1e-9, 2.0**34),
 )
 def test_clipped_answers_are_those_of_noise_without_any_bound(answer, fraction, bits, k, sign, scale):
     """Whole numbers of any size: saturated noise leads to the same released answer as the draw itself."""
@@ -231,7 +231,7 @@ def test_without_a_seed_the_source_is_the_secure_one():
     assert not np.array_equal(one, two)
 
 
-@pytest.mark.parametrize("scale", [MAX_SCALE * 1.001, 1e12, math.inf, math.nan, 0.0, -1.0])
+@pytest.mark.parametrize("scale", [MAX_UNITS * 2.0**-WEIGHT_BITS * 1.001, 1e12, math.inf, math.nan, 0.0, -1.0])
 def test_a_scale_beyond_the_range_is_a_clear_error(scale):
     with pytest.raises(UserError, match=r"noise scale .* exceeds the supported maximum 1\.72e\+10 records") as error:
         lattice_noise(Laplace("x", 1.0, scale), 1, SecureNoise())
