@@ -102,8 +102,7 @@ def run(
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
-    schema = build.build_schema(config)
-    unit = build.build_unit(config)
+    schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
     spec, aside = build.build_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
@@ -127,8 +126,7 @@ def run(
         admission.book(booked)
         with show.stage("measure") as report:
             ledger = Ledger.open(folder.ledger, plan, {} if aside is None else {"holdout": held_out(aside)})
-            noise = noise_source(config.privacy.noise_seed)
-            rounds = Rounds(private, plan, ledger, noise, folder.answers, report)
+            rounds = Rounds(private, plan, ledger, noise_source(config.privacy.noise_seed), folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
         chose, seed = config.selection.public is not None, config.privacy.noise_seed

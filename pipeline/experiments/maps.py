@@ -24,6 +24,7 @@ from pipeline.config import Config
 from pipeline.experiments import tables
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
 from pipeline.experiments.mgd_table1 import demo_table, smaller
+from pipeline.experiments.mgd_table1 import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.settings import RowSpec, rows_of
 from pipeline.experiments.tables import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
