@@ -315,6 +315,7 @@ _LIST = (
         source="common use",
         run=_run(_tstr),
         referable=False,
+        library="sklearn",
     ),
 )
 

@@ -115,6 +115,7 @@ class Metric:
         run: the score and the details, which have `to_json()`.
         needs: keys of NEEDS.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
+        library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it has a say about tables without records itself.
     """
 
@@ -129,6 +130,7 @@ class Metric:
     run: Callable[[Inputs], tuple[float | None, Any]]
     needs: tuple[str, ...] = ()
     referable: bool = True
+    library: str = ""
     empty: bool = False
 
 

@@ -10,6 +10,7 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
 from mechanisms.public.mapped import with_pairs
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
@@ -22,6 +23,7 @@ from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.choosing import chosen_workload, decided
 from pipeline.config import Config, LimitsConfig, SelectionConfig, SynthesisConfig, schema_path
 from pipeline.later import grown_cells, later_cells, limits_model
+from synthesis.contract import Synthesizer
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
@@ -256,6 +258,14 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     if config.seed is not None and config.seed < 0:
         raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
     return kind(**config.options)
+
+
+def usable_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+    """The same, where rows are to be made: an optional library that it needs is there before anything is spent."""
+    spec = build_synthesizer(config)
+    if isinstance(spec, Synthesizer) and spec.library:
+        need_extra(spec.library, f"synthesis={config.kind}")
+    return spec
 
 
 def planned_cells(plan: Plan | AdaptivePlan, domain: Domain) -> list[tuple[str, int]]:

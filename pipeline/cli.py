@@ -9,13 +9,14 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
+from pipeline import __version__
 from pipeline.help import help_text
 from pipeline.said import explained, say_what_is_safe
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         print(help_text(None), end="")
         return 0 if argv else 1
     if argv[0] == "--version":
-        print(version("dp-synthesis-pipeline"))
+        print(__version__)
         return 0
     command, rest = argv[0], list(argv[1:])
     if command in COMMANDS and {"-h", "--help"} & set(rest):
@@ -218,6 +219,7 @@ def _report(arguments: list[str]) -> int:
         given = dict(a.split("=", 1) for a in arguments if "=" in a)
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
+        need_extra("matplotlib", "report of a sweep")
         from pipeline.sweep_report import render
 
         output = Path(given["output"]) if "output" in given else None

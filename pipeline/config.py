@@ -50,6 +50,7 @@ class DataConfig:
     name: str = "table"
     path: str | None = None
     schema: str | None = None
+    confirmed_public: bool = False
     delimiter: str = ","
     unit: str = "record"
     max_records: int | None = None

@@ -32,7 +32,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         UserError: no release there; the folder holds a release already; an impossible setting.
     """
     schema, statement, measurements = read_release(release)
-    spec = build.build_synthesizer(config.synthesis)
+    spec = build.usable_synthesizer(config.synthesis)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     not_in_release(root, "output")
     folder = RunFolder(root)

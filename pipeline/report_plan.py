@@ -29,6 +29,7 @@ from pipeline.build import (
     predicted_memory_bytes,
 )
 from pipeline.config import Config
+from pipeline.policy import budget_warnings
 
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {PURSE: "rounds, in all"}
@@ -47,6 +48,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "left_out": [list(c) for c in workload.left_out],
         "model_cells": planned_model_cells(config, schema, plan),
         "grown_model_cells": grown_model_cells(config, schema, plan),
+        "warnings": list(budget_warnings(plan.epsilon, plan.delta)),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
@@ -109,6 +111,7 @@ def as_text(facts: dict[str, Any]) -> str:
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
+    lines += [f"warning: {w}" for w in facts["warnings"]]
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")

@@ -46,7 +46,8 @@ def where_to_look(done: Run) -> str:
         else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
     )
     verb = "  publish   " if said.private else "  do NOT publish "
-    lines = ["", promise, f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
+    lines = ["", promise, *(f"  warning   {w}" for w in said.warnings)]
+    lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]

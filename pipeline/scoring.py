@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from evaluation.registry import NEEDS, Options
 from evaluation.score import ON_TOP, ScoreSpec
 from evaluation.targets import read_targets
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
 from mechanisms.public.schema import Schema
 from pipeline.adaptive import one_of
 from pipeline.conf_folder import CONF, SCHEMAS
@@ -69,6 +70,13 @@ def chosen_metrics(wanted: Any, options: Options) -> tuple[str, ...]:
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
         raise UserError(f"got {wanted!r}", where="evaluation.metrics", fix=fix)
     return tuple(one_of(str(name), tuple(METRICS), "evaluation.metrics") for name in names)
+
+
+def need_libraries(names: Sequence[str]) -> None:
+    """UserError where a metric needs an optional library that is not installed."""
+    for name in names:
+        if METRICS[name].library:
+            need_extra(METRICS[name].library, f"evaluation.metrics, {name}")
 
 
 def build_options(config: EvaluationConfig, schema: Schema, roles: Mapping[str, str]) -> Options:
@@ -166,11 +174,13 @@ def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, s
         targets = preset_targets(schema, preset)
     solver = cast(Solver, one_of(config.solver, SOLVERS, "evaluation.solver"))
     options = build_options(config, schema, known_roles(config, roles, schema))
+    names = chosen_metrics(config.metrics, options)
+    need_libraries(names)
     return ScoreSpec(
         targets,
         alpha=config.alpha,
         solver=solver,
-        metrics=chosen_metrics(config.metrics, options),
+        metrics=names,
         options=options,
         references=config.references,
     )

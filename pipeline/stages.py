@@ -31,6 +31,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept import kept_private
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.noise import noise_source
+from mechanisms.sensitive.selection import kept_choices
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.adaptive import build_fit
@@ -42,11 +43,12 @@ from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.html.run import render_run
 from pipeline.inputs import data_path, generated
 from pipeline.judge import judge, share_floors
+from pipeline.policy import budget_warnings
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.rounds import measure_plan
 from pipeline.scoring import build_holdout, build_places, build_scores
-from pipeline.statement import held_out, make_statement
+from pipeline.statement import declared, held_out, make_statement
 from pipeline.steps import Rounds
 from synthesis.convergence import Made
 from synthesis.model import synthesize_recorded
@@ -104,20 +106,21 @@ def run(
     """
     schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
-    spec, aside = build.build_synthesizer(config.synthesis), build_holdout(config.evaluation)
+    spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
-    show.note(build.said_left_out(config, workload))
+    for line in (build.said_left_out(config, workload), *budget_warnings(plan.epsilon, plan.delta)):
+        show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report, shared)
             source = open_source(path, config, folder)
             build.check_unit(unit, source.names)
-            facts = bind(folder, run_facts(config, schema, path))
+            facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
@@ -129,8 +132,7 @@ def run(
             rounds = Rounds(private, plan, ledger, noise_source(config.privacy.noise_seed), folder.answers, report)
             known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
         _check_answers(known, plan, ledger, show)
-        chose, seed = config.selection.public is not None, config.privacy.noise_seed
-        statement = make_statement(schema, unit, plan, ledger, known, seed, aside, public_table=chose)
+        statement = _statement(config, schema, plan, ledger, known, folder)
         table = folder.release / f"synthetic.{form}"
         if folder.release.exists():  # a resumed run never changes what may be published already
             check_seal(folder)
@@ -196,6 +198,29 @@ def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledge
         show.warn([said])
     if plan.histogram is not None and known.histogram is None:
         show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
+
+
+def _statement(
+    config: Config,
+    schema: Schema,
+    plan: Plan | AdaptivePlan,
+    ledger: Ledger,
+    known: Measurements,
+    folder: RunFolder,
+) -> PrivacyStatement:
+    """What is promised for this run, and what its settings take as public."""
+    unit, seed, aside = build.build_unit(config), config.privacy.noise_seed, build_holdout(config.evaluation)
+    chosen = kept_choices(folder.answers)
+    return make_statement(schema, unit, plan, ledger, known, seed, aside, taken=declared(config), chosen=chosen)
+
+
+def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
+    """The same facts; the private table itself in the place of a public one is refused."""
+    public = config.selection.public
+    if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
+        fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
+        raise UserError("this is the private table itself", where="selection.public", fix=fix)
+    return facts
 
 
 def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline import __version__
+from pipeline.config import Config
+from pipeline.policy import budget_warnings
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 
@@ -29,8 +33,46 @@ MISSING = {
 }
 
 
-#: Said where a public table decided which marginals were measured.
-PUBLIC_TABLE = "the table that selection.public names, which chose the marginals"
+NOT_CONFIRMED = "nobody has confirmed that the schema is public knowledge (confirmed_public: true in its file, or "
+NOT_CONFIRMED += "data.confirmed_public=true): its bounds and categories may come from the rows"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the settings, not the schema, take as public.
+
+    Attributes:
+        confirmed: whether a person confirmed the schema as public on the command line.
+        public_table: name of the public table that chose the marginals, or None.
+        synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
+    """
+
+    confirmed: bool = False
+    public_table: str | None = None
+    synthetic_rows: int | None = None
+    selection_rows: int | None = None
+
+    def facts(self) -> list[str]:
+        """A sentence for each fact beside the confirmation."""
+        facts = []
+        if self.public_table is not None:
+            facts.append(f"the table {self.public_table!r} (selection.public), which chose the marginals")
+        if self.synthetic_rows is not None:
+            facts.append(f"the number of synthetic rows, {self.synthetic_rows:,} (synthesis.rows)")
+        if self.selection_rows is not None:
+            facts.append(f"the number of records, about {self.selection_rows:,} (selection.rows)")
+        return facts
+
+
+def declared(config: Config) -> Declared:
+    """What the settings of a run take as public."""
+    table = config.selection.public
+    return Declared(
+        confirmed=config.data.confirmed_public,
+        public_table=None if table is None else Path(table).name,
+        synthetic_rows=config.synthesis.rows,
+        selection_rows=config.selection.rows,
+    )
 
 
 def make_statement(
@@ -42,18 +84,22 @@ def make_statement(
     noise_seed: int | None,
     holdout: float | None = None,
     *,
-    public_table: bool = False,
+    taken: Declared,
+    chosen: Collection[str] = (),
 ) -> PrivacyStatement:
-    """The statement, from the objects that were used, not from the settings."""
+    """The statement, from the objects that were used, not from the settings.
+
+    Args:
+        taken: what the settings take as public.
+        chosen: events of the choices and scores that were kept; those of the others were lost.
+    """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not schema.confirmed_public:
-        reasons.append(
-            "the schema does not carry confirmed_public: true: its bounds and categories may come from the rows"
-        )
+    if not (schema.confirmed_public or taken.confirmed):
+        reasons.append(NOT_CONFIRMED)
     spent = ledger.spent
     return PrivacyStatement(
         private=not reasons,
@@ -69,10 +115,11 @@ def make_statement(
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
-        public_facts=(*_public_facts(schema, plan, unit, holdout), *([PUBLIC_TABLE] if public_table else [])),
+        public_facts=(*_public_facts(schema, plan, unit, holdout, taken.confirmed), *taken.facts()),
         outside=tuple(_outside(schema, unit)),
-        events=tuple(_answered(r, answered) for r in plan.receipts(ledger.events)),
-        versions={"pipeline": version("dp-synthesis-pipeline"), **{name: version(name) for name in LIBRARIES}},
+        events=tuple(_answered(r, answered, chosen) for r in plan.receipts(ledger.events)),
+        warnings=budget_warnings(plan.epsilon, plan.delta),
+        versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
     )
 
 
@@ -86,25 +133,37 @@ def held_out(share: float | None) -> str:
     )
 
 
-def _answered(receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal]) -> dict[str, Any]:
+def _answered(
+    receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal], chosen: Collection[str]
+) -> dict[str, Any]:
     """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
     answer = answered.get(receipt["id"])
     if answer is None:
-        return {**receipt, "answered": describes_choice(receipt) or bool(receipt.get("scores"))}
+        return {**receipt, "answered": receipt["id"] in chosen}
     bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
     return {**receipt, **bought, "answered": True}
 
 
-def _public_facts(schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit, holdout: float | None) -> list[str]:
-    facts = [
-        f"the schema {schema.name!r}: columns, bounds, bins and categories (source: {schema.source or 'not named'})"
-    ]
+def _public_facts(
+    schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit, holdout: float | None, confirmed: bool
+) -> list[str]:
+    source = f"(source: {schema.source or 'not named'}); {_who(schema, confirmed)}"
+    facts = [f"the schema {schema.name!r}: columns, bounds, bins and categories {source}"]
     if schema.rules.declared:
         facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
     if plan.neighbouring is Neighbouring.REPLACE:
         counted = "" if holdout is None else ", in all and of those that were not set aside"
         facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
     return facts
+
+
+def _who(schema: Schema, confirmed: bool) -> str:
+    """Who says that the schema is public knowledge."""
+    if schema.confirmed_public:
+        return "confirmed as public in the schema's file"
+    if confirmed:
+        return "confirmed as public on the command line (data.confirmed_public=true), not in the schema's file"
+    return "confirmed by nobody"
 
 
 def _outside(schema: Schema, unit: PrivacyUnit) -> list[str]:

@@ -19,7 +19,8 @@ from mechanisms.public.adagrid import grid_query
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries import QueryMatrix, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.sensitive.measurement import BATCH_CELLS, Progress, measure_some
+from mechanisms.sensitive.exit import Progress
+from mechanisms.sensitive.measurement import BATCH_CELLS, measure_some
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.scores import noisy_scores
 from mechanisms.sensitive.selection import Candidate, Expected, PrivateCounts, PrivateScores, choose, distance_scores

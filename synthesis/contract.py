@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +17,13 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Synthesizer(ABC):
-    """A frozen dataclass whose fields are the settings (int, float or str); docs/adding.md says how to add one."""
+    """A frozen dataclass whose fields are the settings (int, float or str); docs/adding.md says how to add one.
+
+    Attributes:
+        library: the optional library that it needs (a key of `EXTRAS`); empty for none.
+    """
+
+    library: ClassVar[str] = ""
 
     @abstractmethod
     def make(

@@ -6,12 +6,13 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.extras import need_extra
 from mechanisms.public.queries import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.table import CodedTable, code_dtype
@@ -27,6 +28,7 @@ class MbiSpec(Synthesizer):
         iterations: of the estimation.
     """
 
+    library: ClassVar[str] = "mbi"
     iterations: int = 1000
 
     def __post_init__(self) -> None:
@@ -85,14 +87,11 @@ def mbi_rows(
 
 
 def _library() -> Any:
-    try:
-        jax = importlib.import_module("jax")  # set before the library looks
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_enable_compilation_cache", False)
-        return importlib.import_module("mbi")
-    except ImportError as error:
-        fix = "pip install 'mbi==2.0.0' (it brings JAX), or synthesis=pgm"
-        raise UserError("the library mbi is not installed", where="synthesis=mbi", fix=fix) from error
+    need_extra("mbi", "synthesis=mbi")
+    jax = importlib.import_module("jax")  # set before the library looks
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_compilation_cache", False)
+    return importlib.import_module("mbi")
 
 
 def _query(query: QueryMatrix, mbi: Any) -> dict[str, Any]:

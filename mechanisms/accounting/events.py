@@ -64,6 +64,10 @@ class _Noise(_Fact):
             return False
         return as_noise(other).sensitivity <= self.sensitivity and other.scale >= self.scale
 
+    def pays_for(self, sensitivity: float) -> bool:
+        """Whether the noise covers answers of that sensitivity (in the event's norm, in records)."""
+        return sensitivity <= self.sensitivity
+
     def to_facts(self) -> dict[str, Any]:
         """The numbers that were used, as plans and statements print them."""
         return {
@@ -165,6 +169,10 @@ class Exponential(_Fact):
     def admits(self, other: Event) -> bool:
         """Whether the other has this id and no larger ε."""
         return isinstance(other, Exponential) and other.id == self.id and other.epsilon <= self.epsilon
+
+    def pays_for(self, sensitivity: float) -> bool:
+        """Whether the choice covers scores of that sensitivity: any that is above 0, since the draw divides by it."""
+        return sensitivity > 0
 
     def to_facts(self) -> dict[str, Any]:
         """The number that was used, as plans and statements print it."""

@@ -182,6 +182,7 @@ class PrivacyStatement:
         public_facts: what was taken as public; `outside` what the guarantee does not cover.
         noise_source: the secure source, or the fixed seed's warning.
         versions: of this package and of the libraries that matter.
+        warnings: what makes the promise a weak one, in sentences.
     """
 
     private: bool
@@ -201,6 +202,7 @@ class PrivacyStatement:
     outside: tuple[str, ...]
     events: tuple[Mapping[str, Any], ...]
     versions: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The statement as JSON values, the most important first."""

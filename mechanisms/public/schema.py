@@ -37,7 +37,7 @@ class Schema:
         columns: in the order in which the table is released.
         leave_out: known columns of the table that are ignored.
         source: where the public facts come from.
-        confirmed_public: whether a person has said that all of this is public knowledge; absent means no.
+        confirmed_public: whether a person has written in the file that all of this is public knowledge.
         rules: what follows from what, what cannot be, and who synthetic rows belong to.
     """
 
@@ -45,7 +45,7 @@ class Schema:
     columns: tuple[Column, ...]
     leave_out: tuple[str, ...] = ()
     source: str = ""
-    confirmed_public: bool = True
+    confirmed_public: bool = False
     rules: Rules = field(default_factory=Rules)
 
     @cached_property
@@ -187,9 +187,12 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
 
 
 def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schema:
-    """Domain JSON: sizes of codes, or kinds with their values or bounds."""
+    """Domain JSON: sizes of codes, or kinds with their values or bounds; confirmed only where it says so."""
     columns: dict[str, object] = {}
+    confirmed = mapping.get("confirmed_public") is True
     for name, fact in mapping.items():
+        if name == "confirmed_public" and isinstance(fact, bool):
+            continue
         if isinstance(fact, int) and not isinstance(fact, bool):
             columns[str(name)] = {"kind": "categorical", "size": fact}
         elif isinstance(fact, Mapping) and "kind" in fact:
@@ -200,7 +203,7 @@ def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schem
             raise UserError(f"field {str(name)!r} is neither a size nor a column", where=where, fix=fix)
     name = Path(where).name.split(".")[0]
     return _schema(
-        name=name, source="", confirmed_public=True, columns=columns, leave_out=(), where=where, folder=folder
+        name=name, source="", confirmed_public=confirmed, columns=columns, leave_out=(), where=where, folder=folder
     )
 
 

@@ -1,4 +1,4 @@
-"""Exact answers, left of the wall, and the one way out: noise added in whole numbers, the sum clipped to a range."""
+"""Exact answers, left of the wall, and their noise: added in whole numbers, the sum clipped to a range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.queries import QueryMatrix
-from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
 from mechanisms.sensitive.noise import NoiseSource, split_noise
 
@@ -53,6 +53,15 @@ class ExactAnswers:
 
     def __repr__(self) -> str:
         return f"ExactAnswers({self.whole.size} answers)"
+
+
+def check_drawable(event: NoiseEvent) -> None:
+    """Refuse noise that no answer holds, before its charge.
+
+    Raises:
+        UserError: a scale beyond MAX_UNITS.
+    """
+    check_scale(event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
 
 
 def noisy(exact: ExactAnswers, event: NoiseEvent, source: NoiseSource) -> NDArray[np.float64]:

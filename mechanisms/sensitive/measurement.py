@@ -1,29 +1,90 @@
-"""The wall: count, charge, then draw. Nothing else lets a value of the private table out."""
+"""Noisy marginals and the histogram of records per unit: questions that leave by the one exit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries import query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
-from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
+from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.sensitive.exact import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exit import Exact, Progress, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.table import PrivateTable
 
 #: Cells counted in one pass over the rows.
 BATCH_CELLS = 20_000_000
 
-Progress = Callable[[int, int, str], None]
+
+@dataclass(frozen=True, eq=False)
+class MarginalQuestion:
+    """A planned measurement, with the sensitivity of its own query.
+
+    Attributes:
+        planned: the query and its charge.
+        needed: the most by which the answers move when one unit changes, from the query itself, in the event's norm.
+        path: the file of the answer.
+    """
+
+    planned: PlannedMeasurement
+    needed: float
+    path: Path
+
+    @property
+    def event(self) -> NoiseEvent:
+        return self.planned.event
+
+    @property
+    def label(self) -> str:
+        return " × ".join(self.planned.clique)
+
+    def load(self) -> NoisyMarginal:
+        """The answer in the file."""
+        return load_answer(self.path)
+
+    def save(self, answer: NoisyMarginal) -> None:
+        """Write the answer with its receipt."""
+        save_answer(self.path, answer)
+
+    def fits(self, answer: NoisyMarginal) -> bool:
+        """Whether the answer is to this query, under this event."""
+        planned = self.planned
+        theirs, mine = query_arrays(answer.query), query_arrays(planned.query)
+        same = theirs.keys() == mine.keys() and all(np.array_equal(theirs[k], mine[k]) for k in theirs)
+        facts = (answer.clique, answer.event, answer.noise, answer.scale)
+        asked = (planned.clique, planned.event.id, planned.event.kind, planned.event.scale)
+        return same and facts == asked and answer.values.shape == (planned.query.rows,)
+
+    def exact(self, counts: NDArray[np.int64]) -> Exact[ExactAnswers]:
+        """The exact answers to counts in units of 2**-WEIGHT_BITS records."""
+        return Exact(ExactAnswers.of(self.planned.query, counts), self.needed)
+
+    def check(self) -> None:
+        """UserError for a scale beyond what the lattice holds."""
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> NoisyMarginal:
+        """The answers with noise."""
+        planned, event = self.planned, self.event
+        values = noisy(exact.value, event, source)
+        return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)
+
+
+def marginal_question(planned: PlannedMeasurement, plan: Plan | AdaptivePlan, path: Path) -> MarginalQuestion:
+    """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
+    norm = planned.event.norm
+    needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+    return MarginalQuestion(planned, needed, path)
 
 
 def measure(
@@ -77,50 +138,18 @@ def measure_some(
     Args:
         wanted: measurements with the numbers of their files.
     Raises:
-        RuntimeError: a kept answer is to another question than the one wanted.
+        UserError: a kept answer is to another question than the one wanted.
     """
     if table.max_records != plan.max_records:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
-    answers_dir.mkdir(mode=0o700, exist_ok=True)
-    done = {i: load_answer(_file(answers_dir, i)) for i, _ in wanted if _file(answers_dir, i).exists()}
-    for i, planned in wanted:
-        if i in done and not (planned.event.id in ledger.events and _answers(done[i], planned)):
-            raise UserError(
-                f"the answer to {' × '.join(planned.clique)} is not one that the ledger was charged for, or does not "
-                "follow from the answers before it",
-                where=str(_file(answers_dir, i)),
-                fix="a new run, with its own budget",
-            )
-    open_ = [(i, m) for i, m in wanted if i not in done and m.event.id not in ledger.events]
-    counts = exact_marginals(table, [m.clique for _, m in open_], batch_cells=batch_cells)
-    for place, ((i, planned), exact) in enumerate(zip(open_, counts, strict=True)):
-        done[i] = through_the_wall(exact, planned, plan, ledger, source)
-        save_answer(_file(answers_dir, i), done[i])
-        if progress is not None:
-            progress(place + 1, len(open_), " × ".join(planned.clique))
-    return [done[i] for i, _ in wanted if i in done]
+    questions = [marginal_question(m, plan, _file(answers_dir, i)) for i, m in wanted]
 
+    def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
+        counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=batch_cells)
+        return (q.exact(c) for q, c in zip(due, counts, strict=True))
 
-def _answers(answer: NoisyMarginal, planned: PlannedMeasurement) -> bool:
-    """Whether a kept answer is one to this question."""
-    kept, asked = query_arrays(answer.query), query_arrays(planned.query)
-    same = kept.keys() == asked.keys() and all(np.array_equal(kept[k], asked[k]) for k in kept)
-    kept_facts = (answer.clique, answer.event, answer.noise, answer.scale)
-    asked_facts = (planned.clique, planned.event.id, planned.event.kind, planned.event.scale)
-    return same and kept_facts == asked_facts and answer.values.shape == (planned.query.rows,)
-
-
-def through_the_wall(
-    exact: NDArray[np.int64],
-    planned: PlannedMeasurement,
-    plan: Plan | AdaptivePlan,
-    ledger: Ledger,
-    source: NoiseSource,
-) -> NoisyMarginal:
-    """One noisy answer: the sensitivity is recomputed from the query, the ledger is charged, then noise is drawn."""
-    norm = planned.event.norm
-    needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
-    return _noised(exact, planned, needed, ledger, source)
+    answers = leave(questions, exact, ledger, source, progress=progress)
+    return [a for a in answers if a is not None]
 
 
 def measure_histogram(
@@ -128,7 +157,7 @@ def measure_histogram(
 ) -> NoisyMarginal | None:
     """The histogram of records per unit, if the plan has one and its answer was not lost.
 
-    Guarantee: as of `measure`; one unit stands in one cell, and the sensitivity is recomputed from what is counted.
+    Guarantee: as of `measure`; one unit stands in one cell; the sensitivity is recomputed from what is counted.
     Args:
         table: loaded with its histogram; its C must be that of the plan's.
     """
@@ -137,39 +166,11 @@ def measure_histogram(
     wanted, planned = plan.histogram.wanted, plan.histogram.measurement
     if table.histogram is None or table.histogram.size != wanted.max_records:
         raise RuntimeError(f"the table holds no histogram of 1 to {wanted.max_records} records per unit")
-    answers_dir.mkdir(mode=0o700, exist_ok=True)
-    path = answers_dir / "units.npz"
-    if path.exists():
-        kept = load_answer(path)
-        if not (planned.event.id in ledger.events and _answers(kept, planned)):
-            what = "the histogram of records per unit is not one that the ledger was charged for"
-            raise UserError(what, where=str(path), fix="a new run, with its own budget")
-        return kept
-    if planned.event.id in ledger.events:
-        return None
+    counts = table.histogram << WEIGHT_BITS
     needed = wanted.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
-    answer = _noised(table.histogram << WEIGHT_BITS, planned, needed, ledger, source)
-    save_answer(path, answer)
+    question = MarginalQuestion(planned, needed, answers_dir / "units.npz")
+    answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer
-
-
-def _noised(
-    exact: NDArray[np.int64], planned: PlannedMeasurement, needed: float, ledger: Ledger, source: NoiseSource
-) -> NoisyMarginal:
-    """Answer exactly, refuse, charge, then draw: nothing that can fail stands between the charge and the draw.
-
-    Args:
-        needed: the sensitivity of what is answered.
-    """
-    if needed > planned.event.sensitivity:
-        raise RuntimeError(f"{planned.event.id}: sensitivity {needed} is above the planned {planned.event.sensitivity}")
-    check_scale(planned.event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
-    answers = ExactAnswers.of(planned.query, exact)
-    ledger.charge(planned.event)
-    values = noisy(answers, planned.event, source)
-    return NoisyMarginal(
-        planned.clique, planned.query, values, planned.event.kind, planned.event.scale, planned.event.id
-    )
 
 
 def _file(folder: Path, index: int) -> Path:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,9 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale, joint_sensitivity
-from mechanisms.sensitive.exact import ExactAnswers, noisy
+from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
+from mechanisms.sensitive.exact import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.selection import SCORE_BITS, PrivateScores
 
@@ -52,32 +52,42 @@ def noisy_scores(
     Raises:
         UserError: kept scores that the ledger does not know, or of other marginals.
     """
-    if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        same = [tuple(c) for c in kept["cliques"]] == list(cliques) and len(kept["values"]) == len(cliques)
-        if kept["event"] != event.id or event.id not in ledger.events or not same:
-            what = "these scores were not charged, or do not follow from the answers before them"
-            raise UserError(what, where=str(path), fix="a new run, with its own budget")
-        return np.array(kept["values"], np.float64)
-    if event.id in ledger.events:
-        return None
-    found = scores()
-    _check(found, event, len(cliques))
-    check_scale(event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
-    whole = np.array([found.values[c] >> SCORE_BITS for c in cliques], np.int64)
-    exact = ExactAnswers(whole, np.zeros_like(whole), 0)
-    ledger.charge(event)
-    values = noisy(exact, event, source)
-    facts = {"event": event.id, "cliques": [list(c) for c in cliques], "values": values.tolist()}
-    write_whole(path, json.dumps(facts) + "\n", mode=0o600)
-    return values
+    question = _Distances(path, event, tuple(cliques))
+    answer = leave([question], lambda due: [q.exact(scores()) for q in due], ledger, source)[0]
+    return None if answer is None else np.array(answer["values"], np.float64)
 
 
-def _check(found: PrivateScores, event: NoiseEvent, count: int) -> None:
-    """The event pays for scores that move so far, all at once."""
-    each = found.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
-    if any(v % (1 << SCORE_BITS) for v in found.values.values()):
-        raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
-    needed = joint_sensitivity(each, count, event.norm)
-    if needed > event.sensitivity:
-        raise RuntimeError(f"{event.id}: sensitivity {needed} is above the planned {event.sensitivity}")
+@dataclass(frozen=True)
+class _Distances(JsonAnswer):
+    """All distances at once, under one charge."""
+
+    event: NoiseEvent
+    cliques: tuple[Clique, ...]
+
+    @property
+    def label(self) -> str:
+        return "distances from independence"
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is to these marginals, under this event."""
+        facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}
+        same = {k: answer.get(k) for k in facts} == facts
+        return same and len(answer.get("values", ())) == len(self.cliques)
+
+    def exact(self, scores: PrivateScores) -> Exact[ExactAnswers]:
+        """The distances in lattice units, and how far they move together, in the event's norm, in records."""
+        if any(v % (1 << SCORE_BITS) for v in scores.values.values()):
+            raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
+        whole = np.array([scores.values[c] >> SCORE_BITS for c in self.cliques], np.int64)
+        each = scores.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
+        needed = joint_sensitivity(each, len(self.cliques), self.event.norm)
+        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), needed)
+
+    def check(self) -> None:
+        """UserError for a scale beyond what the lattice holds."""
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
+        """The distances with noise, in records."""
+        values = noisy(exact.value, self.event, source)
+        return {"event": self.event.id, "cliques": [list(c) for c in self.cliques], "values": values.tolist()}

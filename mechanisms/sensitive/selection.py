@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,10 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
 from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.exponential import choose_index, rate_of
 from mechanisms.sensitive.noise import NoiseSource
 
@@ -129,6 +129,12 @@ def distance_scores(
     return PrivateScores(values, max(math.ceil(bound * 2**WEIGHT_BITS), 1))
 
 
+def kept_choices(folder: Path) -> frozenset[str]:
+    """The events whose choice or scores are kept in a folder; of those charged, the others were lost."""
+    kept = (json.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.json"))
+    return frozenset(k["event"] for k in kept if "event" in k)
+
+
 def choose(
     among: Sequence[Clique],
     scores: Callable[[], PrivateScores],
@@ -138,7 +144,7 @@ def choose(
     *,
     path: Path,
 ) -> Clique | None:
-    """One of the candidates by the exponential mechanism: score, charge (on disk), draw, keep.
+    """One of the candidates by the exponential mechanism: as of `leave`.
 
     Guarantee: ε-DP at the event's ε, of bounded range. A choice that is kept already is taken as it is; one that was
         charged and lost stays spent and is None.
@@ -153,19 +159,35 @@ def choose(
         return among[0]
     if not among:
         return None
-    if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        clique = tuple(kept["choice"])
-        if kept["event"] != event.id or clique not in among or event.id not in ledger.events:
-            what = "this choice was not charged, or does not follow from the answers before it"
-            raise UserError(what, where=str(path), fix="a new run, with its own budget")
-        return clique
-    if event.id in ledger.events:
-        return None
-    found = scores()
-    values = [found.values[c] for c in among]
-    rate_of(event.epsilon)  # refused before the charge, or never
-    ledger.charge(event)
-    clique = among[choose_index(values, found.sensitivity, event, source)]
-    write_whole(path, json.dumps({"event": event.id, "choice": list(clique)}) + "\n", mode=0o600)
-    return clique
+    question = _Choice(path, event, tuple(among))
+    answer = leave([question], lambda due: [q.exact(scores()) for q in due], ledger, source)[0]
+    return None if answer is None else tuple(answer["choice"])
+
+
+@dataclass(frozen=True)
+class _Choice(JsonAnswer):
+    """One of the candidates, by their scores."""
+
+    event: Exponential
+    among: tuple[Clique, ...]
+
+    @property
+    def label(self) -> str:
+        return "a private choice"
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is one of these candidates, under this event."""
+        return answer.get("event") == self.event.id and tuple(answer.get("choice", ())) in self.among
+
+    def exact(self, scores: PrivateScores) -> Exact[list[int]]:
+        """The candidates' scores, in their own order."""
+        return Exact([scores.values[c] for c in self.among], scores.sensitivity)
+
+    def check(self) -> None:
+        """UserError for an ε that the rounding of the weights leaves nothing of."""
+        rate_of(self.event.epsilon)
+
+    def draw(self, exact: Exact[list[int]], source: NoiseSource) -> dict[str, Any]:
+        """The name of one candidate."""
+        clique = self.among[choose_index(exact.value, int(exact.sensitivity), self.event, source)]
+        return {"event": self.event.id, "choice": list(clique)}

@@ -88,7 +88,8 @@ def planned_release(
         smaller = _with_epsilon(config, epsilon)
         return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
 
-    private = config.privacy.noise_seed is None and schema.confirmed_public
+    confirmed = schema.confirmed_public or config.data.confirmed_public
+    private = config.privacy.noise_seed is None and confirmed
     return (PlannedRelease(root, wanted, spend_of_plan(plan), private, config.resume, refit),)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
 from pipeline.conf_folder import CONF
 
 if TYPE_CHECKING:
@@ -64,5 +65,7 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     Raises:
         UserError: as of `known` and of the experiment itself.
     """
-    said: str = import_module(EXPERIMENTS[known(config)]).run_and_tell(config, root, hydra_files)
+    kind = known(config)
+    need_extra("matplotlib", f"experiment={kind}")
+    said: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
     return said

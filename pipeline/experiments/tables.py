@@ -32,7 +32,7 @@ from pipeline.config import Config, ReleaseConfig
 from pipeline.experiments.settings import ExperimentConfig, RowSpec, rows_of
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
-from pipeline.statement import make_statement
+from pipeline.statement import Declared, make_statement
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,8 @@ class Maker:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
         seed = row_seed(self.config.privacy.noise_seed, spec)
-        said = make_statement(self.world.schema, self._clipped.unit, plan, ledger, known, seed)
+        own = Declared(confirmed=self.config.data.confirmed_public)
+        said = make_statement(self.world.schema, self._clipped.unit, plan, ledger, known, seed, taken=own)
         write_whole(home / "privacy.json", json.dumps(said.to_json(), indent=1), mode=0o600)
         cells = np.maximum(np.rint(known.answers[0].values), 0.0).reshape(self.world.histogram.shape)
         size = self.config.experiment.sensitivity

@@ -29,6 +29,7 @@ def statement_section(said: Mapping[str, Any]) -> Section:
         ("accountant", f"{said['accountant']}: {said['conversion']}"),
         ("noise from", said["noise_source"]),
         ("taken as public", "; ".join(said["public_facts"])),
+        ("warnings", "; ".join(said.get("warnings", ())) or "none"),
         ("outside of the promise", "; ".join(said["outside"]) or "nothing beyond PRIVACY.md"),
     ]
     promise = table(("", ""), [(name, number(value)) for name, value in rows])

@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from mechanisms.sensitive.table import fingerprint
 from pipeline import build
@@ -46,6 +47,7 @@ def sweep(overrides: Sequence[str]) -> int:
     Raises:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
+    need_extra("matplotlib", "run -m")
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         hydra = GlobalHydra.instance().hydra

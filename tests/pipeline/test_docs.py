@@ -147,5 +147,5 @@ def test_settings_and_links_of_the_pages_exist():
     for name, text in PAGES.items():
         for setting in re.findall(r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.[a-z_]+)\b", text):
             assert setting in known, (name, setting)
-        for link in re.findall(r"\]\(([^)#]+)", text):
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (ROOT / "docs" / link).exists(), (name, link)

@@ -89,7 +89,7 @@ def test_a_plain_domain_file_is_categorical_without_further_codes(tmp_path: Path
     path.write_text(json.dumps({"SEX": 2, "AGE": 18}))
     plain = load_schema(path)
     assert [(a.name, a.size, a.ordered) for a in plain.domain.attributes] == [("SEX", 2, 0), ("AGE", 18, 0)]
-    assert plain.name == "codes" and plain.confirmed_public
+    assert plain.name == "codes" and not plain.confirmed_public
     again = tmp_path / "codes.yaml"
     again.write_text(plain.to_yaml())
     assert load_schema(again) == plain

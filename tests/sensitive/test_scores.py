@@ -184,11 +184,11 @@ def test_scores_are_kept_charged_once_and_refused_where_they_do_not_follow(tmp_p
     first = again()
     assert np.array_equal(first, again())
     assert len(ledger.events) == 1
-    with pytest.raises(UserError, match="do not follow"):
+    with pytest.raises(UserError, match="does not follow"):
         again(PAIRS[:2])
     kept = json.loads(path.read_text())
     path.write_text(json.dumps({**kept, "event": "another"}))
-    with pytest.raises(UserError, match="do not follow"):
+    with pytest.raises(UserError, match="does not follow"):
         again()
     path.unlink()
     assert again() is None, "charged and lost: never drawn again"

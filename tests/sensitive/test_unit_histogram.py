@@ -145,7 +145,7 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
     (tmp_path / "l").write_text(
         json.dumps({"plan": json.loads((tmp_path / "l").read_text().splitlines()[0])["plan"]}) + "\n"
     )
-    with pytest.raises(UserError, match="not one that the ledger was charged for"):
+    with pytest.raises(UserError, match="not what the ledger was charged for"):
         measured()
 
 

@@ -1,0 +1,24 @@
+"""Libraries that only some need: optional extras of the package, asked for before any work starts."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from mechanisms.public.errors import UserError
+
+#: Library → the extra that brings it.
+EXTRAS = {"matplotlib": "plots", "sklearn": "ml", "mbi": "mbi"}
+
+
+def need_extra(library: str, where: str) -> None:
+    """The optional library is installed.
+
+    Args:
+        library: a key of EXTRAS.
+        where: the setting or the command that needs it.
+    Raises:
+        UserError: it is not; names the extra that brings it.
+    """
+    if find_spec(library) is None:
+        fix = f"pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'"
+        raise UserError(f"this needs the library {library}, which is not installed", where=where, fix=fix)

@@ -1,0 +1,36 @@
+"""Whether the packages that Python finds are this program's own: `pipeline`, `evaluation`, … are common words.
+
+The console command runs this file by its path, before anything is imported; it needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+OURS = ("mechanisms", "synthesis", "evaluation", "pipeline")
+#: Stands in the `__init__.py` of each of the four.
+MARKER = '__distribution__ = "dp-synthesis-pipeline"'
+
+
+def stranger(names: Sequence[str], home: Path) -> str | None:
+    """A message about the first package that is not ours or does not lie in `home`; None if all fit.
+
+    Nothing is imported: the code of a stranger does not run.
+    """
+    for name in names:
+        spec = find_spec(name)
+        file = None if spec is None or spec.origin is None else Path(spec.origin)
+        marked = file is not None and file.is_file() and MARKER in file.read_text(encoding="utf-8", errors="replace")
+        if marked and file is not None and file.resolve().parent.parent == home:
+            continue
+        if spec is None:
+            what = f"there is no package {name!r} beside {home / 'pipeline'}"
+        elif marked and file is not None:
+            what = f"Python finds the package {name!r} in {file.parent}, not the one in {home}"
+        else:
+            what = f"the package {name!r} that Python finds{f' in {file.parent}' if file else ''} is another program's"
+        fix = "install dp-synthesis-pipeline in an environment of its own; take other folders off PYTHONPATH"
+        return f"error: {what}\n  way out: {fix}"
+    return None

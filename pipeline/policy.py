@@ -1,0 +1,24 @@
+"""What a release is warned about: budgets beyond what is commonly taken as a meaningful promise."""
+
+from __future__ import annotations
+
+#: Above this ε, one unit may change the odds of any event by more than e¹⁰ ≈ 22,000.
+LARGEST_EPSILON = 10.0
+#: δ is a probability that the promise fails altogether; it should be far below 1 / number of units.
+LARGEST_DELTA = 1e-5
+
+
+def budget_warnings(epsilon: float, delta: float) -> tuple[str, ...]:
+    """What a person should know about a large budget, a sentence each; nothing for a usual one."""
+    warnings = []
+    if epsilon > LARGEST_EPSILON:
+        warnings.append(
+            f"ε = {epsilon:g} is above {LARGEST_EPSILON:g}: the formal promise is very weak; one unit may change the "
+            "odds of what is released by a factor of e^ε"
+        )
+    if delta > LARGEST_DELTA:
+        warnings.append(
+            f"δ = {delta:g} is above {LARGEST_DELTA:g}: with that probability nothing is promised; δ should be far "
+            "below 1 / number of units"
+        )
+    return tuple(warnings)

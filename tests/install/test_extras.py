@@ -1,0 +1,74 @@
+"""Optional libraries: without one, what needs it says so before any work, and everything else goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mechanisms.public.extras import EXTRAS
+
+ROOT = Path(__file__).parents[2]
+#: Hides libraries as if they were not installed.
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(name)
+hidden = Hidden()
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in {hidden!r} else real(name, package)
+sys.meta_path.insert(0, hidden)
+from pipeline.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def without(libraries: list[str], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a world without these libraries."""
+    program = [sys.executable, "-c", HIDE.format(hidden=libraries), *arguments]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(program, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments"),
+    [
+        ("matplotlib", ["run", "-m", "privacy.epsilon=1,2"]),
+        ("matplotlib", ["run", "experiment=dpsyn_figure2"]),
+        ("sklearn", ["run", "evaluation.metrics=[tstr]"]),
+        ("mbi", ["run", "synthesis=mbi"]),
+    ],
+)
+def test_what_needs_an_absent_library_names_the_extra_before_any_work(
+    library: str, arguments: list[str], tmp_path: Path
+):
+    done = without([library], *arguments, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("ledger.jsonl")), "nothing is spent"
+
+
+def test_a_run_with_scores_and_a_report_needs_no_optional_library(tmp_path: Path):
+    arguments = ("run", "data.rows=300", "hydra.run.dir=out", "evaluation.max_marginals=3", "selection=oneway")
+    done = without(list(EXTRAS), *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "internal" / "report.html").is_file()
+
+
+def test_every_extra_is_declared_and_no_plain_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    plain = " ".join(project["dependencies"])
+    for library, extra in EXTRAS.items():
+        name = {"sklearn": "scikit-learn"}.get(library, library)
+        assert any(name in requirement for requirement in project["optional-dependencies"][extra])
+        assert name not in plain
+    for library in ("numpy", "pandas", "autodp", "scipy", "ortools", "hydra-core"):
+        assert library in plain

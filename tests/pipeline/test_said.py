@@ -1,0 +1,96 @@
+"""What a statement says beside the promise: public facts of the settings, lost choices, weak budgets."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.pipeline.conftest import TOWN, command
+
+FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
+
+
+def statement(folder):
+    return json.loads((folder / "release" / "privacy.json").read_text(encoding="utf-8"))
+
+
+def test_row_counts_of_the_settings_are_public_facts(town):
+    assert command("run", *FAST, "hydra.run.dir=plain") == 0
+    assert not any("synthesis.rows" in f or "selection.rows" in f for f in statement(town / "plain")["public_facts"])
+    rows = ["synthesis.rows=733", "selection=priview", "selection.rows=600"]
+    assert command("run", *FAST, *rows, "hydra.run.dir=out") == 0
+    facts = statement(town / "out")["public_facts"]
+    assert "the number of synthetic rows, 733 (synthesis.rows)" in facts
+    assert "the number of records, about 600 (selection.rows)" in facts
+
+
+def test_the_public_table_is_named_and_is_not_the_private_one(town, capsys):
+    public = ["selection=public", "selection.public=folder/known.csv"]
+    (town / "folder").mkdir()
+    shutil.copy(town / "town.csv", town / "folder" / "known.csv")
+    assert command("run", *FAST, *public, "hydra.run.dir=out") == 1
+    said = capsys.readouterr().err
+    assert "this is the private table itself" in said
+    assert "selection.public" in said
+    assert not (town / "out" / "release").exists()
+    assert not (town / "out" / "internal" / "ledger.jsonl").exists()
+    text = (town / "town.csv").read_text().splitlines(keepends=True)
+    (town / "folder" / "known.csv").write_text("".join(text[:300]))
+    assert command("run", *FAST, *public, "hydra.run.dir=out") == 0
+    facts = statement(town / "out")["public_facts"]
+    assert "the table 'known.csv' (selection.public), which chose the marginals" in facts
+
+
+@pytest.mark.parametrize(("selection", "kind"), [("mst", "exponential"), ("indif", "scores")])
+def test_a_choice_that_was_charged_and_lost_is_not_called_answered(selection, kind, town):
+    own = [*FAST, f"selection={selection}", "synthesis=pgm", "synthesis.iterations=20", "hydra.run.dir=out"]
+    own = [a for a in own if a != "synthesis=independent"]
+    assert command("run", *own) == 0
+
+    def asked(event):
+        return event["mechanism"] == "exponential" if kind == "exponential" else bool(event.get("scores"))
+
+    before = [e for e in statement(town / "out")["events"] if asked(e)]
+    assert before
+    assert all(e["answered"] for e in before)
+    inside = town / "out" / "internal"
+    lost = next(p for p in sorted((inside / "answers").glob("*.json")))
+    event = json.loads(lost.read_text())["event"]
+    lost.unlink()
+    for later in (inside / "answers").iterdir():  # a run that was killed between charge and draw went no further
+        if later.name > lost.name:
+            later.unlink()
+    charged = (inside / "ledger.jsonl").read_text().splitlines(keepends=True)
+    last = next(i for i, line in enumerate(charged) if event in line)
+    (inside / "ledger.jsonl").write_text("".join(charged[: last + 1]))
+    shutil.rmtree(town / "out" / "release")
+    assert command("run", *own, "resume=true") == 0
+    after = {e["id"]: e["answered"] for e in statement(town / "out")["events"] if asked(e)}
+    assert after[event] is False
+
+
+def test_a_weak_budget_is_warned_about_everywhere(town, capsys):
+    weak = ["privacy.epsilon=20", "privacy.delta=0.01", "plan.format=json"]
+    assert command("plan", *FAST, *weak) == 0
+    planned = json.loads(capsys.readouterr().out)["warnings"]
+    assert len(planned) == 2
+    assert command("plan", *FAST, *weak, "plan.format=text") == 0
+    assert capsys.readouterr().out.count("warning: ") == 2
+    assert command("run", *FAST, *weak, "hydra.run.dir=out") == 0
+    printed = capsys.readouterr().out
+    assert all(w in printed for w in planned)
+    assert statement(town / "out")["warnings"] == planned
+    assert "  publish   out/release/synthetic.csv (" in printed.replace(str(town) + "/", "")
+
+
+def test_a_usual_budget_is_not_warned_about(town, capsys):
+    assert command("run", *FAST, "privacy.epsilon=10", "privacy.delta=1e-5", "hydra.run.dir=out") == 0
+    assert statement(town / "out")["warnings"] == []
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_a_release_that_is_not_private_is_not_to_be_published(town, capsys):
+    assert command("run", *FAST, "seed=1", "hydra.run.dir=out") == 0
+    lines = capsys.readouterr().out
+    assert "  do NOT publish " in lines
+    assert "  publish  " not in lines
