@@ -18,6 +18,7 @@ from mechanisms.accounting.rounds import (
     view_rounds,
 )
 from mechanisms.public.adagrid import subsets
+from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.mapped import Mapped, in_pairs
@@ -53,19 +54,23 @@ def build_adaptive(
     workload: Workload,
     domain: Domain,
     *,
+    budget: tuple[float, float],
     max_records: int,
     items: Clique = (),
     alone: Collection[str] = (),
     histogram: RecordsPerUnit | None = None,
     mapped: Sequence[Mapped] = (),
+    accept: Sequence[Criterion] = (),
 ) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
         workload: the given marginals (adagrid with marginals or closure), or the candidates (mwem).
+        budget: ε and δ of all that the plan may charge.
         items: the binary columns (privbasis).
         alone: columns that stand in no joint marginal.
         histogram: of records per unit, if it is wanted.
+        accept: what decides whether the release is accepted.
         mapped: columns whose first marginal is the one with the column that they follow from.
     Raises:
         UserError: a setting out of range; nothing to choose from.
@@ -81,15 +86,16 @@ def build_adaptive(
             method=method,
             noise=noise,
             accountant=accountant.kind,
-            epsilon=privacy.epsilon,
-            delta=privacy.delta,
+            epsilon=budget[0],
+            delta=budget[1],
             neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
             max_records=max_records,
             purse=purse,
             histogram=histogram,
+            accept=accept,
         )
 
-    kinds = possible_kinds(config.mechanism.kind, delta=privacy.delta)
+    kinds = possible_kinds(config.mechanism.kind, delta=budget[1])
     if purse and config.mechanism.kind == AUTO:
         return plan_of(accountant.natural_noise)
     return min(map(plan_of, kinds), key=_expected_error)

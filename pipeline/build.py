@@ -22,6 +22,7 @@ from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
 from pipeline.choosing import chosen_workload, decided
 from pipeline.config import Config, LimitsConfig, SelectionConfig, SynthesisConfig, schema_path
+from pipeline.criteria import build_criteria, build_selection
 from pipeline.later import grown_cells, later_cells, limits_model
 from synthesis.contract import Synthesizer
 from synthesis.model import SYNTHESIZERS, SynthesizerSpec
@@ -189,32 +190,39 @@ def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
 
 
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
-    """Every charge that the run may make, calibrated before any row is read."""
+    """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
+    accept, selection = build_criteria(config, schema.measured), build_selection(config)
+    epsilon, delta = selection.of_one_try(privacy.epsilon, privacy.delta)
     if not decided(config.selection) or config.selection.merge is not None:
         items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
         bound, alone = build_unit(config).max_records, schema.engineering.alone
-        return build_adaptive(
+        rounds = build_adaptive(
             config,
             workload,
             schema.measured,
+            budget=(epsilon, delta),
             max_records=bound,
             items=items,
             alone=alone,
             histogram=histogram,
             mapped=schema.rules.mapped,
+            accept=accept,
         )
-    return make_plan(
+        return dataclasses.replace(rounds, selection=selection)
+    plan = make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
         mechanism=config.mechanism.kind,
         accountant=privacy.accountant,
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
+        epsilon=epsilon,
+        delta=delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=build_unit(config).max_records,
         histogram=histogram,
+        accept=accept,
     )
+    return dataclasses.replace(plan, selection=selection)
 
 
 def memory_limit_bytes(memory_gb: float | None) -> int:

@@ -17,6 +17,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from pipeline import __version__
+from pipeline.conf_folder import with_own_folder
 from pipeline.help import help_text
 from pipeline.said import explained, say_what_is_safe
 
@@ -46,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
         if command not in COMMANDS:
             fix = f"{did_you_mean(command, COMMANDS)} one of: {', '.join(COMMANDS)}".strip()
             raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+        rest = with_own_folder(rest)
         unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
         if unknown:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
@@ -92,6 +94,7 @@ def _run(overrides: list[str]) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from pipeline import experiments, report_run, stages
+    from pipeline.acceptance import Withheld
     from pipeline.conf_folder import CONF
 
     failures: list[tuple[Path, Exception]] = []
@@ -120,7 +123,7 @@ def _run(overrides: list[str]) -> int:
         if asked is not None:
             os.environ["HYDRA_FULL_ERROR"] = asked
     for root, error in failures:
-        if not isinstance(error, UserError) or error.where != "hydra.run.dir":
+        if not isinstance(error, Withheld) and (not isinstance(error, UserError) or error.where != "hydra.run.dir"):
             say_what_is_safe(root)
         raise error
     return 0
@@ -167,6 +170,9 @@ def _plan(overrides: list[str]) -> int:
 
 
 def _synth(overrides: list[str]) -> int:
+    if any(o.startswith("accept") for o in overrides):
+        fix = "python -m pipeline run … accept=[…]: only a run may ask the private table"
+        raise UserError("a table that is made again from a release is not compared", where="accept", fix=fix)
     from pipeline.compose import compose_config
     from pipeline.config import SynthConfig, typed
     from pipeline.inputs import check_release

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -16,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
-from pipeline.conf_folder import CONF
+from pipeline.conf_folder import CONF, SEARCH
 from pipeline.experiments import described
 from pipeline.overrides import spelled
 
@@ -69,7 +70,8 @@ def _first_of_sweep(override: str) -> str:
 
 def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError:
     """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
-    groups = [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
+    own = [o for o in overrides if o.startswith(f"{SEARCH}=")]
+    groups = own + [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
     with suppress(HydraException, OmegaConfBaseException):  # a group without that choice is found below
         keys = setting_names(compose(name, groups))
         for override in overrides:
@@ -78,12 +80,12 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
                 return _no_setting(name, override, key, keys)
     for override in [*groups, *(o for o in overrides if o not in groups)]:
         try:
-            compose(name, [override] if override in groups else [*groups, override])
+            compose(name, [*own, override] if override in groups else [*groups, override])
         except (HydraException, OmegaConfBaseException) as alone:
             key, _, value = override.lstrip("+~").partition("=")
             group = CONF / key
             if group.is_dir():
-                choices = sorted(p.stem for p in group.glob("*.yaml"))
+                choices = _choices(key, own)
                 known = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
                 fix = f"{did_you_mean(value, choices)} one of:{known}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
@@ -92,6 +94,12 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
                 return _no_setting(name, override, key, keys)
             return UserError(first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
     return UserError(first_line(error), where="settings", fix="see --help")
+
+
+def _choices(group: str, own: Sequence[str]) -> list[str]:
+    """The names that a group knows, of our folder and of the user's."""
+    paths = [str(p).removeprefix("file://") for o in own for p in yaml.safe_load(o.partition("=")[2])]
+    return sorted({p.stem for folder in (CONF, *map(Path, paths)) for p in (folder / group).glob("*.yaml")})
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:

@@ -37,6 +37,7 @@ ALLOWED = {
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
     "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
     "limit": "'limit={epsilon: 5, delta: 1e-6}'",
+    "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
     "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
@@ -193,6 +194,9 @@ class Config:
     plan: PlanConfig = field(default_factory=PlanConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    accept: list[dict[str, Any]] = field(default_factory=list)
+    accept_share: float = 0.05
+    accept_tries: int = 1
     smoke: bool = False
     seed: int | None = None
     resume: bool = False

@@ -73,6 +73,11 @@ class RunFolder:
         return self.internal / "report.html"
 
     @property
+    def withheld(self) -> Path:
+        """What a run spent whose release was not accepted."""
+        return self.internal / "withheld.json"
+
+    @property
     def seal(self) -> Path:
         """Digests of the files of `release/`, as they were written."""
         return self.internal / "release.json"

@@ -19,6 +19,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   budget   what all runs on a table have spent of a budget that they share, and what is left
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
 
+`--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
 `python -m pipeline COMMAND --help` shows the settings and examples of a command.
 A first result: python -m pipeline run
 """

@@ -39,7 +39,7 @@ class Stages:
     """Shows the stages of one command and keeps how long each took.
 
     Attributes:
-        seconds: wall time of each finished stage.
+        seconds: wall time of each finished stage, summed over its repetitions.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -76,5 +76,6 @@ class Stages:
                 bar.update(task, completed=done, total=total or None, note=note)
 
             yield report
-        self.seconds[name] = time.perf_counter() - start
-        self.console.print(f"{name:<12} {self.seconds[name]:8.1f} s", highlight=False)
+        spent = time.perf_counter() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + spent
+        self.console.print(f"{name:<12} {spent:8.1f} s", highlight=False)

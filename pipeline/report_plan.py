@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
@@ -43,15 +44,29 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "unit": unit.column or "one record",
         "max_records": unit.max_records,
         **plan.to_json(),
+        **_selection(config, plan),
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
         "model_cells": planned_model_cells(config, schema, plan),
         "grown_model_cells": grown_model_cells(config, schema, plan),
-        "warnings": list(budget_warnings(plan.epsilon, plan.delta)),
+        "warnings": list(budget_warnings(config.privacy.epsilon, config.privacy.delta)),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
+    }
+
+
+def _selection(config: Config, plan: Plan | AdaptivePlan) -> dict[str, Any]:
+    """What several tries cost together, in the place of what one costs; nothing where there is one."""
+    found = plan.selection
+    if found.tries == 1:
+        return {"selection": None}
+    each, spent = PrivacyLoss(plan.epsilon, plan.delta), found.total(plan.loss)
+    return {
+        "selection": found.to_json(each),
+        "budget": {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta},
+        "total": {"epsilon": spent.epsilon, "delta": spent.delta},
     }
 
 
@@ -92,7 +107,8 @@ def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    for m in facts["measurements"] + [facts[k] for k in ("purse", "histogram") if facts.get(k)]:
+    further = [facts[k] for k in ("purse", "histogram") if facts.get(k)]
+    for m in facts["measurements"] + further + facts["accept"]:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
@@ -111,6 +127,7 @@ def as_text(facts: dict[str, Any]) -> str:
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
+    lines[5:5] = _accepting(facts)
     lines += [f"warning: {w}" for w in facts["warnings"]]
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
@@ -123,6 +140,24 @@ def as_text(facts: dict[str, Any]) -> str:
         why = "more than selection.max_cells cells, or no room in the model"
         lines.append(f"left out ({why}): {len(left_out)} marginals: {names}")
     return "\n".join(lines)
+
+
+def _accepting(facts: dict[str, Any]) -> list[str]:
+    """What decides whether the release is accepted, and what several tries cost, before anything is spent."""
+    lines = []
+    for m in facts["accept"]:
+        what, limit = m["accept"], m["accept"]["at_most"]
+        over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
+        decides = "is released with it" if limit is None else f"decides: at most {limit:,g} records, or withheld"
+        lines.append(f"accept: {over} ± {m['stddev']:.4g} records (standard error) {decides}")
+    if chosen := facts["selection"]:
+        one = chosen["one_try"]
+        lines.append(
+            f"at most {chosen['tries_expected_at_most']:,} tries expected, each with ε₁ = {one['epsilon']:.6g}, "
+            f"δ₁ = {one['delta']:.3g} of the charges above; released: {chosen['released']}"
+        )
+        lines.append(f"all tries together, however many there are: {chosen['conversion']}")
+    return lines
 
 
 def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
@@ -143,7 +178,9 @@ def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
 def _row(m: dict[str, Any]) -> list[str]:
     """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
     share = f"{100 * m['share']:.3g} %"
-    name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m["stage"], "chosen later")
+    name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m.get("stage", ""), "chosen later")
+    if m.get("accept"):
+        name = f"accept: {m['accept']['of']} L1 distance"
     if m.get("scores"):
         name = f"{m['scores']:,} distances from independence"
     if describes_choice(m):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from evaluation.references import Reference
 from evaluation.registry import Outcome
 from evaluation.score import ON_TOP, Scorecard
@@ -48,11 +51,23 @@ def where_to_look(done: Run) -> str:
     verb = "  publish   " if said.private else "  do NOT publish "
     lines = ["", promise, *(f"  warning   {w}" for w in said.warnings)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
+    lines += [f"  accepted  {line}" for line in _accepted(said.events)]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]
         lines += [f"            {line}" for line in summary(done.scores).splitlines()]
     return "\n".join(lines)
+
+
+def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The noisy scores that decided; they are part of the release."""
+    lines = []
+    for event in (e for e in events if "accept" in e and e["answered"]):
+        what, limit = event["accept"], event["accept"]["at_most"]
+        over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
+        figure = f"{event['noisy']:,.6g} ± {event['standard_error']:,.3g} records"
+        lines.append(f"{over}: {figure}" + ("" if limit is None else f", at most {limit:,g}"))
+    return lines
 
 
 def _shown(value: float | None) -> str:

@@ -32,7 +32,7 @@ def explained(error: BaseException) -> str:
 
 def say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if any((root / "internal" / kept).exists() for kept in ("ledger.jsonl", "rows")):
+    if any((root / "internal" / kept).exists() for kept in ("ledger.jsonl", "rows", "tries")):
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
             file=sys.stderr,

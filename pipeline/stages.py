@@ -11,30 +11,24 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from evaluation.registry import plain
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
-from mechanisms.public.engineering import undo
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.mapped import filled
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept import kept_private
 from mechanisms.sensitive.kept_counts import only_one
-from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.selection import kept_choices
 from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
-from pipeline.adaptive import build_fit
+from pipeline.acceptance import Taken, only_try, settle, table_of
+from pipeline.attempts import Work
 from pipeline.budget import admission
 from pipeline.config import Config
 from pipeline.demo import write_demo
@@ -46,12 +40,8 @@ from pipeline.judge import judge, share_floors
 from pipeline.policy import budget_warnings
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
-from pipeline.rounds import measure_plan
 from pipeline.scoring import build_holdout, build_places, build_scores
-from pipeline.statement import declared, held_out, make_statement
-from pipeline.steps import Rounds
-from synthesis.convergence import Made
-from synthesis.model import synthesize_recorded
+from pipeline.statement import declared, make_statement
 
 LOG = logging.getLogger("pipeline")
 
@@ -109,11 +99,11 @@ def run(
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
-    form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
-    for line in (build.said_left_out(config, workload), *budget_warnings(plan.epsilon, plan.delta)):
+    for line in (build.said_left_out(config, workload), *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -127,20 +117,10 @@ def run(
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
         admission.book(booked)
-        with show.stage("measure") as report:
-            ledger = Ledger.open(folder.ledger, plan, {} if aside is None else {"holdout": held_out(aside)})
-            rounds = Rounds(private, plan, ledger, noise_source(config.privacy.noise_seed), folder.answers, report)
-            known = measure_plan(rounds, fit=build_fit(spec, plan, schema.zeros))
-        _check_answers(known, plan, ledger, show)
-        statement = _statement(config, schema, plan, ledger, known, folder)
-        table = folder.release / f"synthetic.{form}"
-        if folder.release.exists():  # a resumed run never changes what may be published already
-            check_seal(folder)
-            with show.stage("reload") as report:
-                again = folder.temporary / "released"
-                made = encode_table(open_source(table, config, folder, ","), schema, workdir=again, progress=report)
-        else:
-            made = _released(config, schema, folder, statement, known, show)
+        work = Work(config, schema, spec, plan, private, folder, show, aside)
+        taken = settle(work) if plan.scores else only_try(work)
+        statement = _statement(work, unit, taken)
+        table, made = _released(work, statement, taken)
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
@@ -154,64 +134,41 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, known, table, scores, made.rows, dict(show.seconds))
+    return Run(folder, statement, taken.known, table, scores, made.rows, dict(show.seconds))
 
 
-def _released(
-    config: Config,
-    schema: Schema,
-    folder: RunFolder,
-    statement: PrivacyStatement,
-    known: Measurements,
-    show: Stages,
-) -> CodedTable:
-    """Synthetic rows from the answers, and `release/` with them; from here on no raw row is read."""
-    spec, rows = build.build_synthesizer(config.synthesis), config.synthesis.rows
-    fixed = [c for c, _ in schema.zeros]
-    build.check_rows(schema.measured, known, spec, rows, config.limits, fixed=fixed)
-    rng = np.random.default_rng(config.synthesis.seed)
-    with show.stage("synthesize") as report:
-        found = synthesize_recorded(known, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        _keep_convergence(folder, found)
-        made = undo(filled(found.table, schema.rules.mapped, known), schema.engineering, rng)
-    with show.stage("release") as report:
-        form, said = config.release.format, statement.to_json()
-        write_release(folder, schema, said, known, made, form=form, rng=rng, progress=report)
-    return made
+def _statement(work: Work, unit: PrivacyUnit, taken: Taken) -> PrivacyStatement:
+    """What was promised and spent, from the objects that were used."""
+    config, plan = work.config, work.plan
+    return make_statement(
+        work.schema,
+        unit,
+        plan,
+        taken.ledger,
+        taken.known,
+        config.privacy.noise_seed,
+        work.aside,
+        taken=declared(config),
+        chosen=kept_choices(taken.attempt.answers),
+        scores=taken.scores,
+    )
 
 
-def _keep_convergence(folder: RunFolder, made: Made) -> None:
-    """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
-    record = made.record or made.fit
-    if record is not None:
-        write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
-
-
-def _check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:
-    """Say what was charged and lost; without any answer there is nothing to release."""
-    charged = sum(plan.buys_answers(event) for event in ledger.events.values())
-    lost = charged - len(known.answers)
-    said = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
-    if not known.answers:
-        raise UserError(said, where="resume", fix="a new run, with its own budget")
-    if lost:
-        show.warn([said])
-    if plan.histogram is not None and known.histogram is None:
-        show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
-
-
-def _statement(
-    config: Config,
-    schema: Schema,
-    plan: Plan | AdaptivePlan,
-    ledger: Ledger,
-    known: Measurements,
-    folder: RunFolder,
-) -> PrivacyStatement:
-    """What is promised for this run, and what its settings take as public."""
-    unit, seed, aside = build.build_unit(config), config.privacy.noise_seed, build_holdout(config.evaluation)
-    chosen = kept_choices(folder.answers)
-    return make_statement(schema, unit, plan, ledger, known, seed, aside, taken=declared(config), chosen=chosen)
+def _released(work: Work, statement: PrivacyStatement, taken: Taken) -> tuple[Path, CodedTable]:
+    """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
+    config, schema, folder, form = work.config, work.schema, work.folder, work.config.release.format
+    table = folder.release / f"synthetic.{form}"
+    if folder.release.exists():  # a resumed run never changes what may be published already
+        check_seal(folder)
+        with work.show.stage("reload") as report:
+            again = folder.temporary / "released"
+            source = open_source(table, config, folder, ",")
+            return table, encode_table(source, schema, workdir=again, progress=report)
+    made, rng = table_of(work, taken)
+    with work.show.stage("release") as report:
+        said = statement.to_json()
+        write_release(folder, schema, said, taken.known, made, form=form, rng=rng, progress=report)
+    return table, made
 
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
@@ -86,30 +88,33 @@ def make_statement(
     *,
     taken: Declared,
     chosen: Collection[str] = (),
+    scores: Sequence[float | None] = (),
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings.
 
     Args:
         taken: what the settings take as public.
         chosen: events of the choices and scores that were kept; those of the others were lost.
+        scores: the noisy scores by which it was accepted, in records; None where one was charged and lost.
     """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
-    reasons = []
-    if noise_seed is not None:
-        reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not (schema.confirmed_public or taken.confirmed):
-        reasons.append(NOT_CONFIRMED)
-    spent = ledger.spent
+    reasons = why_not_private(schema, noise_seed, confirmed=taken.confirmed)
+    spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
+    conversion, selection = plan.accountant.conversion, None
+    if plan.selection.tries > 1:  # whatever this try spent, the others may have spent all
+        selection, one = plan.selection.to_json(budget), PrivacyLoss(plan.epsilon, plan.loss.delta)
+        conversion = f"one try: {conversion}; all tries: {selection['conversion']}"
+        spent, budget = plan.selection.total(one), plan.selection.total(budget)
     return PrivacyStatement(
         private=not reasons,
         reasons_not_private=tuple(reasons),
-        budget={"epsilon": plan.epsilon, "delta": plan.delta},
+        budget={"epsilon": budget.epsilon, "delta": budget.delta},
         spent={"epsilon": spent.epsilon, "delta": spent.delta},
         accountant=plan.accountant.kind,
-        conversion=plan.accountant.conversion,
+        conversion=conversion,
         neighbouring=str(plan.neighbouring),
-        unit="one record" if unit.column is None else f"all records with the same value of {unit.column!r}",
+        unit=who_is_protected(unit),
         max_records=unit.max_records,
         clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
@@ -117,10 +122,30 @@ def make_statement(
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
         public_facts=(*_public_facts(schema, plan, unit, holdout, taken.confirmed), *taken.facts()),
         outside=tuple(_outside(schema, unit)),
-        events=tuple(_answered(r, answered, chosen) for r in plan.receipts(ledger.events)),
-        warnings=budget_warnings(plan.epsilon, plan.delta),
+        events=tuple(_with_score(_answered(r, answered, chosen), scores) for r in plan.receipts(ledger.events)),
+        selection=selection,
+        warnings=budget_warnings(budget.epsilon, budget.delta),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
     )
+
+
+def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) -> list[str]:
+    """What takes the promise away, in sentences.
+
+    Args:
+        confirmed: whether a person confirmed the schema on the command line.
+    """
+    reasons = []
+    if noise_seed is not None:
+        reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
+    if not (schema.confirmed_public or confirmed):
+        reasons.append(NOT_CONFIRMED)
+    return reasons
+
+
+def who_is_protected(unit: PrivacyUnit) -> str:
+    """The privacy unit, in words."""
+    return "one record" if unit.column is None else f"all records with the same value of {unit.column!r}"
 
 
 def held_out(share: float | None) -> str:
@@ -142,6 +167,14 @@ def _answered(
         return {**receipt, "answered": receipt["id"] in chosen}
     bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
     return {**receipt, **bought, "answered": True}
+
+
+def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict[str, Any]:
+    """The charge for a noisy score with what it said, and by how much that may be off."""
+    if "accept" not in receipt:
+        return receipt
+    score = scores[int(receipt["id"].removeprefix(ACCEPT))]
+    return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 
 def _public_facts(

@@ -13,7 +13,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline.folders import not_in_release
 from pipeline.sweeps.figures import curves, tradeoff
-from pipeline.sweeps.results import total
+from pipeline.sweeps.results import choice_warning, total
 
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222}
 table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #ddd}
@@ -95,6 +95,8 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
         f'<p class="banner">These numbers were computed from raw rows. They are NOT private: do not publish them. '
         f"{html.escape(total(frame))}.</p>"
     )
+    if warning := choice_warning(frame):
+        parts.append(f'<p class="banner">{html.escape(warning[0].upper() + warning[1:])}.</p>')
     if not over_epsilon.empty:
         parts += [
             "<h2>Scores over ε</h2>",
@@ -107,7 +109,11 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
     elif not scored.empty:
         parts += ["<h2>Scores</h2>", _table(scored[["job", "metric", "score", "floor"]])]
     jobs = frame.drop_duplicates("job")
-    failed = jobs[jobs["status"] != "done"]
+    withheld = jobs[jobs["status"] == "withheld"]
+    if len(withheld):
+        names = html.escape(", ".join(map(str, withheld["job"])))
+        parts.append(f"<p>{len(withheld)} of {len(jobs)} releases were not accepted, and are withheld: {names}.</p>")
+    failed = jobs[jobs["status"] == "failed"]
     if len(failed):
         parts.append(f"<h2>{len(failed)} of {len(jobs)} jobs failed</h2><ul>")
         parts += [

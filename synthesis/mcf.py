@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.graph.python import min_cost_flow
 
 Whole = NDArray[np.int64]
 
@@ -49,6 +48,8 @@ def _key(places: Whole, kept: tuple[int, ...], shape: tuple[int, ...]) -> Whole:
 
 
 def _solved(tails: Whole, heads: Whole, costs: Whole, excess: Whole, over: Whole, under: Whole) -> Whole:
+    from ortools.graph.python import min_cost_flow  # slow to load
+
     solver = min_cost_flow.SimpleMinCostFlow()
     much = np.full(tails.size, int(excess[over].sum()))
     arcs = solver.add_arcs_with_capacity_and_unit_cost(tails, heads, much, costs)

@@ -18,8 +18,12 @@ from mechanisms.accounting.plan import (
     histogram_json,
     planned_histogram,
     planned_json,
+    share_left,
 )
+from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
+from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.methods import Aim, Method, method_json
@@ -88,6 +92,7 @@ class AdaptivePlan:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, and its settings; part of the ledger's name for the plan.
         purse: all of it as one event of the noise that the accountant is a filter for; None: there is none.
+        scores, selection: as of `Plan`.
     """
 
     slots: tuple[Slot, ...]
@@ -99,15 +104,22 @@ class AdaptivePlan:
     max_records: int
     purse: Slot | None = None
     histogram: PlannedHistogram | None = None
+    scores: tuple[PlannedScore, ...] = ()
+    selection: PrivateSelection = ONE_TRY
 
     @cached_property
     def _by_id(self) -> dict[str, Slot]:
         return {s.event.id: s for s in self.slots}
 
+    @cached_property
+    def _aside(self) -> dict[str, Event]:
+        """What is charged beside the rounds, exactly as planned."""
+        further = [self.histogram.event] if self.histogram else []
+        return {e.id: e for e in (*further, *(s.event for s in self.scores))}
+
     @property
     def events(self) -> tuple[Event, ...]:
-        further = [self.histogram.event] if self.histogram else []
-        return (*(s.event for s in self.slots), *further)
+        return (*(s.event for s in self.slots), *self._aside.values())
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -115,8 +127,8 @@ class AdaptivePlan:
 
     def reserved(self, event: Event) -> Event | None:
         """The slot's worst case, whose cost is booked; None where no slot admits the event."""
-        if self.histogram is not None and event.id == self.histogram.event.id:
-            return event if event == self.histogram.event else None
+        if event.id in self._aside:
+            return event if event == self._aside[event.id] else None
         slot = self._by_id.get(event.id)
         if slot is None and self.purse is not None and event.id.startswith(PURSE):
             return event
@@ -171,7 +183,7 @@ class AdaptivePlan:
 
     def buys_answers(self, event: Event) -> bool:
         """Whether the event pays for answers to linear queries over marginals, not for a choice or for scores."""
-        if self.histogram is not None and event.id == self.histogram.event.id:
+        if event.id in self._aside:
             return False
         slot = self._by_id.get(event.id)
         return not event.is_choice and (slot is None or not slot.reservation.scores)
@@ -187,7 +199,7 @@ class AdaptivePlan:
         slots += [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(PURSE)]
         if self.histogram is not None and self.histogram.event.id in charged:
             slots.append(planned_json(self.histogram.measurement, self.accountant))
-        return slots
+        return slots + score_receipts(self.scores, self.accountant, charged)
 
     def _share(self, event: Event) -> float:
         """The part of the budget that an event of the purse took."""
@@ -201,6 +213,7 @@ class AdaptivePlan:
             "method": method_json(self.method),
             "measurements": [slot_json(s, self.accountant, s.event) for s in self.slots],
             "histogram": histogram_json(self.histogram, self.accountant),
+            "accept": [score_json(s, self.accountant) for s in self.scores],
             "purse": None if self.purse is None else slot_json(self.purse, self.accountant, self.purse.event),
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
@@ -238,6 +251,7 @@ def reserve(
     max_records: int,
     purse: float = 0.0,
     histogram: RecordsPerUnit | None = None,
+    accept: Sequence[Criterion] = (),
 ) -> AdaptivePlan:
     """Calibrate the slots of all rounds to a budget, from public facts alone.
 
@@ -248,6 +262,7 @@ def reserve(
         max_records: C, the largest total weight of one unit.
         purse: the relative part of the budget that is spent in rounds of no fixed number.
         histogram: of records per unit, if it is wanted; the rounds share what it leaves.
+        accept: what decides whether the release is accepted; the rounds share what its scores leave.
     Raises:
         UserError: a parameter out of range, nothing to measure, a purse under an accountant that has no filter for it,
             δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a purse: SMALLEST_PART of it).
@@ -262,19 +277,21 @@ def reserve(
     if purse:
         check_filter(accountant, noise, squares=isinstance(method, Aim))
     further = [histogram_charge(histogram, noise, neighbouring)] if histogram else []
+    further += score_charges(accept, noise, neighbouring, max_records)
     sharing = 0 if NOISE_KINDS[noise].pure else sum(not w.choice for w in wanted) + len(further)
     keeper = make_accountant(accountant, delta=dlt, slots=sharing)
     every = [*wanted, *([Reservation(PURSE, None, 2, purse)] if purse else [])]
-    left = 1 - histogram.share if histogram else 1.0
+    left = share_left(histogram, accept)
     total = math.fsum(w.weight for w in every) / left
     charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
     events = calibrate([*charges, *further], keeper, eps, dlt)
-    counted = planned_histogram(histogram, events[-1]) if histogram else None
+    counted = planned_histogram(histogram, events[len(every)]) if histogram else None
+    scores = planned_scores(accept, events[len(events) - len(accept) :])
     check_scales(events)
     check_scales(events[len(wanted) : len(every)], units.MAX_SCALE * SMALLEST_PART)
     slots = [Slot(e, w, c.share) for e, w, c in zip(events[: len(every)], every, charges, strict=True)]
     last = slots.pop() if purse else None
-    return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted)
+    return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted, scores)
 
 
 def _charge(

@@ -11,7 +11,10 @@ from typing import Any
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise
+from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
+from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind, possible_kinds
@@ -64,7 +67,12 @@ class PlannedHistogram:
 
 @dataclass(frozen=True)
 class Plan:
-    """All charges of a run, and their total."""
+    """All charges of a run, and their total.
+
+    Attributes:
+        scores: the charges for the noisy scores that decide whether a release is accepted.
+        selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
+    """
 
     measurements: tuple[PlannedMeasurement, ...]
     accountant: Accountant
@@ -73,19 +81,21 @@ class Plan:
     neighbouring: Neighbouring
     max_records: int
     histogram: PlannedHistogram | None = None
+    scores: tuple[PlannedScore, ...] = ()
+    selection: PrivateSelection = ONE_TRY
 
     @property
     def events(self) -> tuple[Event, ...]:
         further = [self.histogram.event] if self.histogram else []
-        return (*(m.event for m in self.measurements), *further)
+        return (*(m.event for m in self.measurements), *further, *(s.event for s in self.scores))
 
     def reserved(self, event: Event) -> Event | None:
         """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
         return event if self._by_id.get(event.id) == event else None
 
     def buys_answers(self, event: Event) -> bool:
-        """Whether the event pays for answers to linear queries over marginals: all but the histogram's do."""
-        return event.id in self._by_id and (self.histogram is None or event.id != self.histogram.event.id)
+        """Whether the event pays for answers to linear queries over marginals: the histogram and scores do not."""
+        return any(event.id == m.event.id for m in self.measurements)
 
     @cached_property
     def _by_id(self) -> dict[str, Event]:
@@ -94,7 +104,8 @@ class Plan:
     def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
         """What was charged, as JSON values."""
         every = [*self.measurements, *([self.histogram.measurement] if self.histogram else [])]
-        return [planned_json(m, self.accountant) for m in every if m.event.id in charged]
+        measured = [planned_json(m, self.accountant) for m in every if m.event.id in charged]
+        return measured + score_receipts(self.scores, self.accountant, charged)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -110,6 +121,7 @@ class Plan:
         return {
             "measurements": [planned_json(m, self.accountant) for m in self.measurements],
             "histogram": histogram_json(self.histogram, self.accountant),
+            "accept": [score_json(s, self.accountant) for s in self.scores],
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
             "accountant": self.accountant.kind,
@@ -143,6 +155,19 @@ def histogram_charge(wanted: RecordsPerUnit, kind: NoiseKind, neighbouring: Neig
     return Charge(wanted.event, kind, bound, wanted.share)
 
 
+def share_left(histogram: RecordsPerUnit | None, accept: Sequence[Criterion]) -> float:
+    """The part of the budget that the marginals share.
+
+    Raises:
+        UserError: nothing is left.
+    """
+    left = 1 - math.fsum([histogram.share] if histogram else []) - math.fsum(c.share for c in accept)
+    if not left > 1e-6:
+        fix = "smaller parts of the budget: accept_share=0.05"
+        raise UserError("nothing is left for the marginals", where="accept_share", fix=fix)
+    return left
+
+
 def planned_histogram(wanted: RecordsPerUnit, event: Event) -> PlannedHistogram:
     """The histogram with its calibrated charge."""
     return PlannedHistogram(wanted, PlannedMeasurement(wanted.label, wanted.query, wanted.share, as_noise(event)))
@@ -160,6 +185,7 @@ def make_plan(
     max_records: int,
     power: float = 2 / 3,
     histogram: RecordsPerUnit | None = None,
+    accept: Sequence[Criterion] = (),
 ) -> Plan:
     """Split a budget over marginals and calibrate their noise, from public facts alone.
 
@@ -173,6 +199,7 @@ def make_plan(
         accountant: basic, advanced, zcdp or gdp.
         max_records: C, the largest total weight of one unit.
         histogram: of records per unit, if it is wanted; the marginals share what it leaves.
+        accept: what decides whether the release is accepted; the marginals share what its scores leave.
     Raises:
         UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
@@ -182,7 +209,7 @@ def make_plan(
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     total = math.fsum(r.weight * domain.cells(r.clique) ** power for r in requests)
-    left = 1 - histogram.share if histogram else 1.0
+    left = share_left(histogram, accept)
     shares = [left * r.weight * domain.cells(r.clique) ** power / total for r in requests]
     if not math.isfinite(total) or min(shares) < 1e-12:
         fix = "weights of one order of magnitude"
@@ -190,6 +217,7 @@ def make_plan(
 
     def plan_of(kind: NoiseKind) -> Plan:
         further = [histogram_charge(histogram, kind, neighbouring)] if histogram else []
+        further += score_charges(accept, kind, neighbouring, max_records)
         law = NOISE_KINDS[kind]
         slots = 0 if law.pure else len(requests) + len(further)
         keeper = make_accountant(accountant, delta=dlt, slots=slots)
@@ -199,10 +227,11 @@ def make_plan(
 
         charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
         events = calibrate([*charges, *further], keeper, eps, dlt)
-        last = planned_histogram(histogram, events[-1]) if histogram else None
+        last = planned_histogram(histogram, events[len(requests)]) if histogram else None
+        scores = planned_scores(accept, events[len(events) - len(accept) :])
         planned = zip(requests, queries, shares, events[: len(requests)], strict=True)
         measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
-        return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last)
+        return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last, scores)
 
     found = min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
     check_scales(found.events)

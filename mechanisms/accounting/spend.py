@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.accounting.accountants import Gdp, Zcdp, zcdp_rho
+from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp, zcdp_rho
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta, gaussian_mu
@@ -54,7 +54,7 @@ def spend_of_pair(epsilon: float, delta: float) -> Spend:
 
 
 def spend_of_plan(plan: Plan | AdaptivePlan) -> Spend:
-    """The spend of a run that keeps to its plan.
+    """The spend of a run that keeps to its plan; of one with several tries, that of all that there may be.
 
     μ and ρ are the composition of the slots' worst cases: the mechanisms are what they are, whichever accountant
     calibrated them, and their own δ (basic, advanced) is a matter of that accountant alone.
@@ -71,6 +71,9 @@ def spend_of_plan(plan: Plan | AdaptivePlan) -> Spend:
     - basic: the whole run is (ε, δ)-DP and nothing more is used.
     """
     delta = plan.delta if plan.loss.delta > 0 else 0.0
+    if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
+        total = plan.selection.total(PrivacyLoss(plan.epsilon, delta))
+        return spend_of_pair(total.epsilon, total.delta)
     if not isinstance(plan, AdaptivePlan) or plan.purse is None:
         mu, rho = _composed(plan.events)
         return Spend(plan.epsilon, delta, mu, rho)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.column import Column
@@ -14,6 +13,9 @@ from mechanisms.public.order import ascending
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
 from mechanisms.public.unit_ids import assign_units
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Codes = NDArray[np.unsignedinteger]
 UNITS = {"date": "D", "datetime": "s"}
@@ -69,6 +71,8 @@ def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.
 
 
 def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
+    import pandas as pd  # slow to load
+
     if drawn.labels is not None:
         return _series_of_labels(drawn.values, drawn.labels, column)
     if column.kind in UNITS:
@@ -85,6 +89,8 @@ def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
 
 
 def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Column) -> pd.Series[Any]:
+    import pandas as pd  # slow to load
+
     entries: Any = pd.array(list(texts), dtype="str")
     if column.whole and column.other is None and not column.missing_texts:
         entries = pd.array([None if t is None else int(t) for t in texts], dtype="Int64" if None in texts else "int64")
@@ -95,6 +101,8 @@ def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Colum
 
 def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> pd.DataFrame:
     """All columns, decoded, in the order of the schema; with an id column if the schema declares unit ids."""
+    import pandas as pd  # slow to load
+
     coded, ids = with_units(coded, schema, rng)
     drawn = draw_table(coded, schema, rng, 0, coded.rows, ids)
     series = [_series(d, c) for d, c in zip(drawn, schema.columns, strict=True)]

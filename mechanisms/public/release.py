@@ -182,6 +182,8 @@ class PrivacyStatement:
         public_facts: what was taken as public; `outside` what the guarantee does not cover.
         noise_source: the secure source, or the fixed seed's warning.
         versions: of this package and of the libraries that matter.
+        selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
+            of the try that is released; how many there were is not told.
         warnings: what makes the promise a weak one, in sentences.
     """
 
@@ -202,6 +204,7 @@ class PrivacyStatement:
     outside: tuple[str, ...]
     events: tuple[Mapping[str, Any], ...]
     versions: Mapping[str, str]
+    selection: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

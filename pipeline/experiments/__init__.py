@@ -38,9 +38,12 @@ def known(config: Config) -> str:
     """The name of the experiment that the settings ask for.
 
     Raises:
-        UserError: no experiment of that name, or `smoke` without one.
+        UserError: no experiment of that name, `smoke` without one, or settings that no experiment knows.
     """
     kind = config.experiment.kind
+    if config.accept or config.accept_tries != 1:
+        fix = "a run without experiment= and smoke=; or accept=[]"
+        raise UserError("an experiment accepts all that it makes", where="accept", fix=fix)
     if kind is None:
         raise UserError("only experiments have a small version", where="smoke", fix="experiment=mgd_table1 smoke=true")
     if kind not in EXPERIMENTS:

@@ -32,6 +32,11 @@ def statement_section(said: Mapping[str, Any]) -> Section:
         ("warnings", "; ".join(said.get("warnings", ())) or "none"),
         ("outside of the promise", "; ".join(said["outside"]) or "nothing beyond PRIVACY.md"),
     ]
+    for event in (e for e in said["events"] if "accept" in e and e["answered"]):
+        what, limit = event["accept"], event["accept"]["at_most"]
+        figure = f"{event['noisy']:,.6g} ± {event['standard_error']:,.3g} records, with noise"
+        name = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
+        rows.append((name, figure + ("" if limit is None else f"; accepted: at most {limit:,g}")))
     promise = table(("", ""), [(name, number(value)) for name, value in rows])
     head = ("charge", "mechanism", "sensitivity", "noise (sd)", "cost", "answered")
     events = [

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline import experiments, stages
+from pipeline.acceptance import Withheld
 from pipeline.config import Config, typed
 from pipeline.folders import RunFolder
 from pipeline.said import explained
@@ -32,9 +33,9 @@ class Outcome:
     """How a job ended. NOT private.
 
     Attributes:
-        status: done or failed.
+        status: done, withheld or failed.
         settings: what its settings are known by.
-        error: why it failed.
+        error: why it was withheld or failed.
         seconds: wall time of the job; of each stage in `stages`.
         cpu_seconds: processor time of the job.
         memory_mb: the largest memory that its process held.
@@ -101,6 +102,8 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, par
             os.dup2(log, stream)
         settings = replace(settings, resume=settings.resume and RunFolder(root).manifest.exists())
         outcome = replace(outcome, status="done", stages=_run(settings, root, files, shared))
+    except Withheld as error:
+        outcome = replace(outcome, status="withheld", error=explained(error))
     except Exception as error:
         outcome = replace(outcome, error=explained(error))
     except KeyboardInterrupt:

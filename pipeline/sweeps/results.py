@@ -49,7 +49,7 @@ def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
     facts["error"] = facts["error"][0] if facts["error"] else ""
     facts |= {f"seconds_{stage}": spent for stage, spent in outcome.stages.items()}
     folder = RunFolder(job.root)
-    said = load_json(folder.release / "privacy.json")
+    said = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if said:
         facts |= {k: said[k] for k in ("private", "unit", "neighbouring")}
         facts |= {"spent_epsilon": said["spent"]["epsilon"], "spent_delta": said["spent"]["delta"]}
@@ -105,6 +105,17 @@ def total(frame: pd.DataFrame) -> str:
             return f"the releases {what} ({these}): no total holds for what is published together"
     epsilon, delta = (math.fsum(known[f"spent_{k}"]) for k in ("epsilon", "delta"))
     return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
+
+
+def choice_warning(frame: pd.DataFrame) -> str:
+    """What to know before one of several scored releases is picked; empty where there is nothing to pick from."""
+    scored = frame[frame["score"].notna() & frame["private"].notna()]
+    if scored["job"].nunique() < 2:
+        return ""
+    return (
+        "choosing among these releases by their scores is not covered by what they spent: the scores saw raw rows; "
+        "use accept=[{metric: l1, marginals: 2}] accept_tries=N, which chooses by a noisy score"
+    )
 
 
 def efficiency(outcomes: Sequence[Outcome], wall: float, cores: int) -> str:

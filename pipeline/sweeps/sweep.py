@@ -37,7 +37,15 @@ from pipeline.said import say_what_is_safe
 from pipeline.stages import schema_print
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
 from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
-from pipeline.sweeps.results import as_text, efficiency, outcomes_json, results_table, total, write_results
+from pipeline.sweeps.results import (
+    as_text,
+    choice_warning,
+    efficiency,
+    outcomes_json,
+    results_table,
+    total,
+    write_results,
+)
 
 
 def sweep(overrides: Sequence[str]) -> int:
@@ -136,7 +144,7 @@ def _skipped(jobs: Sequence[Job]) -> dict[str, Outcome]:
     prints: dict[str, str] = {}
     for j in jobs:
         outcome = outcome_of(j.root)
-        if j.settings is None or not j.settings.resume or outcome is None or outcome.status != "done":
+        if j.settings is None or not j.settings.resume or outcome is None or outcome.status == "failed":
             continue
         if outcome.settings == digest(j.settings) and _same_data(j.settings, j.root, prints):
             found[j.name] = outcome
@@ -244,9 +252,12 @@ def _told(jobs: list[tuple[Job, Outcome]], inside: Path) -> int:
     write_results(frame, inside)
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
-    print(f"\n{as_text(frame)}\n{total(frame)}")
+    print("\n".join(["", as_text(frame), total(frame), *filter(None, [choice_warning(frame)])]))
     print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
-    failed = [(j, o) for j, o in jobs if o.status != "done"]
+    for j, outcome in jobs:
+        if outcome.status == "withheld":
+            print(f"withheld {j.name}: {outcome.error}", file=sys.stderr)
+    failed = [(j, o) for j, o in jobs if o.status == "failed"]
     if failed:
         print(f"\n{len(failed)} of the sweep's {len(jobs)} jobs failed:", file=sys.stderr)
         for j, outcome in failed:
@@ -254,4 +265,4 @@ def _told(jobs: list[tuple[Job, Outcome]], inside: Path) -> int:
             if not j.error and "hydra.run.dir" not in outcome.error:
                 say_what_is_safe(j.root)
         print(f"the others are done; again: hydra.sweep.dir={inside.parent} resume=true", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if any(o.status != "done" for _, o in jobs) else 0

@@ -56,3 +56,9 @@ def test_a_mistake_is_answered_with_the_settings_library_alone(arguments: list[s
     code, names = loaded(*arguments, cwd=tmp_path)
     assert code == 1
     assert names <= {"hydra"}, "a large library is loaded before the mistake is seen"
+
+
+def test_a_plan_loads_no_drawing_no_solver_and_no_data_frames(tmp_path: Path):
+    code, names = loaded("plan", "data=demo", "selection=oneway", cwd=tmp_path)
+    assert code == 0
+    assert not names & {"joblib", "matplotlib", "ortools", "pandas", "sklearn"}

@@ -1,0 +1,70 @@
+"""What a release must fulfil to be accepted: public facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.units import Neighbouring
+
+#: Ids of events that pay for the scores of criteria begin so.
+ACCEPT = "accept:"
+Over = Literal["mean", "largest"]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """How far the synthetic table may lie from the private one, in records.
+
+    The distance is the L1 distance between a marginal of the clipped, weighted private table and that of the synthetic
+    one, over all marginals in `cliques`: their mean, or the largest.
+
+    Attributes:
+        place: its number among the criteria.
+        marginals: k: columns per marginal.
+        cliques: all k-way marginals that have few enough cells.
+        left_out: how many have not.
+        over: the mean of the distances, or the largest of them.
+        at_most: a release with a larger noisy distance is not accepted; None: it is released with it, whatever it is.
+        share: its part of a try's budget, in the accountant's additive currency.
+    """
+
+    place: int
+    marginals: int
+    cliques: tuple[Clique, ...]
+    left_out: int
+    over: Over
+    at_most: float | None
+    share: float
+
+    @property
+    def event(self) -> str:
+        """The ledger's name for the charge."""
+        return f"{ACCEPT}{self.place}"
+
+    @property
+    def title(self) -> str:
+        """What is compared, in words."""
+        every = f"all {len(self.cliques)}" if not self.left_out else f"{len(self.cliques)} ({self.left_out} too large)"
+        return f"{self.over} L1 distance of {every} {self.marginals}-way marginals"
+
+    def sensitivity(self, *, neighbouring: Neighbouring, max_records: int) -> float:
+        """The most by which the distance moves, in records: as far as one marginal does in L1, C or 2C.
+
+        The synthetic table is fixed, so that no distance moves further than its marginal (triangle inequality), and
+        neither do their mean and the largest of them.
+        """
+        return sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is compared and what decides, as JSON values."""
+        return {
+            "metric": "l1",
+            "marginals": self.marginals,
+            "of": self.over,
+            "compared": len(self.cliques),
+            "left_out": self.left_out,
+            "at_most": self.at_most,
+        }

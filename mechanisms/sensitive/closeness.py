@@ -1,0 +1,116 @@
+"""How far a synthetic table lies from the private one, answered with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.planned_scores import PlannedScore
+from mechanisms.public.criterion import Criterion
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.table import CodedTable
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring
+from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.exact import LARGEST, ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
+from mechanisms.sensitive.noise import NoiseSource
+
+#: Cells of marginals that are counted in one pass over each table.
+BATCH_CELLS = 20_000_000
+
+
+def exact_distance(table: Private, synthetic: CodedTable, wanted: Criterion, *, scale: float = 1.0) -> int:
+    """The criterion's distance in lattice units of 2**-WEIGHT_BITS records, rounded down; NOT private.
+
+    Guarantee: for a fixed synthetic table it moves by no more than `wanted.sensitivity`, exactly: a mean of m whole
+        numbers that move by at most d together moves by at most d after rounding down too.
+    Args:
+        synthetic: rows over the same measured domain; fixed, whatever the private table is.
+        scale: what a synthetic row counts, in records.
+    """
+    if synthetic.domain != table.coded.domain:
+        raise ValueError("the tables have different domains")
+    distances: list[int] = []
+    start = 0
+    while start < len(wanted.cliques):
+        end, cells = start, 0
+        while end < len(wanted.cliques):
+            cells += synthetic.domain.cells(wanted.cliques[end])
+            if end > start and cells > BATCH_CELLS:
+                break
+            end += 1
+        batch = wanted.cliques[start:end]
+        exact = exact_marginals(table, batch, batch_cells=BATCH_CELLS)
+        for counts, made in zip(exact, count_cliques(synthetic, batch), strict=True):
+            distances.append(int(np.abs(counts - _in_units(made, scale)).sum()))
+        start = end
+    return max(distances) if wanted.over == "largest" else sum(distances) // len(distances)
+
+
+def _in_units(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    """Synthetic counts in lattice units."""
+    if scale == 1.0:
+        return counts << WEIGHT_BITS
+    return np.asarray(np.rint(counts * (scale * 2.0**WEIGHT_BITS)), np.int64)
+
+
+def noisy_distance(
+    planned: PlannedScore,
+    distance: Callable[[], int],
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    neighbouring: Neighbouring,
+    max_records: int,
+    path: Path,
+) -> float | None:
+    """The distance with noise, in records; None where it was charged and lost.
+
+    Guarantee: that of the event, whose sensitivity is checked against the criterion's own.
+    Args:
+        distance: the exact one, in lattice units; called only where a draw is due.
+        path: where the noisy distance is kept, whole or not at all.
+    Raises:
+        UserError: a kept distance that the ledger does not know, or of another criterion.
+    """
+    needed = planned.wanted.sensitivity(neighbouring=neighbouring, max_records=max_records)
+    question = _Distance(path, planned.event, planned.wanted)
+    answer = leave([question], lambda due: [q.exact(distance(), needed) for q in due], ledger, source)[0]
+    return None if answer is None else float(answer["value"])
+
+
+@dataclass(frozen=True)
+class _Distance(JsonAnswer):
+    """One criterion's distance."""
+
+    event: NoiseEvent
+    wanted: Criterion
+
+    @property
+    def label(self) -> str:
+        return self.wanted.title
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is to this criterion."""
+        return answer.get("accept") == self.wanted.to_json() and isinstance(answer.get("value"), float)
+
+    def exact(self, distance: int, sensitivity: float) -> Exact[ExactAnswers]:
+        """The distance, capped where answers end: a cap moves no further than what it caps."""
+        whole = np.array([min(distance, LARGEST - 1)], np.int64)
+        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
+
+    def check(self) -> None:
+        """UserError for a scale beyond what the lattice holds."""
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
+        """The distance with noise, in records."""
+        value = float(noisy(exact.value, self.event, source)[0])
+        return {"event": self.event.id, "accept": self.wanted.to_json(), "value": value}

@@ -1,0 +1,47 @@
+"""How long the command line takes to answer: help, mistakes and the plan of the demo; the best of five starts."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+STARTS = 5
+#: Case → arguments, exit code, and the processor time that is aimed at.
+COMMANDS: dict[str, tuple[list[str], int, float]] = {
+    "help": (["--help"], 0, 0.5),
+    "run_help": (["run", "--help"], 0, 0.5),
+    "misspelt": (["run", "privacy.epsilno=1"], 1, 0.5),
+    "wrong_path": (["run", "data=table", "data.path=no.csv", "data.schema=adult"], 1, 0.5),
+    "plan": (["plan", "data=demo"], 0, 1.2),
+}
+
+
+def start(case: str) -> dict[str, Any]:
+    """The wall and processor time of one command in a process of its own."""
+    arguments, code, aim = COMMANDS[case]
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(STARTS):
+            before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            command = [sys.executable, "-m", "pipeline", *arguments]
+            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+            done = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
+            assert done.returncode == code, done.stderr
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            times.append((cpu, time.perf_counter() - wall))
+    cpu, wall = min(times)
+    name = f"python -m pipeline {' '.join(arguments)}"
+    return {"name": name, "seconds": wall, "cpu_seconds": cpu, "reference": f"aim: {aim} s of processor time"}
+
+
+CASES: dict[str, Callable[[], dict[str, Any]]] = {case: partial(start, case) for case in COMMANDS}

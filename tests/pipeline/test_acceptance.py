@@ -1,0 +1,264 @@
+"""Releases that are accepted by a noisy score, or withheld: what is published, what it costs, kills at every step."""
+
+import itertools
+import json
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mechanisms.accounting.private_selection import PrivateSelection
+from mechanisms.public.errors import UserError
+from mechanisms.sensitive.noise import SeededNoise
+from pipeline.acceptance import Withheld
+from pipeline.config import load_config
+from pipeline.stages import run
+from pipeline.sweeps.results import choice_warning
+from tests.pipeline.conftest import TOWN, command
+
+#: One marginal, no scores of the report: a run of a moment.
+QUICK = [*TOWN, "selection.marginals=[[age,sex],[job]]", "synthesis=independent", "evaluation.enabled=false"]
+QUICK += ["privacy.epsilon=2", "privacy.delta=1e-6"]
+
+
+def accept(at_most: float | None = None, k: int = 1) -> str:
+    limit = "" if at_most is None else f", at_most: {at_most}"
+    return f"accept=[{{metric: l1, marginals: {k}{limit}}}]"
+
+
+def statement(folder: Path) -> dict:
+    return json.loads((folder / "release" / "privacy.json").read_text())
+
+
+def ledger(path: Path) -> list[str]:
+    return [json.loads(line)["event"]["id"] for line in path.read_text().splitlines()[1:]]
+
+
+def score_of(said: dict) -> dict:
+    (event,) = [e for e in said["events"] if "accept" in e]
+    return event
+
+
+def test_a_release_within_the_threshold_is_published_with_its_noisy_figure(town, capsys):
+    assert command("run", *QUICK, accept(10_000), "hydra.run.dir=r") == 0
+    said = statement(town / "r")
+    event = score_of(said)
+    assert event["accept"] == {
+        "metric": "l1", "marginals": 1, "of": "mean", "compared": 3, "left_out": 0, "at_most": 10_000.0,
+    }  # fmt: skip
+    assert 0 < event["standard_error"] == event["stddev"] < 100
+    assert -5 * event["stddev"] < event["noisy"] < 10_000
+    assert said["selection"] is None
+    assert said["spent"]["epsilon"] <= said["budget"]["epsilon"] == 2
+    assert ledger(town / "r" / "internal" / "ledger.jsonl")[-1] == "accept:0", "after all else, of a fixed table"
+    printed = capsys.readouterr().out
+    assert f"  publish   {Path('r/release/synthetic.csv')}" in printed.replace(f"{town}/", "")
+    assert f"mean L1 distance of 3 1-way marginals: {event['noisy']:,.6g} ± " in printed
+
+
+def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, capsys):
+    arguments = ("run", *QUICK, accept(0, k=2), "hydra.run.dir=r")
+    assert command(*arguments) == 1
+    first = capsys.readouterr()
+    assert "error: accept: the release was not accepted and is withheld (mean L1 distance of all 3 2-way" in first.err
+    assert "resume=true" not in first.err
+    assert not (town / "r" / "release").exists()
+    inside = town / "r" / "internal"
+    spent = json.loads((inside / "withheld.json").read_text())
+    assert 1.9999 < spent["spent"]["epsilon"] <= 2
+    assert spent["private"] is True
+    before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*"), inside / "scored.json"]}
+    assert command(*arguments, "resume=true") == 1
+    assert [x for x in capsys.readouterr().err.splitlines() if "error" in x] == [
+        x for x in first.err.splitlines() if "error" in x
+    ], "the same verdict, by the same figure"
+    assert {p: p.read_bytes() for p in before} == before
+    assert command("run", *QUICK, accept(10**6, k=2), "hydra.run.dir=r", "resume=true") == 1
+    assert "changed since the run began: settings.accept" in capsys.readouterr().err
+
+
+def test_several_tries_cost_what_plan_says_before_and_tell_nothing_about_each_other(town, capsys):
+    """An attainable threshold; one run in which the first try is taken, and one in which a later one is."""
+    again = [*QUICK, accept(35), "accept_tries=40"]
+    assert command("plan", *again) == 0
+    printed = capsys.readouterr().out
+    assert "at most 40 tries expected, each with ε₁ = 1, δ₁ = 2.5e-08" in printed
+    assert "ε = 2 ε₁, δ = 40 δ₁" in printed
+    assert "the plan spends: ε = 2, δ = 1e-06" in printed
+    releases, config, seed = {}, load_config(again), 0
+    while len(releases) < 2 and seed < 40:
+        seed += 1
+        config.privacy.noise_seed = seed
+        with suppress(Withheld):
+            run(config, town / f"r{seed}", quiet=True)
+            winner = max(p.name for p in (town / f"r{seed}" / "internal" / "tries").glob("0*"))
+            releases.setdefault(winner == "0001", town / f"r{seed}")
+    assert set(releases) == {True, False}, "of both kinds"
+    early, late = (statement(releases[first]) for first in (True, False))
+    assert early["budget"] == late["budget"] == {"epsilon": 2.0, "delta": 1e-6}
+    assert early["spent"]["epsilon"] == pytest.approx(2)
+    assert early["selection"] == late["selection"]
+    assert early["selection"]["tries_expected_at_most"] == 40
+    assert early["selection"]["one_try"] == {"epsilon": 1.0, "delta": 2.5e-8}
+    names = [[e["id"] for e in s["events"]] for s in (early, late)]
+    assert names[0] == names[1], "no name tells the number of the try"
+    assert score_of(late)["noisy"] <= 35
+    files = [sorted(str(p.relative_to(r)) for p in (r / "release").rglob("*")) for r in releases.values()]
+    assert files[0] == files[1]
+    rejected = releases[False] / "internal" / "tries" / "0001"
+    assert not (rejected / "candidate.npz").exists()
+    assert len(ledger(rejected / "ledger.jsonl")) == len(names[0]), "each try is a whole one, booked on its own"
+
+
+def test_without_a_threshold_the_best_noisy_score_is_released(town):
+    """All tries that the coins allow; the published figure is the least of them."""
+    for seed in (3, 4):
+        root = town / f"r{seed}"
+        config = load_config([*QUICK, accept(), "accept_tries=4", f"seed={seed}"])
+        run(config, root, quiet=True)
+        tries = root / "internal" / "tries"
+        scores = [json.loads(p.read_text())[0] for p in sorted(tries.glob("0*/scored.json"))]
+        assert len(scores) == json.loads((tries / "most.json").read_text())
+        assert score_of(statement(root))["noisy"] == min(scores)
+        assert len(set(scores)) == len(scores), "each try has noise of its own"
+        assert len(list(tries.glob("*/candidate.npz"))) == 1
+        assert statement(root)["selection"]["one_try"]["epsilon"] == pytest.approx(2 / 3)
+        before = {p: p.read_bytes() for p in (root / "release").rglob("*") if p.is_file()}
+        config.resume = True
+        run(config, root, quiet=True)
+        assert {p: p.read_bytes() for p in (root / "release").rglob("*") if p.is_file()} == before
+
+
+def test_when_no_try_is_accepted_nothing_is_told_about_any(town, capsys):
+    assert command("run", *QUICK, accept(0, k=2), "accept_tries=2", "hydra.run.dir=r") == 1
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    expected = "no try was accepted before a secret coin stopped them"
+    assert said == [f"error: accept: the release was not accepted and is withheld ({expected})"]
+    assert not (town / "r" / "release").exists()
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing in the pipeline catches it."""
+
+
+@contextmanager
+def killed_at(step: int, monkeypatch: pytest.MonkeyPatch):
+    """Everything ends the moment before the step-th thing would be durable on disk."""
+    real, left = os.fsync, [step]
+
+    def fsync(handle):
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_kill_at_any_step_never_draws_twice_and_never_changes_the_verdict(town, monkeypatch, tries):
+    """Killed at the first step, the second, …, and resumed: what was drawn stays, what was charged is charged once."""
+    several = PrivateSelection(tries, False)
+    seed = next(
+        s for s in range(100) if several.most_tries(SeededNoise(s).stream("accept:stop")) == (1 if tries == 1 else 2)
+    )
+    fixed = [*QUICK, f"accept_tries={tries}", "selection.marginals=[[sex]]", f"seed={seed}"]
+    config = load_config([*fixed, accept(10**6 if tries == 1 else None)])
+    figure = score_of(run(config, town / "whole", quiet=True).statement.to_json())["noisy"]
+    for step in itertools.count(1):
+        root = town / f"killed{step}"
+        try:
+            with killed_at(step, monkeypatch):
+                run(config, root, quiet=True)
+            break
+        except Killed:
+            drawn = {p: p.read_bytes() for p in root.glob("internal/**/answers/*.npz")}
+            drawn |= {p: p.read_bytes() for p in root.glob("internal/**/*.json") if "accept" in p.name}
+        again = replace(config, resume=(root / "internal" / "manifest.json").exists())
+        try:
+            event = score_of(run(again, root, quiet=True).statement.to_json())
+            scores = [json.loads(p.read_text())[0] for p in root.glob("internal/**/scored.json")]
+            assert event["noisy"] == min(s for s in scores if s is not None)
+            assert figure in scores or len(scores) < tries or None in scores
+        except UserError as error:  # the one answer, or the score that decides, was charged and lost
+            assert tries == 1
+            assert isinstance(error, Withheld) or "spent without an answer" in str(error)
+            assert not (root / "release").exists()
+        for path in root.glob("internal/**/ledger.jsonl"):
+            assert len(ledger(path)) == len(set(ledger(path))), "charged once, answered or not"
+        assert {p: p.read_bytes() for p in drawn} == drawn
+    assert step > 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        (["accept=[{metric: tvd, marginals: 2}]"], "accept[0].metric"),
+        (["accept=[{marginals: 2}]"], "accept[0].metric"),
+        (["accept=[{metric: l1}]"], "accept[0].marginals"),
+        (["accept=[{metric: l1, marginals: 4}]"], "accept[0].marginals"),
+        (["accept=[{metric: l1, marginals: 0}]"], "accept[0].marginals"),
+        (["accept=[{metric: l1, marginals: 2, at_most: -1}]"], "accept[0].at_most"),
+        (["accept=[{metric: l1, marginals: 2, at_most: many}]"], "accept[0].at_most"),
+        (["accept=[{metric: l1, marginals: 2, of: median}]"], "accept[0].of"),
+        (["accept=[{metric: l1, marginals: 2, share: 2}]"], "accept[0].share"),
+        (["accept=[{metric: l1, marginals: 2, atmost: 3}]"], "accept[0]"),
+        (["accept=[3]"], "accept"),
+        ([accept(5), "accept_share=0"], "accept_share"),
+        ([accept(5), "accept_share=0.95"], "accept_share"),
+        (["accept=[{metric: l1, marginals: 1, share: 0.6},{metric: l1, marginals: 2, share: 0.5}]"], "accept_share"),
+        (["accept_tries=3"], "accept_tries"),
+        ([accept(5), "accept_tries=0"], "accept_tries"),
+        ([accept(5), "accept_tries=1000", "privacy.delta=1e-28"], "privacy.delta"),
+        (["accept=[{metric: l1, marginals: 1},{metric: l1, marginals: 2}]", "accept_tries=3"], "accept"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_spent(town, capsys, settings, where):
+    assert command("run", *QUICK, *settings, "hydra.run.dir=r") == 1
+    assert f"error: {where}: " in capsys.readouterr().err
+    assert not (town / "r" / "internal" / "ledger.jsonl").exists()
+
+
+def test_accept_is_for_runs_alone(town, capsys):
+    assert command("synth", "from=x", accept(5)) == 1
+    assert "error: accept: " in capsys.readouterr().err
+    assert command("run", *TOWN, accept(5), "experiment=mgd_table1", "hydra.run.dir=r") == 1
+    assert "error: accept: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("selection", ["mst", "indif"])
+def test_adaptive_rounds_leave_room_for_the_score(town, selection):
+    rounds = ["selection.marginals=null", f"selection={selection}"]
+    assert command("run", *QUICK, *rounds, accept(10**5, k=2), "accept_tries=2", "seed=1", "hydra.run.dir=r") == 0
+    said = statement(town / "r")
+    assert said["spent"]["epsilon"] <= 2
+    assert score_of(said)["answered"]
+
+
+def test_choosing_by_scores_is_warned_of_wherever_there_are_several_scored_releases():
+    rows = [{"job": j, "score": 0.1, "private": True} for j in ("a", "a", "b")]
+    assert "not covered" in choice_warning(pd.DataFrame(rows))
+    assert choice_warning(pd.DataFrame(rows[:2])) == "", "one release: nothing to choose from"
+    withheld = {"job": "b", "score": None, "private": True}
+    assert choice_warning(pd.DataFrame([rows[0], withheld])) == ""
+
+
+@pytest.mark.slow
+def test_a_sweep_says_that_choosing_by_its_scores_is_not_covered_and_counts_what_was_withheld(town, capsys):
+    settings = [*QUICK[:-2], "evaluation.enabled=true", "privacy.epsilon=1,2", "hydra.sweep.dir=s"]
+    assert command("run", "-m", *settings) == 0
+    said = capsys.readouterr().out
+    assert "choosing among these releases by their scores is not covered" in said
+    assert "published together they spend at most ε = 3," in said
+    assert "Choosing among these releases" in (town / "s" / "internal" / "sweep.html").read_text()
+    assert command("run", "-m", *settings[:-1], accept(0, k=2), "hydra.sweep.dir=t") == 1
+    said = capsys.readouterr()
+    assert "published together they spend at most ε = 3," in said.out
+    assert "choosing among" not in said.out, "there is nothing to choose from"
+    assert "withheld" in said.err
+    assert "2 of 2 releases were not accepted" in (town / "t" / "internal" / "sweep.html").read_text()
