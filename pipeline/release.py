@@ -11,6 +11,7 @@ import numpy as np
 
 from mechanisms.public.codec import write_table
 from mechanisms.public.errors import UserError
+from mechanisms.public.facts_file import alone
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, load_measurements
 from mechanisms.public.schema import Schema, load_schema
@@ -82,6 +83,15 @@ def _digests(folder: Path) -> dict[str, str]:
     return result
 
 
+def _check_inside(folder: Path) -> None:
+    """A release holds its own files: one that leads elsewhere is not opened."""
+    inside = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            fix = "take the release folder of a run, as it was written; do not trust this one"
+            raise UserError(f"{path.relative_to(folder)} leads out of the release", where=str(folder), fix=fix)
+
+
 def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
@@ -89,7 +99,9 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
         UserError: the folder is no release.
     """
     check_release(folder)
-    schema = load_schema(folder / "schema.yaml")
+    _check_inside(folder)
+    with alone():
+        schema = load_schema(folder / "schema.yaml")
     try:
         statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
