@@ -35,6 +35,8 @@ ALLOWED = {
     "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
     "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
+    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
     "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
@@ -130,6 +132,15 @@ class EvaluationConfig:
 
 
 @dataclass
+class BudgetConfig:
+    ledger: str | None = None
+    limit: dict[str, Any] | None = None
+    accountant: str | None = None
+    slack: float | None = None
+    table: str | None = None
+
+
+@dataclass
 class ReleaseConfig:
     format: str = "csv"
 
@@ -180,6 +191,7 @@ class Config:
     statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
     accept: list[dict[str, Any]] = field(default_factory=list)
     accept_share: float = 0.05
@@ -244,6 +256,16 @@ class ReportConfig:
 
     run: str | None = None
     output: str | None = None
+
+
+@dataclass
+class BudgetFileConfig:
+    """Settings of `budget`."""
+
+    file: str | None = None
+    format: str = "text"
+    limit: dict[str, Any] | None = None
+    reason: str | None = None
 
 
 @dataclass

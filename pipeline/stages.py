@@ -29,6 +29,7 @@ from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.acceptance import Taken, only_try, settle, table_of
 from pipeline.attempts import Work
+from pipeline.budget import admission
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.floors import FLOORS
@@ -104,6 +105,7 @@ def run(
     build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
+    admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
     for line in (build.said_left_out(config, workload), *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
@@ -118,6 +120,7 @@ def run(
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
+        admission.book(booked)
         work = Work(config, schema, spec, plan, private, folder, show, aside)
         taken = settle(work) if plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who)
@@ -234,6 +237,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
+    del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
