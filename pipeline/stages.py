@@ -14,6 +14,7 @@ from typing import Any
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
@@ -120,10 +121,10 @@ def run(
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
-        admission.book(booked)
+        total = admission.total_of(booked, admission.book(booked))
         work = Work(config, schema, spec, plan, private, folder, show, aside)
         taken = settle(work) if plan.scores else only_try(work)
-        statement = _statement(work, unit, taken, who)
+        statement = _statement(work, unit, taken, who, total)
         table, made = _released(work, statement, taken, signer)
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
@@ -141,7 +142,9 @@ def run(
     return Run(folder, statement, taken.known, table, scores, made.rows, dict(show.seconds))
 
 
-def _statement(work: Work, unit: PrivacyUnit, taken: Taken, who: Publication) -> PrivacyStatement:
+def _statement(
+    work: Work, unit: PrivacyUnit, taken: Taken, who: Publication, total: RunningTotal | None
+) -> PrivacyStatement:
     """What was promised and spent, from the objects that were used."""
     config, plan = work.config, work.plan
     return make_statement(
@@ -156,6 +159,7 @@ def _statement(work: Work, unit: PrivacyUnit, taken: Taken, who: Publication) ->
         chosen=kept_choices(taken.attempt.answers),
         scores=taken.scores,
         publication=who,
+        running_total=None if total is None else total.to_json(),
     )
 
 
