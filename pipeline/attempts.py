@@ -29,7 +29,7 @@ from pipeline.fitted import build_fit
 from pipeline.folders import RunFolder
 from pipeline.progress import Stages
 from pipeline.rounds import measure_plan
-from pipeline.statement import held_out
+from pipeline.statement.statement import held_out
 from pipeline.steps import Rounds
 from synthesis.convergence import Made
 from synthesis.model import SynthesizerSpec, synthesize_recorded

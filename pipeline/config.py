@@ -35,6 +35,8 @@ ALLOWED = {
     "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
     "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
+    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
     "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
@@ -130,8 +132,37 @@ class EvaluationConfig:
 
 
 @dataclass
+class BudgetConfig:
+    ledger: str | None = None
+    limit: dict[str, Any] | None = None
+    accountant: str | None = None
+    slack: float | None = None
+    table: str | None = None
+
+
+@dataclass
 class ReleaseConfig:
     format: str = "csv"
+
+
+@dataclass
+class StatementConfig:
+    """Who publishes; see `pipeline.statement.publication`."""
+
+    publisher: str | None = None
+    date: str | None = None
+    contact: str | None = None
+    confirmed_by: str | None = None
+    publisher_type: str | None = None
+    intended_use: str | None = None
+    region: str | None = None
+    license: str | None = None
+    key: str | None = None
+
+
+@dataclass
+class SigningConfig:
+    key: str | None = None
 
 
 @dataclass
@@ -157,8 +188,10 @@ class Config:
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
     accept: list[dict[str, Any]] = field(default_factory=list)
     accept_share: float = 0.05
@@ -175,6 +208,7 @@ class SynthConfig:
     source: str | None = None
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    statement: SigningConfig = field(default_factory=SigningConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     output: str | None = None
 
@@ -209,11 +243,29 @@ class QueryConfig:
 
 
 @dataclass
+class VerifyConfig:
+    """Settings of `verify`."""
+
+    source: str | None = None
+    key: str | None = None
+
+
+@dataclass
 class ReportConfig:
     """Settings of `report`."""
 
     run: str | None = None
     output: str | None = None
+
+
+@dataclass
+class BudgetFileConfig:
+    """Settings of `budget`."""
+
+    file: str | None = None
+    format: str = "text"
+    limit: dict[str, Any] | None = None
+    reason: str | None = None
 
 
 @dataclass

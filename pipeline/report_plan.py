@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +20,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
+from pipeline.budget.admission import planned_release
+from pipeline.budget.ledger_report import planned_json
 from pipeline.build import (
     build_unit,
     grown_model_cells,
@@ -50,6 +53,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "warnings": list(budget_warnings(config.privacy.epsilon, config.privacy.delta)),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
+        "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
     }
 
 
@@ -127,6 +131,8 @@ def as_text(facts: dict[str, Any]) -> str:
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
+    if facts["shared_budget"] is not None:
+        lines += facts["shared_budget"]["in_words"]
     lines += _noisiest(facts["candidates"], facts["rows"])
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")

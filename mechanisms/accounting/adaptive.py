@@ -235,6 +235,8 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
         "share": slot.share,
         "cost": accountant.cost(slot.event),
     }
+    if event != slot.event:  # the worst case that was reserved, whose cost is booked
+        facts["booked"] = slot.event.to_facts()
     return {**facts, **event.to_facts()}
 
 
