@@ -16,6 +16,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   score    score any two tables; the numbers are NOT private
   report   the report of a run, made again from its own files; NOT private
   query    a marginal or a range from a release, with standard errors; costs no privacy
+  verify   whether a release is as it was published, adds up, and was made by a version without known faults
   budget   what all runs on a table have spent of a budget that they share, and what is left
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
 
@@ -53,6 +54,11 @@ with standard errors and 95 % intervals, at no privacy cost. Where several measu
 
 usage: python -m pipeline query from=RUN/release marginal=[a,b]
        python -m pipeline query from=RUN/release 'where={age: [20, 40], sex: [f]}'""",
+    "verify": """Check a release from its files alone: the digests of all its files, the signature if there is one, the
+receipts added up again by the accountant, the noise of each answer against its receipt, and the known wrong claims of
+the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private.
+
+usage: python -m pipeline verify RELEASE [key=PUBLICKEY]""",
     "budget": """What the runs on one table have booked in a ledger that they share (`run budget.ledger=FILE`), by
 whom, and what is left. Another limit is a change of its own, which stays on record.
 
@@ -109,6 +115,10 @@ EXAMPLES = {
         "python -m pipeline query from=outputs/mine/release marginal=[weekday,hour]",
         "python -m pipeline query from=outputs/mine/release 'where={hour: [8, 10], weekday: [Monday, Tuesday]}'",
     ],
+    "verify": [
+        "python -m pipeline verify outputs/mine/release",
+        "python -m pipeline verify outputs/mine/release key=publisher.pem",
+    ],
     "budget": [
         "python -m pipeline budget people.json",
         "python -m pipeline budget people.json limit='{epsilon: 5, delta: 1e-6}' reason='decided by the board'",
@@ -138,6 +148,7 @@ FILES = {
     "score": ["evaluation/default", "score"],
     "report": ["report"],
     "query": ["query"],
+    "verify": ["verify"],
     "schema": ["schema_draft"],
 }
 

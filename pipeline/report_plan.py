@@ -17,9 +17,9 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.dense import POWER
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Indif, PriView
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
+from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.build import (
@@ -84,9 +84,8 @@ def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> li
         for m in plan.measurements:
             mean = m.event.mean_abs
             found.append((m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean))
-    elif isinstance(plan.method, Indif | PriView) and plan.purse is not None:
-        method, noise = plan.method, plan.purse_event.mean_abs
-        cliques = method.candidates if isinstance(method, Indif) else method.designs[0]
+    elif (cliques := method_of(plan.method).reported) and plan.purse is not None:
+        noise = plan.purse_event.mean_abs
         loads = [domain.cells(c) ** POWER for c in cliques]
         for clique, load in zip(cliques, loads, strict=True):
             part, alone = load / math.fsum(loads), domain.cells(clique) * noise

@@ -26,7 +26,7 @@ from mechanisms.sensitive.table import aside_rows
 from pipeline import build, inputs, stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.config import Config
+from pipeline.config import Config, SelectionConfig
 from pipeline.demo import write_demo
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
 from pipeline.experiments.settings import ExperimentConfig, Variant, variants_of
@@ -34,6 +34,7 @@ from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.tables import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
+from pipeline.selecting import selection_of, with_max_cells
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
@@ -141,9 +142,9 @@ def smaller(config: Config) -> Config:
     synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
     if selection.kind == "mst":  # the choice among all pairs is what takes long
-        selection = replace(selection, kind="fixed", k=[1])
+        selection = SelectionConfig("fixed", {"k": [1], "max_cells": selection_of(selection).largest})
     elif selection.kind == "indif":
-        selection = replace(selection, max_cells=min(selection.max_cells, SMOKE_CELLS))
+        selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
     return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
 
 

@@ -32,7 +32,8 @@ from pipeline.config import Config, ReleaseConfig
 from pipeline.experiments.settings import ExperimentConfig, RowSpec, rows_of
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
-from pipeline.statement import Declared, make_statement
+from pipeline.selecting import with_max_cells
+from pipeline.statement.statement import Declared, make_statement
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,7 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
             clip=config.experiment.clip,
             noise_seed=row_seed(config.privacy.noise_seed, spec),
         ),
-        selection=replace(config.selection, max_cells=max(config.selection.max_cells, MAX_CELLS)),
+        selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),
         synthesis=replace(config.synthesis, seed=row_seed(config.synthesis.seed, spec)),
         evaluation=replace(config.evaluation, enabled=False),
         release=ReleaseConfig("parquet"),

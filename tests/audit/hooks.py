@@ -36,7 +36,7 @@ POINTS = {
     "build fit": "pipeline.adaptive:build_fit",
     "default rows": "synthesis.total:default_rows",
     "write release": "pipeline.release:write_release",
-    "statement": "pipeline.statement:make_statement",
+    "statement": "pipeline.statement.statement:make_statement",
     "save answer": "mechanisms.public.release:save_answer",
     "run facts": "pipeline.stages:run_facts",
     "calibrate": "mechanisms.accounting.calibrate:calibrate",
