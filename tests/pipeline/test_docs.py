@@ -112,8 +112,8 @@ def test_what_the_guide_adds_passes_the_contract_tests_and_runs(copy_with_additi
     contracts = [words for marks, _, text in blocks("adding") if "contract" in marks for words in lines(text)]
     assert len(contracts) == 5
     printed = ""
-    for words in contracts:
-        further = ["-p", "no:cacheprovider"] if "pytest" in words else ["hydra.run.dir=out"]
+    for number, words in enumerate(contracts):
+        further = ["-p", "no:cacheprovider"] if "pytest" in words else [f"hydra.run.dir=out{number}"]
         done = subprocess.run(
             [sys.executable, *words[1:], *further],
             cwd=copy_with_additions,
