@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipeline.api import Run, aemc, deep_dive, load_config, mgd, query, run, score, synthesize
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __distribution__ = "dp-synthesis-pipeline"
 __all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
 

@@ -18,7 +18,7 @@ from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.noise import NoiseSource, noise_source
 from pipeline.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
-from pipeline.statement import who_is_protected, why_not_private
+from pipeline.statement.statement import who_is_protected, why_not_private
 from synthesis.total import estimate_total
 
 

@@ -20,6 +20,7 @@ from pipeline.config import LimitsConfig, SynthConfig
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.progress import Stages
 from pipeline.release import read_release, write_release
+from pipeline.statement.signing import load_signer
 from pipeline.two_tables import open_with
 from synthesis.model import synthesize as synthetic_rows
 
@@ -27,10 +28,12 @@ from synthesis.model import synthesize as synthetic_rows
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:
     """A new synthetic table from a release; returns the path of the table in `root`/release.
 
-    Guarantee: post-processing of the release: no new privacy cost; its privacy.json is passed on as it is.
+    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is; what
+        binds the new files is made anew.
     Raises:
         UserError: no release there; the folder holds a release already; an impossible setting.
     """
+    signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
     spec = build.usable_synthesizer(config.synthesis)
     form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
@@ -48,7 +51,17 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         made = undo(filled(made, schema.rules.mapped, measurements), schema.engineering, rng)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
-            RunFolder(root), schema, statement, measurements, made, form=form, rng=rng, workdir=work, progress=report
+            RunFolder(root),
+            schema,
+            statement,
+            measurements,
+            made,
+            form=form,
+            rng=rng,
+            rows_asked=rows,
+            signer=signer,
+            workdir=work,
+            progress=report,
         )
 
 

@@ -1,9 +1,9 @@
-"""The release folder: the synthetic table, the privacy statement, the noisy measurements and the schema; no more."""
+"""The release folder: the synthetic table, the noisy measurements, the schema, the statement and what binds them."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ from mechanisms.public.codec import write_table
 from mechanisms.public.errors import UserError
 from mechanisms.public.facts_file import alone
 from mechanisms.public.files import write_whole
-from mechanisms.public.release import Measurements, load_measurements
+from mechanisms.public.release import STATEMENT_VERSION, Measurements, load_measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.table import CodedTable
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.inputs import check_release
 from pipeline.marginals import write_marginals
 from pipeline.progress import Report
+from pipeline.statement.digests import check_files, file_digests, read_manifest
+from pipeline.statement.papers import write_papers
+from pipeline.statement.signing import Signer, check_signature
 from synthesis.unit_sizes import with_records
 
 
@@ -32,16 +35,20 @@ def write_release(
     *,
     form: str,
     rng: np.random.Generator,
+    rows_asked: int | None,
+    signer: Signer | None = None,
     workdir: Path | None = None,
     progress: Report | None = None,
 ) -> Path:
     """Write `release/`, whole or not at all; returns the synthetic table's path.
 
     Args:
-        statement: the content of privacy.json.
+        statement: the content of privacy.json. One of version 1 is passed on without papers: nothing bound it.
         synthetic: rows of the table's columns (see `undo`).
         form: csv or parquet.
         rng: draws the values inside bins.
+        rows_asked: how many synthetic rows the settings ask for; None: as many as the noisy total says.
+        signer: signs the manifest; None: not signed.
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
@@ -51,8 +58,11 @@ def write_release(
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        if statement.get("version") == STATEMENT_VERSION:
+            name = f"synthetic.{form}"
+            write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer)
         if folder.internal.is_dir():
-            write_whole(folder.seal, json.dumps(_digests(parts), indent=1), mode=0o600)
+            write_whole(folder.seal, json.dumps(file_digests(parts), indent=1), mode=0o600)
     return folder.release / f"synthetic.{form}"
 
 
@@ -66,21 +76,12 @@ def check_seal(folder: RunFolder) -> None:
         sealed = json.loads(folder.seal.read_text())
     except (OSError, ValueError):
         sealed = {}
-    found = _digests(folder.release)
+    found = file_digests(folder.release)
     if sealed != found:
         changed = sorted(k for k in sealed.keys() | found.keys() if sealed.get(k) != found.get(k))
         fix = "move release/ away and resume again: it is made anew from the saved measurements, at no further cost"
         what = f"not as this run wrote it: {', '.join(changed)}"
         raise UserError(what, where=str(folder.release), fix=fix)
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    """Each file's path in the folder → its digest."""
-    result = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        with path.open("rb") as file:
-            result[str(path.relative_to(folder))] = hashlib.file_digest(file, "blake2b").hexdigest()
-    return result
 
 
 def _check_inside(folder: Path) -> None:
@@ -96,19 +97,44 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
     Raises:
-        UserError: the folder is no release.
+        UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature.
     """
     check_release(folder)
     _check_inside(folder)
+    statement = _bound_statement(folder)
     with alone():
         schema = load_schema(folder / "schema.yaml")
-    try:
-        statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        fix = "take the release folder of a run, whole"
-        raise UserError("privacy.json is missing or broken", where=str(folder), fix=fix) from error
     measurements = load_measurements(folder / "measurements")
     if measurements.domain != schema.measured:
         fix = "take the release folder of a run, whole"
         raise UserError("schema.yaml and measurements do not belong together", where=str(folder), fix=fix)
     return schema, statement, measurements
+
+
+def _bound_statement(folder: Path) -> dict[str, Any]:
+    """The content of privacy.json, after all that binds the release was checked; older versions get a warning."""
+    fix = "take the release folder of a run, whole"
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        check_files(manifest, folder)
+    try:
+        statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+        version = statement.get("version", 1)
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError("privacy.json is missing or broken", where=str(folder), fix=fix) from error
+    if version not in (1, STATEMENT_VERSION):
+        fix = "a newer pipeline, or a release that this one made"
+        raise UserError(f"privacy.json is of version {version!r}", where=str(folder), fix=fix)
+    if manifest is None and version != 1:
+        raise UserError("manifest.json is missing: nothing binds the files", where=str(folder), fix=fix)
+    if manifest is None:
+        said = "of an older version, and not bound: nobody would notice an edited file"
+        print(f"warning: {folder} is {said}", file=sys.stderr)
+    elif manifest.signer is not None:
+        try:
+            check_signature(folder, manifest)
+        except UserError as error:
+            if "library" not in error.what:
+                raise
+            print(f"warning: the signature of {folder} was not checked: {error.what}", file=sys.stderr)
+    return statement

@@ -43,14 +43,16 @@ def _floor(outcome: Outcome) -> str:
 def where_to_look(done: Run) -> str:
     """What was made, what it cost, how good it is, and where it lies."""
     said, folder = done.statement, done.folder
+    epsilon, delta = said.guarantee["epsilon"], said.guarantee["delta"]
     promise = (
-        f"private: ε = {said.spent['epsilon']:.6g}, δ = {said.spent['delta']:.3g} for {said.unit} ({said.neighbouring})"
+        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {said.unit} ({said.neighbouring})"
         if said.private
         else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
     )
     verb = "  publish   " if said.private else "  do NOT publish "
     lines = ["", promise, *(f"  warning   {w}" for w in said.warnings)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
+    lines += [f"  read      {folder.release / 'statement.html'}"]
     lines += [f"  accepted  {line}" for line in _accepted(said.events)]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]

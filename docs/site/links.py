@@ -2,7 +2,7 @@
 
 from typing import Any
 
-PAGES = {"PRIVACY.md": "site-privacy.md", "CHANGELOG.md": "site-changelog.md"}
+PAGES = {"PRIVACY.md": "site-privacy.md", "CHANGELOG.md": "site-changelog.md", "SECURITY.md": "site-security.md"}
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:

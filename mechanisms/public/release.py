@@ -185,6 +185,13 @@ class PrivacyStatement:
         unit: who is protected, in words; `max_records` is C; `clip` how it was enforced; `missing_unit` what
             happened to rows without a unit id; `holdout` who was set aside before anything was counted.
         events: every charge with sensitivity, scale and cost, and whether an answer exists.
+        guarantee: {"epsilon", "delta"} of everything that the plan may charge: what holds, whatever was charged of it.
+        original: {"mu"} or {"rho"} of the guarantee, before any δ is chosen; empty under other accountants.
+        slots: over how many Gaussian events the accountant splits δ; 0 where it does not.
+        epsilon_at: ε at other δ; `curve` the same as pairs (δ, ε); None where there is no bound.
+        group_privacy: {"units", "epsilon", "delta"} for groups of units.
+        table: the table's name; `published` who releases it and when, from the settings; None where nobody said so.
+        running_total: what a budget ledger says about all releases of this table; None without one.
         public_facts: what was taken as public; `outside` what the guarantee does not cover.
         noise_source: the secure source, or the fixed seed's warning.
         versions: of this package and of the libraries that matter.
@@ -211,10 +218,23 @@ class PrivacyStatement:
     outside: tuple[str, ...]
     events: tuple[Mapping[str, Any], ...]
     versions: Mapping[str, str]
+    guarantee: Mapping[str, float]
+    original: Mapping[str, float]
+    slots: int
+    epsilon_at: Mapping[str, float | None]
+    curve: tuple[tuple[float, float | None], ...]
+    group_privacy: tuple[Mapping[str, float | None], ...]
+    table: str
+    published: Mapping[str, str | None]
+    running_total: Mapping[str, Any] | None = None
     selection: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     unit_ids: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The statement as JSON values, the most important first."""
-        return {"format": "privacy-statement/1", **asdict(self)}
+        return {"version": STATEMENT_VERSION, **asdict(self)}
+
+
+#: Of privacy.json; version 1 had no such key, and nothing bound it to the files beside it.
+STATEMENT_VERSION = 2

@@ -56,9 +56,9 @@ def statement_section(said: Mapping[str, Any]) -> Section:
 
 
 def _verdict(said: Mapping[str, Any]) -> str:
-    spent = said["spent"]
+    promise = said.get("guarantee", said["budget"])
     if said["private"]:
-        cost = f"ε = {spent['epsilon']:.4g}, δ = {spent['delta']:.3g}"
+        cost = f"ε = {promise['epsilon']:.4g}, δ = {promise['delta']:.3g}"
         return f"<p>The folder release/ is (ε, δ)-differentially private with {cost}. This report is not.</p>"
     reasons = "; ".join(map(escape, said["reasons_not_private"]))
     return f"<p><b>The release is NOT private either:</b> {reasons}.</p>"

@@ -42,10 +42,10 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     record = report_files(folder.convergence)
     last = [convergence_section(record)] if record else []
     last += [units_section(units)] if units else []
-    spent = statement["spent"]
+    promise = statement.get("guarantee", statement["budget"])
     facts = [
-        ("ε spent", f"{spent['epsilon']:.4g}"),
-        ("δ", f"{spent['delta']:.3g}"),
+        ("ε", f"{promise['epsilon']:.4g}"),
+        ("δ", f"{promise['delta']:.3g}"),
         ("release", "private" if statement["private"] else "NOT private"),
         *_facts(scores),
     ]

@@ -52,7 +52,8 @@ def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
     said = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if said:
         facts |= {k: said[k] for k in ("private", "unit", "neighbouring")}
-        facts |= {"spent_epsilon": said["spent"]["epsilon"], "spent_delta": said["spent"]["delta"]}
+        promise = said.get("guarantee", said["budget"])  # of all that a job may charge, whatever part it used
+        facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
     floors = _shared_floors(job.root, load_json(folder.manifest))

@@ -16,12 +16,11 @@ import yaml
 from mechanisms.accounting.accountants import KINDS
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Method
 from mechanisms.public.units import Neighbouring
+from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.contribution import Clip, MissingUnit
 from mechanisms.sensitive.exit import Question
 from pipeline import build
-from pipeline.adaptive import SELECTIONS
 from pipeline.conf_folder import CONF
 from pipeline.config import Config, SelectionConfig, load_config
 from tests.audit.hooks import Broken
@@ -200,7 +199,7 @@ def registered() -> dict[str, set[str]]:
     words = [yaml.safe_load(p.read_text(encoding="utf-8")) for p in (CONF / "selection").glob("*.yaml")]
     return {
         "selection": {*SELECTIONS, *(w.get("kind", SelectionConfig().kind) for w in words)},
-        "method": {m.__name__ for m in get_args(Method)},
+        "method": set(registered_methods()),
         "event": {e.__name__ for e in get_args(Event)},
         "mechanism": set(MECHANISMS),
         "accountant": set(KINDS),
@@ -229,7 +228,7 @@ def ran(case: Case, plan: Any) -> dict[str, set[str]]:
     method = getattr(plan, "method", None)
     return {
         "selection": {_composed(tuple(o for o in CHOICES[case.selection] if "PUBLIC" not in o)).selection.kind},
-        "method": set() if method is None else {type(method).__name__},
+        "method": set() if method is None else {method["kind"]},
         "event": {type(e).__name__ for e in plan.events},
         "mechanism": {case.mechanism},
         "accountant": {case.accountant},

@@ -35,7 +35,7 @@ POINTS = {
     "rare groups": "mechanisms.public.rare:rare_groups",
     "default rows": "synthesis.total:default_rows",
     "write release": "pipeline.release:write_release",
-    "statement": "pipeline.statement:make_statement",
+    "statement": "pipeline.statement.statement:make_statement",
     "calibrate": "mechanisms.accounting.calibrate:calibrate",
     "basic loss": "mechanisms.accounting.accountants:Basic.loss",
     "advanced loss": "mechanisms.accounting.accountants:Advanced.loss",

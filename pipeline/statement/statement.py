@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.conversions import (
+    DELTAS,
+    GROUPS,
+    epsilon_at,
+    group_loss,
+    guarantee,
+    original,
+    slots_of,
+    worst_case,
+)
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import ACCEPT
@@ -21,6 +32,8 @@ from mechanisms.sensitive.id_rules import said_rules
 from pipeline import __version__
 from pipeline.config import Config
 from pipeline.policy import budget_warnings
+from pipeline.selecting import selection_of
+from pipeline.statement.publication import Publication
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 
@@ -35,6 +48,8 @@ MISSING = {
     "refuse": "a row without a unit id refuses the run",
 }
 
+#: δ of the points of the curve.
+CURVE = tuple(10.0**-k for k in range(2, 14))
 
 NOT_CONFIRMED = "nobody has confirmed that the schema is public knowledge (confirmed_public: true in its file, or "
 NOT_CONFIRMED += "data.confirmed_public=true): its bounds and categories may come from the rows"
@@ -69,12 +84,13 @@ class Declared:
 
 def declared(config: Config) -> Declared:
     """What the settings of a run take as public."""
-    table = config.selection.public
+    selection = selection_of(config.selection)
+    table = selection.public_table
     return Declared(
         confirmed=config.data.confirmed_public,
         public_table=None if table is None else Path(table).name,
         synthetic_rows=config.synthesis.rows,
-        selection_rows=config.selection.rows,
+        selection_rows=selection.public_rows,
     )
 
 
@@ -90,6 +106,8 @@ def make_statement(
     taken: Declared,
     chosen: Collection[str] = (),
     scores: Sequence[float | None] = (),
+    publication: Publication | None = None,
+    running_total: Mapping[str, Any] | None = None,
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings.
 
@@ -97,6 +115,8 @@ def make_statement(
         taken: what the settings take as public.
         chosen: events of the choices and scores that were kept; those of the others were lost.
         scores: the noisy scores by which it was accepted, in records; None where one was charged and lost.
+        publication: who releases, and when; None: left to fill in.
+        running_total: what a budget ledger says about all releases of the table; None: none is kept.
     """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
@@ -128,7 +148,31 @@ def make_statement(
         selection=selection,
         warnings=budget_warnings(budget.epsilon, budget.delta),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
+        guarantee=asdict(guarantee(plan)),
+        slots=slots_of(plan.accountant),
+        **_in_other_terms(plan),
+        table=schema.name,
+        published=asdict(publication or Publication()),
+        running_total=running_total,
     )
+
+
+def _in_other_terms(plan: Plan | AdaptivePlan) -> dict[str, Any]:
+    """The guarantee before any δ is chosen, at other δ, and for groups of units."""
+    accountant, worst, selection = plan.accountant, worst_case(plan), plan.selection
+    curve = tuple((at, _finite(epsilon_at(accountant, worst, at, selection))) for at in CURVE)
+    groups = ((k, group_loss(accountant, worst, k, selection)) for k in GROUPS)
+    return {
+        "original": original(accountant, worst) if selection.tries == 1 else {},
+        "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, worst, at, selection)) for at in DELTAS},
+        "curve": curve,
+        "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows no infinity: None stands for no bound."""
+    return value if math.isfinite(value) else None
 
 
 def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) -> list[str]:

@@ -1,0 +1,39 @@
+"""From the receipts of a statement back to the events that were booked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event
+
+
+def booked_event(receipt: Mapping[str, Any]) -> Event:
+    """The event whose cost was booked: the slot's worst case where the receipt names one, else the numbers used.
+
+    Args:
+        receipt: an entry of `events` of privacy.json: id, mechanism, and sensitivity with scale, or epsilon.
+    Raises:
+        ValueError: no such mechanism, or numbers out of range.
+        KeyError: a number is missing.
+    """
+    numbers = {**receipt, **(receipt.get("booked") or {})}
+    name, kind = str(receipt["id"]), receipt["mechanism"]
+    if describes_choice(receipt):
+        return Exponential(name, _number(numbers["epsilon"]))
+    if kind not in NOISE_EVENTS:
+        raise ValueError(f"no mechanism {kind!r}")
+    return noise_event(kind, name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
+
+
+def booked_events(receipts: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """All of them, in order."""
+    return [booked_event(r) for r in receipts]
+
+
+def _number(value: Any) -> float:
+    """A finite number above 0."""
+    number = float(value)
+    if isinstance(value, bool) or not 0 < number < float("inf"):
+        raise ValueError(f"got {value!r} where a number above 0 stands")
+    return number

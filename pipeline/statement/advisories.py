@@ -1,0 +1,96 @@
+"""Known wrong claims of earlier versions, and whether a release is affected, where its receipts can tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+#: Laplace scales, in records, beyond which the lattice was too fine: of an adaptive grid, and of whole marginals.
+FINE_GRID, FINE_WHOLE = 4096.0, 1.9e8
+
+
+@dataclass(frozen=True)
+class Advisory:
+    """A wrong claim that was taken back.
+
+    Attributes:
+        id, title, says: its name, and what was wrong.
+        below: the first version that is not affected.
+        holds: the name of the check.
+    """
+
+    id: str
+    title: str
+    below: str
+    holds: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An advisory about a release.
+
+    Attributes:
+        affected: None where the release does not tell.
+        why: in words.
+    """
+
+    advisory: Advisory
+    affected: bool | None
+    why: str
+
+
+@lru_cache(maxsize=1)
+def known_advisories() -> tuple[Advisory, ...]:
+    """All of them, the oldest first."""
+    content = yaml.safe_load((Path(__file__).parent / "advisories.yaml").read_text(encoding="utf-8"))
+    return tuple(Advisory(**{k: str(v).strip() for k, v in entry.items()}) for entry in content)
+
+
+def advisories_of(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """What is known about the version that measured a release, and whether it concerns this one.
+
+    Args:
+        said: the content of privacy.json, of any version.
+        answers: the entries of measurements/index.json: noise, scale and query of each answer.
+    """
+    version = str(said.get("versions", {}).get("pipeline", ""))
+    concerned = [a for a in known_advisories() if not version or _numbers(version) < _numbers(a.below)]
+    return [Finding(a, *CHECKS[a.holds](said, answers)) for a in concerned]
+
+
+def fine_laplace(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+    """Laplace noise beyond the scale at which the lattice of its query becomes too fine."""
+    limits = [(a, FINE_WHOLE if a["query"] == "Identity" else FINE_GRID) for a in answers if a["noise"] == "laplace"]
+    over = [a for a, limit in limits if a["scale"] > limit]
+    if over:
+        largest = max(a["scale"] for a in over)
+        return True, f"{len(over)} of its answers have such noise, up to scale {largest:,.0f} records"
+    return False, "none of its answers has such noise"
+
+
+def set_aside_by_position(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+    """A release of such an experiment looks like any other; where the number of records is public, nothing was lost."""
+    if said.get("neighbouring") == "replace" and said.get("unit") == "one record":
+        return False, "the number of records is public, so that positions are too"
+    if str(said.get("holdout", "none")).startswith("none"):
+        return None, "affected if it was made by such an experiment; the release does not say"
+    return False, "its units were set aside by their own coins"
+
+
+CHECKS: dict[str, Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], tuple[bool | None, str]]] = {
+    "fine_laplace": fine_laplace,
+    "set_aside_by_position": set_aside_by_position,
+}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with: 0.2.0rc1 → (0, 2, 0)."""
+    leading = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in leading[0].split(".")) if leading else ()

@@ -1,0 +1,128 @@
+"""croissant.json: what tools for data sets read: Croissant 1.0 with its vocabulary for responsible use (RAI 1.0)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mechanisms.public.column import Column
+from mechanisms.public.schema import Schema
+
+#: The context of Croissant 1.0 (MLCommons 2024).
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+FORMATS = {"csv": "text/csv", "parquet": "application/x-parquet"}
+KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
+
+
+def croissant(said: Mapping[str, Any], schema: Schema, *, table: str, digest: str) -> str:
+    """The metadata as JSON-LD.
+
+    Args:
+        said: the content of privacy.json, version 2.
+        schema: with which the table was written.
+        table: the file's name in the release; `digest` its SHA-256.
+    """
+    known = said["published"]
+    ids = schema.rules.unit_ids
+    fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
+    if ids is not None and ids.name not in {c.name for c in schema.columns}:
+        fields.append(_field(table, ids.name, "sc:Text"))
+    facts = {
+        "datePublished": known["date"],
+        "license": known["license"],
+        "creator": None if known["publisher"] is None else {"@type": "Organization", "name": known["publisher"]},
+        "citeAs": None if known["publisher"] is None else f"{known['publisher']}: synthetic {said['table']}",
+        "rai:dataUseCases": known["intended_use"],
+    }
+    record = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": f"synthetic {said['table']}",
+        "description": f"A synthetic table of {said['table']}. {_promise(said)}",
+        "version": "1.0.0",
+        **{key: value for key, value in facts.items() if value is not None},
+        "rai:personalSensitiveInformation": _promise(said),
+        "rai:dataManipulationProtocol": f"Marginals were measured with noise ({said['accountant']}); rows were drawn "
+        "from a model of the noisy answers alone.",
+        "rai:dataLimitations": "Only what the measured marginals tell is alike; small groups are less exact. The noise "
+        "of each answer stands in marginals/ and measurements/.",
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": table,
+                "name": table,
+                "contentUrl": table,
+                "encodingFormat": FORMATS[table.rpartition(".")[2]],
+                "sha256": digest,
+            }
+        ],
+        "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _promise(said: Mapping[str, Any]) -> str:
+    if not said["private"]:
+        return f"NOT private: {'; '.join(said['reasons_not_private'])}."
+    promise = said["guarantee"]
+    return (
+        f"Differentially private with ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} "
+        f"({said['neighbouring']}); see privacy.json and statement.html."
+    )
+
+
+def _kind(column: Column) -> str:
+    if column.kind == "categorical" and (column.whole or column.codes is not None) and column.other is None:
+        return "sc:Integer"
+    if column.format is not None or column.kind not in KINDS:
+        return "sc:Text"
+    return KINDS[column.kind]
+
+
+def _field(table: str, name: str, kind: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": f"rows/{name}",
+        "name": name,
+        "dataType": kind,
+        "source": {"fileObject": {"@id": table}, "extract": {"column": name}},
+    }

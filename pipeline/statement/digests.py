@@ -1,0 +1,114 @@
+"""The manifest of a release: the digest of every file, so that one that was edited, lost or added is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+
+MANIFEST, SIGNATURE = "manifest.json", "signature.json"
+FORMAT = "release-manifest/1"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What binds a release.
+
+    Attributes:
+        pipeline: the version that wrote the files.
+        rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
+        signer: the fingerprint of the key that signs the manifest, known before anything is signed; None: unsigned.
+        files: path in the release → SHA-256 in hexadecimal digits, for every file but the manifest and its signature.
+    """
+
+    pipeline: str
+    rows_asked: int | None
+    signer: str | None
+    files: Mapping[str, str]
+
+    def write(self, folder: Path) -> bytes:
+        """Write manifest.json; returns its bytes, which are what a signature signs."""
+        text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+        write_whole(folder / MANIFEST, text)
+        return text.encode()
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """Each file's path in the folder → its SHA-256, in order of the paths.
+
+    Raises:
+        UserError: a link or a device lies there: a release holds plain files and folders.
+    """
+    found: dict[str, str] = {}
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            inner = path.relative_to(folder).as_posix()
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                fix = "take the release folder of a run, whole"
+                raise UserError(f"{inner} is no plain file", where=str(folder), fix=fix)
+            if path.is_file():
+                with path.open("rb") as file:
+                    found[inner] = hashlib.file_digest(file, "sha256").hexdigest()
+    return dict(sorted(found.items()))
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a release; None where there is none.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("format") != FORMAT:
+            raise ValueError("another format")
+        manifest = Manifest(**content)
+        if not all(isinstance(k, str) and isinstance(v, str) for k, v in manifest.files.items()):
+            raise ValueError("digests are texts")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        fix = "take the release folder as it was published, whole"
+        raise UserError("the manifest is damaged", where=str(path), fix=fix) from error
+    return manifest
+
+
+def differences(manifest: Manifest, folder: Path) -> dict[str, str]:
+    """Each file that is not as the manifest lists it → edited, missing or foreign."""
+    there = {k: v for k, v in file_digests(folder).items() if k not in {MANIFEST, SIGNATURE}}
+    if manifest.signer is None and (folder / SIGNATURE).exists():
+        there[SIGNATURE] = "foreign"
+    if manifest.signer is not None and not (folder / SIGNATURE).exists():
+        return {SIGNATURE: "missing"}
+    result = {}
+    for name in sorted(manifest.files.keys() | there.keys()):
+        if name not in there:
+            result[name] = "missing"
+        elif name not in manifest.files:
+            result[name] = "foreign"
+        elif manifest.files[name] != there[name]:
+            result[name] = "edited"
+    return result
+
+
+def check_files(manifest: Manifest, folder: Path) -> None:
+    """Every file is as it was published, and nothing else lies there.
+
+    Raises:
+        UserError: a file was edited, is missing, or is foreign; names each.
+    """
+    changed = differences(manifest, folder)
+    if changed:
+        shown = ", ".join(f"{name} ({how})" for name, how in list(changed.items())[:6])
+        more = f" and {len(changed) - 6} more" if len(changed) > 6 else ""
+        fix = "take the release as it was published, whole, and put nothing into its folder"
+        raise UserError(f"not as it was published: {shown}{more}", where=str(folder), fix=fix)

@@ -1,0 +1,122 @@
+"""statement.html: what a board reads and signs, on one page; no script, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from pipeline.statement.hazards import hazards, shown_original
+
+#: So many facts of a list stand on the page; the rest is counted, and stands in privacy.json.
+SHOWN = 5
+
+NEIGHBOURS = {
+    "add_remove": "the table with and without one unit",
+    "replace": "two tables where one unit's records were replaced by others",
+}
+ABSENT = {
+    "add_remove": "if the records of any one unit had not been in the table",
+    "replace": "if the records of any one unit had been any others",
+}
+BETS = {
+    "add_remove": "that a given unit is in the table",
+    "replace": "that a given unit's records are these and not those",
+}
+
+
+def render_statement(
+    said: Mapping[str, Any], *, rows_asked: int | None, signer: str | None, digests: Mapping[str, str]
+) -> str:
+    """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
+
+    Args:
+        said: the content of privacy.json, version 2.
+        rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
+        signer: the fingerprint of the key that signs the manifest, or None.
+        digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["number"] = shown_number
+    page = environment.get_template("statement.html.j2")
+    return page.render(
+        said=said,
+        words=_in_words(said),
+        original=shown_original(said),
+        groups=[(g["units"], g["epsilon"], g["delta"]) for g in said["group_privacy"]],
+        facts=_first(said["public_facts"]),
+        outside=_first(said["outside"]),
+        hazards=hazards(said),
+        curve=_curve(said["curve"], said["guarantee"]),
+        rows_asked=rows_asked,
+        signer=signer,
+        digests=digests,
+    )
+
+
+def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
+    epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
+    odds = 1 / (1 + math.exp(-epsilon))
+    factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
+    failure = "" if delta == 0 else f", up to an added δ = {shown_number(delta)} (1 in {_odds(delta)})"
+    return {
+        "neighbours": NEIGHBOURS.get(said["neighbouring"], said["neighbouring"]),
+        "absent": ABSENT.get(said["neighbouring"], "if the records of any one unit were others"),
+        "bet": BETS.get(said["neighbouring"], "about a unit's records"),
+        "factor": factor,
+        "failure": failure,
+        "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
+    }
+
+
+def _odds(delta: float) -> str:
+    return f"{1 / delta:,.0f}" if delta >= 1e-12 else shown_number(1 / delta)
+
+
+def _first(facts: Sequence[str]) -> list[str]:
+    shown = [fact if len(fact) <= 230 else f"{fact[:229]}…" for fact in facts[:SHOWN]]
+    more = len(facts) - SHOWN
+    return [*shown, f"{more} more: see privacy.json"] if more > 0 else shown
+
+
+def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> dict[str, Any] | None:
+    """Where the points of ε over δ lie on a picture of 300 × 96, δ falling to the right; None where ε has no bound."""
+    known = [(d, e) for d, e in points if d is not None and e is not None]
+    if len(known) < 2:
+        return None
+    left, right, top, bottom = 34.0, 292.0, 8.0, 78.0
+    first, last = (math.log10(known[i][0]) for i in (0, -1))
+    most = max(e for _, e in known) or 1.0
+
+    def place(delta: float, epsilon: float) -> tuple[str, str]:
+        x = left + (math.log10(delta) - first) / (last - first) * (right - left)
+        return f"{x:.1f}", f"{bottom - epsilon / most * (bottom - top):.1f}"
+
+    ticks = [(place(d, 0)[0], f"{d:.0e}".replace("e-0", "e-")) for d, _ in known[::3]]
+    own = guarantee["delta"]
+    inside = 10**last <= own <= 10**first
+    return {
+        "line": " ".join(",".join(place(d, e)) for d, e in known),
+        "ticks": ticks,
+        "most": shown_number(most),
+        "here": place(own, min(guarantee["epsilon"], most)) if own and inside else None,
+    }
+
+
+def shown_number(value: float | None) -> str:
+    """A number in few digits."""
+    if value is None:
+        return "no bound"
+    if value >= 1e5 or 0 < value < 1e-3:
+        return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return f"{value:.4g}"

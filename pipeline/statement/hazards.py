@@ -1,0 +1,98 @@
+"""The hazards of NIST SP 800-226 (Guidelines for Evaluating Differential Privacy Guarantees), answered for a release.
+
+What software can know is answered from the statement; what only an organisation can know is a prompt to fill in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: NIST: up to 1 is strong; up to 20 was seen in practice.
+STRONG, SEEN = 1.0, 20.0
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One row of the table.
+
+    Attributes:
+        name: the hazard in a few words.
+        answer: what the statement says about it; empty where only people know.
+        prompt: what is left to fill in; empty where nothing is.
+    """
+
+    name: str
+    answer: str
+    prompt: str = ""
+
+
+def hazards(said: Mapping[str, Any]) -> list[Hazard]:
+    """All rows, from the content of privacy.json."""
+    return [*_about_loss(said), *_about_data(said), *_about_building(said), *_about_people()]
+
+
+def _about_loss(said: Mapping[str, Any]) -> list[Hazard]:
+    epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
+    size = "strong (up to 1)" if epsilon <= STRONG else "in the range seen (1 to 20)"
+    size = size if epsilon <= SEEN else "beyond what is seen (20): hardly a promise"
+    if delta == 0:
+        failure = "none: δ = 0"
+    elif said["original"]:
+        failure = f"no sudden failure: accounted as {shown_original(said)} before any δ was chosen"
+    else:
+        failure = f"(ε, δ) alone: with probability {delta:.3g} nothing is promised"
+    total = said["running_total"]
+    other = "a budget ledger adds up all releases: see the running total" if total else ""
+    return [
+        Hazard("Large ε", f"ε = {epsilon:.4g}: {size}"),
+        Hazard("δ as a catastrophe; large δ on conversion", failure),
+        Hazard("Comparing different δ or units", "ε at three δ and the curve above; the unit stands beside it"),
+        Hazard("Other releases of the same data", other, "" if total else "Other releases about these people:"),
+    ]
+
+
+def _about_data(said: Mapping[str, Any]) -> list[Hazard]:
+    if said["unit"] == "one record":
+        unit = "one record: somebody with several records is protected like a group of as many"
+    else:
+        unit = f"{said['unit']}, at most {said['max_records']} of them counted"
+    bound = "each unit has one record" if said["unit"] == "one record" else said["clip"]
+    return [
+        Hazard("Unit that does not meet the threat", unit, "Why this unit fits:"),
+        Hazard("Bounds, bins or categories from the data", "all from the public schema; none is read off the rows"),
+        Hazard("Contribution bounds cost noise and bias", f"C = {said['max_records']}: {bound}"),
+        Hazard("Unstructured data without a unit", "a table of declared columns; no free text, no pictures"),
+    ]
+
+
+def _about_building(said: Mapping[str, Any]) -> list[Hazard]:
+    noise = "noise on a lattice" if said["noise_source"].startswith("the operating") else "A FIXED SEED: no protection"
+    version = said["versions"].get("pipeline", "?")
+    return [
+        Hazard("Untested implementation", f"pipeline {version}; its known faults are told by verify (SECURITY.md)"),
+        Hazard("Side channels", f"{noise}; running time and refusals to run are not covered (PRIVACY.md)"),
+        Hazard("Models that saw rows", "none did: synthesis knows the noisy answers alone"),
+        Hazard("Bias against small groups", "the noise of every cell stands in marginals/; small counts suffer most"),
+        Hazard("Bias by rounding to counts", "the noisy answers, below 0 too, lie beside the table (measurements/)"),
+        Hazard("Budget of live queries", "one release; nobody queries the rows"),
+    ]
+
+
+def _about_people() -> list[Hazard]:
+    return [
+        Hazard("Trust in the curator", "", "Who may see the rows and internal/:"),
+        Hazard("Breach of the raw data", "", "How the rows are kept, and until when:"),
+        Hazard("Collection", "", "On what ground they were collected:"),
+    ]
+
+
+def shown_original(said: Mapping[str, Any]) -> str:
+    """μ or ρ in words; empty where the accountant has neither."""
+    original = said["original"]
+    if "mu" in original:
+        return f"μ = {original['mu']:.6g} (Gaussian differential privacy)"
+    if "rho" in original:
+        return f"ρ = {original['rho']:.6g} (zero-concentrated differential privacy)"
+    return ""

@@ -1,0 +1,55 @@
+"""The papers of a release: statement, registry record, metadata, and the manifest that binds all files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema import Schema
+from pipeline import __version__
+from pipeline.statement.croissant import croissant
+from pipeline.statement.digests import Manifest, file_digests
+from pipeline.statement.document import render_statement
+from pipeline.statement.registry_record import registry_record
+from pipeline.statement.signing import Signer, write_signature
+
+#: Files whose digests stand on the page.
+NAMED = ("measurements/answers.npz", "privacy.json")
+
+
+def write_papers(
+    folder: Path, said: Mapping[str, Any], schema: Schema, *, table: str, rows_asked: int | None, signer: Signer | None
+) -> None:
+    """Write statement.html, deployment.yaml, croissant.json, manifest.json and, with a key, signature.json.
+
+    Guarantee: a function of the files that lie there, all of which crossed the wall, and of settings.
+    Args:
+        folder: the release with all its other files.
+        said: the content of its privacy.json, version 2.
+        schema: with which the synthetic table was written.
+        table: the name of the synthetic table's file.
+        rows_asked: how many synthetic rows the settings asked for, or None.
+    """
+    digests = file_digests(folder)
+    fingerprint = None if signer is None else signer.fingerprint
+    texts = {
+        "statement.html": render_statement(
+            said, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table)
+        ),
+        "deployment.yaml": registry_record(said),
+        "croissant.json": croissant(said, schema, table=table, digest=digests[table]),
+    }
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+        digests[name] = hashlib.sha256(text.encode()).hexdigest()
+    content = Manifest(__version__, rows_asked, fingerprint, dict(sorted(digests.items()))).write(folder)
+    if signer is not None:
+        write_signature(folder, signer, content)
+
+
+def named_digests(digests: Mapping[str, str], table: str) -> dict[str, str]:
+    """The digests that stand on the page."""
+    return {name: digests[name] for name in (table, *NAMED)}

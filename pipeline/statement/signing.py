@@ -1,0 +1,141 @@
+"""Signatures (Ed25519) over the manifest of a release; the library is loaded only where a key is used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from pipeline.statement.digests import MANIFEST, SIGNATURE, Manifest
+
+FORMAT = "release-signature/1"
+EXTRA = "pip install cryptography (the extra `sign` of this package)"
+MAKE = "make one: openssl genpkey -algorithm ed25519 -out key.pem"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A private key, ready to sign.
+
+    Attributes:
+        fingerprint: SHA-256 of the public key (DER, SubjectPublicKeyInfo), in hexadecimal digits.
+        public_key: as PEM.
+        sign: bytes → signature.
+    """
+
+    fingerprint: str
+    public_key: str
+    sign: Callable[[bytes], bytes]
+
+    def __repr__(self) -> str:
+        return f"Signer({self.fingerprint[:16]}…)"
+
+
+def load_signer(path: str | None) -> Signer | None:
+    """The key in a file; None where no file is given.
+
+    Raises:
+        UserError: the library is missing; no such file; not an Ed25519 private key in PEM; an encrypted key.
+    """
+    if path is None:
+        return None
+    serialization, ed25519, _ = _library("statement.key", "leave statement.key out: the release is then not signed")
+    try:
+        content = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror})", where="statement.key", fix=MAKE) from error
+    try:
+        key = serialization.load_pem_private_key(content, password=None)
+    except TypeError as error:
+        fix = "a key without a password: openssl pkey -in key.pem -out plain.pem"
+        raise UserError(f"{path} is encrypted", where="statement.key", fix=fix) from error
+    except Exception as error:  # the library's own kinds differ by version
+        raise UserError(f"{path} holds no private key in PEM", where="statement.key", fix=MAKE) from error
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise UserError(f"{path} holds a key of another kind than Ed25519", where="statement.key", fix=MAKE)
+    public = key.public_key()
+    return Signer(_fingerprint(public, serialization), _pem(public, serialization), key.sign)
+
+
+def write_signature(folder: Path, signer: Signer, content: bytes) -> None:
+    """Sign the manifest's bytes and put the signature beside it, with the public key."""
+    record = {
+        "format": FORMAT,
+        "algorithm": "Ed25519",
+        "signs": MANIFEST,
+        "public_key": signer.public_key,
+        "signature": signer.sign(content).hex(),
+    }
+    write_whole(folder / SIGNATURE, json.dumps(record, indent=1) + "\n")
+
+
+def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None) -> str:
+    """The manifest was signed by the key that it names; returns the key's fingerprint.
+
+    Args:
+        pinned: the file of the public key (PEM) that must be the signer's; None: any.
+    Raises:
+        UserError: no signature, a false one, another signer, or the library is missing.
+    """
+    if manifest.signer is None:
+        fix = "ask the publisher for a signed release, or leave key= out"
+        raise UserError("the release is not signed", where=str(folder), fix=fix)
+    serialization, ed25519, invalid = _library("signature", "the digests alone are checked without it")
+    fix = "take the release as it was published, whole; a changed one cannot be signed again without the key"
+    try:
+        record = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
+        public = serialization.load_pem_public_key(record["public_key"].encode())
+        signature = bytes.fromhex(record["signature"])
+        if record["format"] != FORMAT or not isinstance(public, ed25519.Ed25519PublicKey):
+            raise ValueError("another format")
+        public.verify(signature, (folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, invalid) as error:
+        raise UserError("the signature is false or damaged", where=str(folder / SIGNATURE), fix=fix) from error
+    print_of = _fingerprint(public, serialization)
+    if print_of != manifest.signer:
+        raise UserError("signed by another key than the manifest names", where=str(folder / SIGNATURE), fix=fix)
+    if pinned is not None and _fingerprint(_public_key(pinned), serialization) != print_of:
+        fix = "the public key of the publisher whom you trust; if this is it, the release is a forgery"
+        raise UserError(f"signed by another key than {pinned}: {print_of}", where="key", fix=fix)
+    return print_of
+
+
+def _public_key(path: str) -> Any:
+    serialization, ed25519, _ = _library("key", "leave key= out")
+    fix = "the publisher's public key as PEM: openssl pkey -in key.pem -pubout -out public.pem"
+    try:
+        key = serialization.load_pem_public_key(Path(path).expanduser().read_bytes())
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror})", where="key", fix=fix) from error
+    except Exception as error:
+        raise UserError(f"{path} holds no public key in PEM", where="key", fix=fix) from error
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise UserError(f"{path} holds a key of another kind than Ed25519", where="key", fix=fix)
+    return key
+
+
+def _library(where: str, without: str) -> tuple[Any, Any, type[Exception]]:
+    """The parts of `cryptography` that are used."""
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        fix = f"{EXTRA}; or {without}"
+        raise UserError("signatures need the library `cryptography`", where=where, fix=fix) from error
+    return serialization, ed25519, InvalidSignature
+
+
+def _pem(public: Any, serialization: Any) -> str:
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    return str(public.public_bytes(encoding, form).decode())
+
+
+def _fingerprint(public: Any, serialization: Any) -> str:
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return hashlib.sha256(public.public_bytes(encoding, form)).hexdigest()

@@ -1,0 +1,259 @@
+"""`verify`: is a release as it was published, does its arithmetic hold, and was its version ever wrong?"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting.accountants import Accountant, make_accountant
+from mechanisms.accounting.conversions import epsilon_at, epsilon_of, group_loss
+from mechanisms.accounting.events import Event
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
+from mechanisms.accounting.receipts import booked_events
+from mechanisms.public.errors import UserError
+from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.units import delta
+from pipeline import __version__
+from pipeline.statement.advisories import advisories_of
+from pipeline.statement.digests import Manifest, check_files, read_manifest
+from pipeline.statement.document import render_statement
+from pipeline.statement.papers import named_digests
+from pipeline.statement.signing import check_signature
+
+#: How far two sums of the same receipts may lie apart: another version may add in another order.
+SLACK = 1e-9
+#: What the statement says of tries with a threshold.
+FIRST = "the first accepted"
+BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the verdict.
+
+    Attributes:
+        name: what was looked at.
+        holds: None where it cannot be told, which counts as sound.
+        said: the finding.
+    """
+
+    name: str
+    holds: bool | None
+    said: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All checks of a release."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def sound(self) -> bool:
+        return all(c.holds is not False for c in self.checks)
+
+    def as_text(self) -> str:
+        """One line per check, then the verdict."""
+        marks = {True: "ok", False: "NO", None: "--"}
+        lines = [f"  {marks[c.holds]}  {c.name:<12} {c.said}" for c in self.checks]
+        return "\n".join([*lines, "sound" if self.sound else "NOT sound"])
+
+
+def verify(release: Path, *, key: str | None = None) -> Verdict:
+    """Check a release from its files alone; no row and no key of the publisher's is needed.
+
+    Args:
+        release: the release folder of a run.
+        key: the file of the public key (PEM) that must have signed it; None: any signature will do, or none.
+    Raises:
+        UserError: the folder is no release.
+    """
+    said, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
+    checks = [*_bound(release, said, key)]
+    for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", _answers)):
+        checks.append(_guarded(name, check, said, index))
+    checks.append(_guarded("page", lambda s, _: _page(release, s), said, index))
+    checks.append(_private(said))
+    checks += _advisories(said, index)
+    return Verdict(tuple(checks))
+
+
+def _content(release: Path, name: str) -> dict[str, Any]:
+    fix = "python -m pipeline verify RUN/release"
+    path = release / name
+    if not path.is_file():
+        inner = release / "release" / name
+        fix = f"python -m pipeline verify {release / 'release'}" if inner.is_file() else fix
+        raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("no mapping")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name} is damaged", where=str(release), fix="the release as it was published") from error
+    return content
+
+
+def _bound(release: Path, said: Mapping[str, Any], key: str | None) -> list[Check]:
+    """Files and signature."""
+    try:
+        manifest = read_manifest(release)
+        if manifest is None:
+            made = "was lost" if said.get("version") == STATEMENT_VERSION else "did not exist yet in its version"
+            return [Check("files", False, f"not bound: a manifest {made}, so that an edited file would not be noticed")]
+        check_files(manifest, release)
+    except UserError as error:
+        return [Check("files", False, error.what)]
+    files = Check("files", True, f"{len(manifest.files)} files as manifest.json lists them, and no other")
+    if manifest.signer is None and key is None:
+        return [files, Check("signature", None, "not signed: digests show a mistake, not a forgery")]
+    try:
+        signer = check_signature(release, manifest, key)
+    except UserError as error:
+        missing = manifest.signer is not None and key is None and "library" in error.what
+        return [files, Check("signature", None if missing else False, f"{error.what} ({error.fix})")]
+    by = f"signed by {key}" if key else "signed (give key=PUBLICKEY to know by whom)"
+    return [files, Check("signature", True, f"{by}: {signer}")]
+
+
+Finding = tuple[bool | None, str]
+
+
+def _guarded(
+    name: str, check: Callable[[Mapping[str, Any], Mapping[str, Any]], Finding], said: Any, index: Any
+) -> Check:
+    """A check that a made-up file cannot bring down."""
+    try:
+        return Check(name, *check(said, index))
+    except (*BROKEN, UserError) as error:
+        return Check(name, False, f"cannot be read: {type(error).__name__}: {error}".replace("\n", " "))
+
+
+def _tries(said: Mapping[str, Any]) -> PrivateSelection:
+    """How the release was chosen among tries."""
+    chosen = said.get("selection")
+    if chosen is None:
+        return ONE_TRY
+    return PrivateSelection(int(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
+
+
+def _accountant(said: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
+    """The accountant of the statement, and the events that it booked for the try that was released."""
+    budget = said["selection"]["one_try"] if said.get("selection") else said["budget"]
+    kind, at = said["accountant"], delta(float(budget["delta"]))
+    events = booked_events(said["events"])
+    slots = said.get("slots")
+    if slots is None:  # version 1 names δ of each Gaussian charge instead
+        each = [e["cost"].get("delta", 0.0) for e in said["events"] if e["mechanism"] == "gaussian"]
+        slots = round(at / (2 if kind == "advanced" else 1) / max(each)) if each and max(each) > 0 else 0
+    return make_accountant(kind, delta=at, slots=int(slots)), events
+
+
+def _receipts(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """The charges, added up again, are what is said to be spent, and within the budget."""
+    accountant, events = _accountant(said)
+    if len({e.id for e in events}) < len(events):
+        return False, "a charge stands there twice"
+    for receipt, event in zip(said["events"], events, strict=True):
+        for name, value in accountant.cost(event).items():
+            if not math.isclose(value, receipt["cost"][name], rel_tol=SLACK) and value > receipt["cost"][name]:
+                return False, f"{event.id} costs {name} = {value:.6g}, not {receipt['cost'][name]:.6g}"
+    selection, one = _tries(said), accountant.loss(events)
+    if selection.tries > 1 and one.epsilon > said["selection"]["one_try"]["epsilon"] * (1 + SLACK):
+        return False, f"a try costs ε = {one.epsilon:.6g}, more than it may"
+    loss, spent, budget = selection.total(one), said["spent"], said["budget"]
+    for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta)):
+        if value > spent[name] * (1 + SLACK) or spent[name] > budget[name] * (1 + SLACK):
+            told = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
+            return False, told
+    return True, f"{len(events)} charges add up to ε = {loss.epsilon:.6g}, δ = {loss.delta:.3g} by {accountant.kind}"
+
+
+def _promise(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """What is promised covers what was charged, stays within the budget, and says the same in all its terms."""
+    if "guarantee" not in said:
+        return None, "stated by its budget alone in its version"
+    accountant, events = _accountant(said)
+    selection, promise, budget = _tries(said), said["guarantee"], said["budget"]
+    loss = selection.total(accountant.loss(events))
+    if loss.epsilon > promise["epsilon"] * (1 + SLACK) or loss.delta > promise["delta"] * (1 + SLACK):
+        return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
+    if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
+        return False, "more than the budget"
+    for at, value in said["epsilon_at"].items():
+        if value is not None and epsilon_at(accountant, events, float(at), selection) > value * (1 + SLACK):
+            return False, f"ε at δ = {at} is more than {value:.6g}"
+    for group in said["group_privacy"]:
+        least = group_loss(accountant, events, group["units"], selection)
+        value = group["epsilon"]
+        if value is not None and least.epsilon > value * (1 + SLACK):
+            return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"
+    for value in said["original"].values():
+        again = epsilon_of(accountant.kind, value, delta(promise["delta"]))
+        if not math.isclose(again, promise["epsilon"], rel_tol=1e-6):
+            return False, f"its original parameter gives ε = {again:.6g}, not {promise['epsilon']:.6g}"
+    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} ({said['neighbouring']})"
+
+
+def _answers(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """Every noisy answer has a receipt with its kind and scale of noise."""
+    receipts = {e["id"]: e for e in said["events"]}
+    every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
+    for answer in every:
+        paid = receipts.get(answer["event"])
+        if paid is None:
+            return False, f"{' × '.join(answer['clique'])} was never paid for"
+        if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
+            return False, f"{' × '.join(answer['clique'])} has other noise than its receipt"
+    return True, f"{len(every)} noisy answers, each with a receipt of its noise"
+
+
+def _page(release: Path, said: Mapping[str, Any]) -> Finding:
+    """statement.html says what privacy.json says."""
+    manifest = read_manifest(release)
+    if manifest is None:
+        return None, "no statement.html is bound to this release"
+    if manifest.pipeline != __version__:
+        return None, f"statement.html was written by version {manifest.pipeline}, not compared"
+    again = render_statement(
+        said,
+        rows_asked=manifest.rows_asked,
+        signer=manifest.signer,
+        digests=named_digests(manifest.files, _table(manifest)),
+    )
+    if (release / "statement.html").read_text(encoding="utf-8") != again:
+        return False, "statement.html does not say what privacy.json says"
+    return True, "statement.html says what privacy.json says"
+
+
+def _table(manifest: Manifest) -> str:
+    return next(name for name in manifest.files if name.startswith("synthetic."))
+
+
+def _private(said: Mapping[str, Any]) -> Check:
+    if said.get("private") is True and not said.get("reasons_not_private"):
+        return Check("private", True, "the release says that it is private")
+    reasons = "; ".join(map(str, said.get("reasons_not_private") or ["no reason given"]))
+    return Check("private", False, f"the release says of itself that it is NOT private: {reasons}")
+
+
+def _advisories(said: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check]:
+    """Known wrong claims of the version that measured."""
+    version = said.get("versions", {}).get("pipeline", "unknown")
+    try:
+        findings = advisories_of(said, index["answers"])
+    except BROKEN as error:
+        return [Check("advisories", False, f"cannot be read: {error}")]
+    if not findings:
+        return [Check("advisories", True, f"none is known that concerns version {version}")]
+    states = {True: "AFFECTED", False: "not affected", None: "cannot be told"}
+    checks = []
+    for found in findings:
+        holds = None if found.affected is None else not found.affected
+        told = f"{found.advisory.title} (version {version}): {states[found.affected]}; {found.why}"
+        checks.append(Check(found.advisory.id, holds, told))
+    return checks

@@ -1,0 +1,354 @@
+"""What binds a release: digests, signatures, and `verify`, which adds it all up again."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mechanisms.accounting.receipts import booked_event
+from pipeline import __version__ as VERSION
+from pipeline.statement.advisories import advisories_of, known_advisories
+from pipeline.statement.digests import file_digests
+from pipeline.statement.verify import verify
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people
+
+FAST = ["evaluation.enabled=false", "synthesis=independent"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory):
+    """A private run of the town, unsigned, that no test may change."""
+    folder = tmp_path_factory.mktemp("once")
+    people(600).to_csv(folder / "town.csv", index=False)
+    (folder / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    table = [
+        f"data.path={folder / 'town.csv'}",
+        f"data.schema={folder / 'town.yaml'}",
+        f"hydra.run.dir={folder / 'out'}",
+    ]
+    assert command("run", "data=table", *table, *FAST) == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def release(run_once, tmp_path, monkeypatch):
+    """A copy of its release."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(run_once, tmp_path / "out")
+    return tmp_path / "out" / "release"
+
+
+def key(path, kind="ed25519", password=None):
+    """A private key as PEM, and its public key beside it."""
+    from cryptography.hazmat.primitives import serialization as s
+    from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+
+    made = ed25519.Ed25519PrivateKey.generate() if kind == "ed25519" else rsa.generate_private_key(65537, 2048)
+    hidden = s.BestAvailableEncryption(password) if password else s.NoEncryption()
+    path.write_bytes(made.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, hidden))
+    public = made.public_key().public_bytes(s.Encoding.PEM, s.PublicFormat.SubjectPublicKeyInfo)
+    path.with_suffix(".pub").write_bytes(public)
+    return path
+
+
+def rebound(release):
+    """A forger's work: the manifest made anew over edited files."""
+    manifest = json.loads((release / "manifest.json").read_text())
+    there = {k: v for k, v in file_digests(release).items() if k not in {"manifest.json", "signature.json"}}
+    (release / "manifest.json").write_text(json.dumps({**manifest, "files": there}, indent=1) + "\n")
+
+
+def edit(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def refused(release, capsys, name, how):
+    """`synth`, `query` and `verify` refuse the release, each with one clear message."""
+    capsys.readouterr()
+    for line in (["synth", f"from={release}", "output=again"], ["query", f"from={release}", "marginal=[sex]"]):
+        assert command(*line) == 1, line
+        said = capsys.readouterr()
+        assert f"{name} ({how})" in said.err, line
+        assert "way out" in said.err
+        assert "Traceback" not in said.err
+    assert not Path("again").exists()
+    assert command("verify", str(release)) == 1
+    assert f"{name} ({how})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("synthetic.csv", "privacy.json", "schema.yaml", "statement.html", "deployment.yaml", "croissant.json"),
+        *("measurements/index.json", "measurements/answers.npz", "marginals/index.csv"),
+    ],
+)
+def test_an_edited_file_is_refused(release, capsys, name):
+    path = release / name
+    path.write_bytes(path.read_bytes() + b" ")
+    refused(release, capsys, name, "edited")
+
+
+def test_a_missing_and_a_foreign_file_are_refused(release, capsys):
+    (release / "extra.txt").write_text("x")
+    refused(release, capsys, "extra.txt", "foreign")
+    (release / "extra.txt").unlink()
+    (release / "marginals" / "0000_age.csv").unlink()
+    refused(release, capsys, "marginals/0000_age.csv", "missing")
+
+
+def test_a_link_out_of_the_release_is_not_followed(release, tmp_path, capsys):
+    (tmp_path / "secret").write_text("x")
+    (release / "schema.yaml").unlink()
+    (release / "schema.yaml").symlink_to(tmp_path / "secret")
+    assert command("synth", f"from={release}", "output=again") == 1
+    assert "schema.yaml is no plain file" in capsys.readouterr().err
+    assert command("verify", str(release)) == 1
+
+
+def test_a_release_without_its_manifest_is_refused(release, capsys):
+    (release / "manifest.json").unlink()
+    assert command("query", f"from={release}", "marginal=[sex]") == 1
+    assert "manifest.json is missing" in capsys.readouterr().err
+    assert command("verify", str(release)) == 1
+    assert "not bound" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "release-manifest/1"}', '{"format": 1, "files": 2}'])
+def test_a_damaged_manifest_is_refused(release, capsys, content):
+    (release / "manifest.json").write_text(content)
+    for line in (["query", f"from={release}", "marginal=[sex]"], ["verify", str(release)]):
+        assert command(*line) == 1
+    assert "manifest is damaged" in capsys.readouterr().err
+
+
+def test_a_sound_release_passes_and_so_does_what_synth_makes_of_it(release, capsys):
+    assert command("verify", str(release)) == 0
+    said = capsys.readouterr().out
+    assert "sound" in said.splitlines()[-1]
+    assert "6 charges add up to ε = 1" in said
+    assert command("synth", f"from={release}", "synthesis.rows=30", "output=again") == 0
+    assert command("verify", "from=again/release") == 0
+    assert "30 (from the settings)" in Path("again/release/statement.html").read_text()
+
+
+def older(release):
+    """The release as version 0.1.0 left it."""
+    for name in ("manifest.json", "statement.html", "deployment.yaml", "croissant.json"):
+        (release / name).unlink()
+    said = json.loads((release / "privacy.json").read_text())
+    later = {"version", "guarantee", "original", "slots", "epsilon_at", "curve", "group_privacy", "table", "published"}
+    later.add("running_total")
+    said = {"format": "privacy-statement/1", **{k: v for k, v in said.items() if k not in later}}
+    said["versions"]["pipeline"] = "0.1.0"
+    (release / "privacy.json").write_text(json.dumps(said, indent=1))
+
+
+def test_a_release_of_an_older_version_loads_everywhere_with_a_warning(town, capsys):
+    assert command("run", *TOWN, "synthesis=independent", "hydra.run.dir=out") == 0
+    release = town / "out" / "release"
+    older(release)
+    capsys.readouterr()
+    for line in (
+        ["synth", f"from={release}", "output=again", "synthesis.rows=20"],
+        ["query", f"from={release}", "marginal=[sex]"],
+        ["report", "out"],
+        ["query", "from=again/release", "marginal=[sex]"],
+    ):
+        assert command(*line) == 0, line
+        assert "not bound" in capsys.readouterr().err, line
+    assert command("verify", str(release)) == 1
+    said = capsys.readouterr().out
+    assert "did not exist yet in its version" in said
+    assert "6 charges add up" in said
+    assert "DPSP-2026-02" in said
+
+
+def test_a_release_of_a_newer_version_is_refused(release, capsys):
+    edit(release / "privacy.json", '"version": 2', '"version": 3')
+    rebound(release)
+    assert command("query", f"from={release}", "marginal=[sex]") == 1
+    assert "version 3" in capsys.readouterr().err
+
+
+def test_a_signed_release_is_sound_and_a_forged_one_is_not(town, capsys):
+    mine, other = key(town / "mine.pem"), key(town / "other.pem")
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={mine}") == 0
+    release = town / "out" / "release"
+    fingerprint = json.loads((release / "manifest.json").read_text())["signer"]
+    assert fingerprint in (release / "statement.html").read_text()
+    assert b"PRIVATE KEY" not in b"".join(p.read_bytes() for p in release.rglob("*") if p.is_file())
+    assert command("verify", str(release), "key=mine.pub") == 0
+    assert fingerprint in capsys.readouterr().out
+    assert command("verify", str(release), "key=other.pub") == 1
+    assert "signed by another key than other.pub" in capsys.readouterr().out
+
+    edit(release / "synthetic.csv", "f", "m")
+    rebound(release)
+    assert command("verify", str(release)) == 1
+    assert "signature is false" in capsys.readouterr().out
+    assert command("query", f"from={release}", "marginal=[sex]") == 1
+    assert "signature is false" in capsys.readouterr().err
+
+    assert command("synth", "from=out/release", "output=again") == 1
+    shutil.rmtree(release)
+    (town / "out" / "internal" / "release.json").unlink()
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", "resume=true", f"statement.key={other}") == 0
+    assert command("verify", str(release), "key=mine.pub") == 1
+
+
+def test_a_signature_cannot_be_taken_away_or_brought_from_elsewhere(town, capsys):
+    mine = key(town / "mine.pem")
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=a", f"statement.key={mine}") == 0
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=b") == 0
+    signature = town / "a" / "release" / "signature.json"
+    shutil.copy(signature, town / "b" / "release")
+    refused(town / "b" / "release", capsys, "signature.json", "foreign")
+    signature.unlink()
+    refused(town / "a" / "release", capsys, "signature.json", "missing")
+    (town / "b" / "release" / "signature.json").unlink()
+    assert command("verify", "b/release", "key=mine.pub") == 1
+    assert "not signed" in capsys.readouterr().out
+
+
+def test_synth_signs_with_its_own_key_or_not_at_all(town):
+    mine = key(town / "mine.pem")
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={mine}") == 0
+    assert command("synth", "from=out/release", "output=plain") == 0
+    assert not (town / "plain" / "release" / "signature.json").exists()
+    assert "not signed" in (town / "plain" / "release" / "statement.html").read_text()
+    assert command("synth", "from=out/release", "output=signed", f"statement.key={mine}") == 0
+    assert command("verify", "signed/release", "key=mine.pub") == 0
+
+
+@pytest.mark.parametrize("bad", ["absent", "garbage", "public", "rsa", "encrypted"])
+def test_a_bad_key_is_one_clear_error_before_anything_is_charged(town, capsys, bad):
+    path = town / "bad.pem"
+    if bad == "garbage":
+        path.write_text("no key")
+    elif bad == "public":
+        shutil.copy(key(town / "mine.pem").with_suffix(".pub"), path)
+    elif bad in {"rsa", "encrypted"}:
+        key(path, "rsa" if bad == "rsa" else "ed25519", b"password" if bad == "encrypted" else None)
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={path}") == 1
+    said = capsys.readouterr().err
+    assert "statement.key" in said
+    assert "way out" in said
+    assert not (town / "out" / "internal" / "ledger.jsonl").exists()
+
+
+def test_without_the_library_there_is_a_way_out(town, capsys, monkeypatch):
+    mine = key(town / "mine.pem")
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={mine}") == 0
+    for name in [n for n in sys.modules if n.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=b", f"statement.key={mine}") == 1
+    assert "pip install cryptography" in capsys.readouterr().err
+    assert not (town / "b" / "internal" / "ledger.jsonl").exists()
+    assert command("query", "from=out/release", "marginal=[sex]") == 0
+    assert "was not checked" in capsys.readouterr().err
+    assert command("verify", "out/release") == 0
+    assert "--  signature" in capsys.readouterr().out
+    assert command("verify", "out/release", "key=mine.pub") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "line"),
+    [
+        ("privacy.json", '"spent": {\n  "epsilon": 0.99', '"spent": {\n  "epsilon": 0.49', "NO  receipts"),
+        ("privacy.json", '"guarantee": {\n  "epsilon": 0.99', '"guarantee": {\n  "epsilon": 0.49', "NO  promise"),
+        ("privacy.json", '"1e-05": 0.', '"1e-05": 0.0', "NO  promise"),
+        ("privacy.json", '"original": {\n  "mu": 0.1', '"original": {\n  "mu": 0.01', "NO  promise"),
+        ("privacy.json", '"units": 5,\n   "epsilon": 5', '"units": 5,\n   "epsilon": 2', "NO  promise"),
+        ("privacy.json", '"sensitivity": 1', '"sensitivity": 2', "NO  receipts"),
+        ("privacy.json", '"sensitivity": 1.0', '"sensitivity": null', "NO  receipts"),
+        ("privacy.json", '"accountant": "gdp"', '"accountant": "none"', "NO  receipts"),
+        ("privacy.json", '"private": true', '"private": false', "NO  private"),
+        ("measurements/index.json", '"scale": ', '"scale": 1', "NO  answers"),
+        ("measurements/index.json", '"event": "0000', '"event": "9999', "NO  answers"),
+        ("statement.html", "2.72 times", "1.02 times", "NO  page"),
+    ],
+)
+def test_a_forged_number_is_found_even_where_the_digests_were_made_anew(release, capsys, name, old, new, line):
+    edit(release / name, old, new)
+    rebound(release)
+    assert command("verify", str(release)) == 1
+    said = capsys.readouterr().out
+    assert line in said
+    assert "ok  files" in said
+    assert "NOT sound" in said.splitlines()[-1]
+
+
+def test_what_is_no_release_is_one_clear_error(release, capsys):
+    for line in (["verify"], ["verify", "nowhere"], ["verify", "out"], ["verify", str(release), "keys=a"]):
+        assert command(*line) == 1
+        said = capsys.readouterr().err
+        assert "way out" in said
+        assert "Traceback" not in said
+    (release / "privacy.json").write_text("[]")
+    assert command("verify", str(release)) == 1
+    assert "damaged" in capsys.readouterr().err
+    assert command("verify", "--help") == 0
+    assert "key=" in capsys.readouterr().out
+
+
+def test_receipts_become_the_booked_events():
+    event = booked_event(
+        {"id": "a", "mechanism": "laplace", "sensitivity": 1, "scale": 9, "booked": {"sensitivity": 2, "scale": 3}}
+    )
+    assert (event.l1_sensitivity, event.scale) == (2, 3)
+    for bad in ({"scale": -1}, {"scale": float("nan")}, {"scale": True}, {"mechanism": "none"}):
+        with pytest.raises(ValueError, match=r"got|no mechanism"):
+            booked_event({"id": "a", "mechanism": "gaussian", "sensitivity": 1, "scale": 9, **bad})
+
+
+def laplace(scale, query="GridQuery"):
+    return [{"noise": "laplace", "scale": scale, "query": query}]
+
+
+@pytest.mark.parametrize(
+    ("answers", "affected"),
+    [
+        (laplace(8190.0), True),
+        (laplace(4096.0), False),
+        (laplace(8190.0, "Identity"), False),
+        (laplace(2e8, "Identity"), True),
+        ([{"noise": "gaussian", "scale": 1e6, "query": "GridQuery"}], False),
+    ],
+)
+def test_advisories_are_told_from_the_receipts_of_a_release(answers, affected):
+    said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none: every unit counts", "events": []}
+    found = {f.advisory.id: f.affected for f in advisories_of(said, answers)}
+    assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None}
+    kept = {**said, "neighbouring": "replace", "unit": "one record"}
+    assert {f.affected for f in advisories_of(kept, answers) if f.advisory.id == "DPSP-2026-02"} == {False}
+    assert advisories_of({**said, "versions": {"pipeline": VERSION}}, answers) == []
+    assert len(advisories_of({**said, "versions": {}}, answers)) == 2  # who says no version is suspect
+
+
+def test_an_affected_release_is_not_sound_whatever_else_holds(release, capsys):
+    assert "DPSP" not in verify(release).as_text()
+    edit(release / "privacy.json", f'"pipeline": "{VERSION}"', '"pipeline": "0.1.0"')
+    index = json.loads((release / "measurements" / "index.json").read_text())
+    index["answers"][0] |= {"noise": "laplace", "scale": 9000.0, "query": "GridQuery"}
+    (release / "measurements" / "index.json").write_text(json.dumps(index))
+    rebound(release)
+    assert command("verify", str(release)) == 1
+    assert "NO  DPSP-2026-01" in capsys.readouterr().out
+
+
+def test_every_advisory_stands_in_the_security_policy_and_version_is_said_once():
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    listed = yaml.safe_load((ROOT / "pipeline" / "statement" / "advisories.yaml").read_text(encoding="utf-8"))
+    assert len(listed) == len(known_advisories()) >= 2
+    for advisory in known_advisories():
+        assert f"## {advisory.id}: {advisory.title}" in policy
+        assert f"below {advisory.below}" in policy
+    assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -1,0 +1,286 @@
+"""The statement of a release: one page in words, the same numbers as privacy.json, the same bytes for the same seed."""
+
+import dataclasses
+import json
+import math
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.conversions import epsilon_at, group_loss, original
+from mechanisms.accounting.events import Exponential, Gaussian, Laplace
+from mechanisms.accounting.gaussian_curve import gaussian_log_delta
+from pipeline.config import load_config
+from pipeline.statement.document import render_statement
+from pipeline.statement.hazards import hazards
+from tests.pipeline.conftest import TOWN, command
+
+FAST = ["evaluation.enabled=false", "synthesis=independent"]
+PUBLISHED = [
+    "statement.publisher='Office <b>of</b> & Town'",
+    "statement.date=2027-03-01",
+    "statement.contact=a@b.example",
+]
+REGISTRY = yaml.safe_load((Path(__file__).parent / "registry_fields.yaml").read_text(encoding="utf-8"))
+
+
+def release(town, *settings, folder="out"):
+    assert command("run", *TOWN, *FAST, f"hydra.run.dir={folder}", *settings) == 0
+    return town / folder / "release"
+
+
+def said(folder):
+    return json.loads((folder / "privacy.json").read_text())
+
+
+class Page(HTMLParser):
+    """Tags, attributes that load or run something, and the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.loads, self.words = set(), [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.loads += [v for k, v in attrs if k in {"src", "href", "srcset", "action"} or k.startswith("on")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def page(folder):
+    parsed = Page()
+    parsed.feed((folder / "statement.html").read_text(encoding="utf-8"))
+    return parsed
+
+
+def test_the_page_says_who_what_and_how_much_in_words(town):
+    made = release(town, *PUBLISHED, "privacy.unit=person", "privacy.max_records=4", "synthesis.rows=77")
+    text = page(made).text
+    assert "Office <b>of</b> & Town" in text  # as text, not as a tag
+    assert "2027-03-01" in text
+    assert "a@b.example" in text
+    assert "a synthetic table of “town”" in text
+    assert "ε = 1, δ = 1e-9" in text
+    assert "2.72 times" in text
+    assert "73.1 %" in text
+    assert "all records with the same value of 'person'" in text
+    assert "the table with and without one unit" in text
+    assert "77 (from the settings)" in text
+    assert "not signed" in text
+    assert "no budget ledger was kept" in text
+    facts = said(made)
+    assert f"μ = {facts['original']['mu']:.6g}" in text
+    for number in (*facts["epsilon_at"].values(), *(g["epsilon"] for g in facts["group_privacy"])):
+        assert f"{number:.4g}" in text
+    assert all(fact in text for fact in facts["public_facts"])
+
+
+def test_the_page_runs_and_loads_nothing(town):
+    parsed = page(release(town))
+    assert not parsed.tags & {"script", "iframe", "object", "embed", "img", "form", "base"}
+    assert parsed.loads == ["data:,"]
+    assert not re.search(r"url\(|@import|https?://", (town / "out" / "release" / "statement.html").read_text())
+
+
+def test_the_same_seed_gives_the_same_bytes_of_every_file(town):
+    settings = ["seed=7", *PUBLISHED]
+    first, second = release(town, *settings, folder="a"), release(town, *settings, folder="b")
+    names = sorted(p.relative_to(first) for p in first.rglob("*") if p.is_file())
+    assert {"statement.html", "deployment.yaml", "croissant.json", "manifest.json"} <= set(map(str, names))
+    for name in names:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_a_release_that_is_not_private_says_so_on_top_and_claims_nothing_in_its_records(town):
+    made = release(town, "seed=7")
+    assert page(made).text.index("NOT PRIVATE") < page(made).text.index("What is promised")
+    record = yaml.safe_load((made / "deployment.yaml").read_text())
+    assert "privacy_loss" not in record["deployment"]
+    assert "NOT private" in json.loads((made / "croissant.json").read_text())["description"]
+
+
+@pytest.mark.parametrize("accountant", ["basic", "advanced", "zcdp", "gdp"])
+def test_the_numbers_in_other_terms_hold_by_their_definitions(accountant):
+    events = [Gaussian("a", 3.0, 40.0), Gaussian("b", 1.0, 9.0)]
+    keeper = make_accountant(accountant, delta=1e-7, slots=2)
+    loss = keeper.loss(events)
+    known = [epsilon_at(keeper, events, d) for d in (1e-5, 1e-6, 1e-9)]
+    assert known == sorted(known)
+    assert epsilon_at(keeper, events, 1e-7) == pytest.approx(loss.epsilon, rel=1e-9)
+    mu = math.hypot(3 / 40, 1 / 9)
+    for at, epsilon in zip((1e-5, 1e-6, 1e-9), known, strict=True):
+        assert gaussian_log_delta(mu, epsilon) <= math.log(at) + 1e-9  # the exact δ of both events together
+    for units in (2, 5, 10):
+        group = group_loss(keeper, events, units)
+        assert gaussian_log_delta(units * mu, group.epsilon) <= math.log(group.delta) + 1e-9
+    if accountant == "gdp":
+        assert original(keeper, events)["mu"] == pytest.approx(mu, rel=1e-9)
+        assert gaussian_log_delta(5 * mu, 0.7 * group_loss(keeper, events, 5).epsilon) > math.log(1e-7)
+
+
+def test_a_group_under_pure_privacy_loses_its_sum():
+    keeper = make_accountant("basic", delta=0.0, slots=0)
+    group = group_loss(keeper, [Laplace("a", 1.0, 2.0), Exponential("b", 0.5)], 5)
+    assert group.epsilon == pytest.approx(5.0)
+    assert group.delta == 0
+    assert original(keeper, [Laplace("a", 1.0, 2.0)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "head"),
+    [
+        (["privacy.accountant=basic", "mechanism=laplace", "privacy.delta=0"], "none: δ = 0"),
+        (["privacy.accountant=zcdp"], "ρ = "),
+        (["privacy.accountant=advanced"], "with probability 1e-09 nothing is promised"),
+        (["privacy.epsilon=30"], "Warning: "),
+        (["privacy.neighbouring=replace"], "two tables where one unit's records were replaced by others"),
+        (["selection=mst"], "What is promised"),
+        (["selection=aim", "selection.max_cells=100"], "What is promised"),
+        (["accept=[{metric: l1, marginals: 1}]", "accept_tries=3"], "one of several tries (a secret coin"),
+        (["accept=[{metric: l1, marginals: 1, at_most: 9e5}]", "accept_tries=2"], "one of several tries (the first"),
+        (["accept=[{metric: l1, marginals: 1, at_most: 9e5}]", "privacy.accountant=zcdp"], "ρ = "),
+    ],
+)
+def test_every_accountant_and_selection_has_its_page_and_is_sound(town, settings, head):
+    made = release(town, *settings)
+    assert head in page(made).text
+    assert command("verify", str(made)) == 0
+
+
+def test_what_software_cannot_know_is_a_prompt(town):
+    rows = hazards(said(release(town)))
+    assert all(row.answer or row.prompt for row in rows)
+    assert {row.name for row in rows if not row.answer} == {
+        "Other releases of the same data",
+        "Trust in the curator",
+        "Breach of the raw data",
+        "Collection",
+    }
+    known = {**said(town / "out" / "release"), "running_total": {"sentence": "2 runs"}}
+    assert next(r for r in hazards(known) if r.name.startswith("Other releases")).answer
+
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ("statement.date=1.3.2027", "statement.date"),
+        ("statement.date=2027-02-30", "statement.date"),
+        ('statement.publisher="a\\nb"', "statement.publisher"),
+        (f"statement.contact={'x' * 161}", "statement.contact"),
+    ],
+)
+def test_a_fact_that_does_not_fit_the_page_is_refused_before_anything_is_charged(town, setting, what, capsys):
+    setting = setting.replace("\\n", "\n")
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", setting) == 1
+    assert what in capsys.readouterr().err
+    assert not (town / "out" / "internal" / "ledger.jsonl").exists()
+    assert not (town / "out" / "release").exists()
+
+
+def problems(node, fields, path="") -> list[str]:
+    """Where a record departs from the registry's fields."""
+    found = []
+    kind = fields["type"]
+    kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int}
+    if not isinstance(node, kinds[kind]) or isinstance(node, bool):
+        return [f"{path}: {type(node).__name__} is no {kind}"]
+    if "enum" in fields and node not in fields["enum"]:
+        found.append(f"{path}: {node!r} is no allowed value")
+    if "pattern" in fields and not re.fullmatch(fields["pattern"], node):
+        found.append(f"{path}: {node!r} does not fit")
+    if kind == "array":
+        found += [p for i, item in enumerate(node) for p in problems(item, fields["items"], f"{path}/{i}")]
+    if kind == "object":
+        found += [f"{path}/{k}: unknown" for k in node.keys() - fields["properties"].keys()]
+        found += [f"{path}/{k}: missing" for k in set(fields.get("required", [])) - node.keys()]
+        for key in node.keys() & fields["properties"].keys():
+            found += problems(node[key], fields["properties"][key], f"{path}/{key}")
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings", [[], ["privacy.accountant=zcdp"], ["privacy.neighbouring=replace"], ["seed=1"], PUBLISHED]
+)
+def test_the_record_for_the_registry_has_the_registrys_fields(town, settings):
+    made = release(town, *settings)
+    text = (made / "deployment.yaml").read_text(encoding="utf-8")
+    record = yaml.safe_load(text)
+    assert problems(record, REGISTRY) == []
+    styles = {t.style for t in yaml.scan(text) if isinstance(t, yaml.ScalarToken)}
+    assert styles <= {None, "|", "'", '"'}  # a folded text would lose its lines in the registry
+    if settings == ["privacy.accountant=zcdp"]:
+        variant = record["deployment"]["dp_variant"]["variant_name"]
+        assert variant == "Zero-concentrated DP"
+        assert record["deployment"]["privacy_loss"]["privacy_parameters"]["rho"] > 0
+    broken = {**record, "deployment": {**record["deployment"], "more": 1}}
+    assert problems(broken, REGISTRY) == ["/deployment/more: unknown"]
+
+
+def test_the_metadata_name_every_column_and_the_tables_digest(town):
+    made = release(town)
+    record = json.loads((made / "croissant.json").read_text())
+    header = (made / "synthetic.csv").read_text().splitlines()[0].split(",")
+    fields = record["recordSet"][0]["field"]
+    assert [f["source"]["extract"]["column"] for f in fields] == header
+    assert [f["dataType"] for f in fields] == ["sc:Integer", "sc:Text", "sc:Text"]
+    manifest = json.loads((made / "manifest.json").read_text())
+    assert record["distribution"][0]["sha256"] == manifest["files"]["synthetic.csv"]
+
+
+@pytest.mark.slow
+def test_a_croissant_reader_takes_the_metadata(town):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    made = release(town, "statement.license=CC0-1.0", "statement.publisher=Town", "synthesis.rows=40")
+    dataset = mlcroissant.Dataset(str(made / "croissant.json"))
+    assert not dataset.metadata.issues.errors
+    assert len(list(dataset.records("rows"))) == 40
+
+
+def longest(facts):
+    """The statement with as much text as a run can put on the page."""
+    words = "a declared fact about the table that is long enough to need more than one line of the page, " * 3
+    return {
+        **facts,
+        "private": False,
+        "reasons_not_private": [words[:180]] * 2,
+        "warnings": [words[:180]] * 2,
+        "public_facts": [words] * 9,
+        "outside": [words] * 9,
+        "published": {**facts["published"], "publisher": "W" * 160, "contact": "w" * 160, "confirmed_by": "c" * 160},
+        "running_total": {"sentence": words},
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fill", [dict, longest], ids=["as it is", "with the longest texts"])
+def test_the_page_prints_on_one_sheet(town, fill):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser to print with")
+    facts = said(release(town, "privacy.accountant=advanced"))
+    digests = dict.fromkeys(("synthetic.csv", "measurements/answers.npz", "privacy.json"), "0" * 64)
+    target = town / "page.html"
+    target.write_text(render_statement(fill(facts), rows_asked=10**9, signer="f" * 64, digests=digests))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
+    subprocess.run(
+        [browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"], check=True, timeout=120
+    )
+    assert len(re.findall(rb"/Type\s*/Page\b", (town / "page.pdf").read_bytes())) == 1
+
+
+def test_settings_of_the_statement_are_those_that_are_read():
+    from pipeline.statement.publication import Publication
+
+    names = {f.name for f in dataclasses.fields(load_config().statement)}
+    assert names == {f.name for f in dataclasses.fields(Publication)} | {"key"}
