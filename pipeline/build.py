@@ -70,6 +70,7 @@ def build_unit(config: Config) -> PrivacyUnit:
         clip=privacy.clip,  # type: ignore[arg-type]  # checked above
         missing=privacy.missing_unit,  # type: ignore[arg-type]
         missing_values=tuple(privacy.missing_unit_values),
+        rules=tuple(privacy.unit_id_rules),
     )
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.units import NO_UNIT
+from mechanisms.public.units import ID_RULES, NO_UNIT
 from pipeline.compose import compose_config, first_line
 from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.settings import ExperimentConfig
@@ -69,6 +69,7 @@ class PrivacyConfig:
     clip: str = "weight"
     missing_unit: str = "drop"
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
+    unit_id_rules: list[str] = field(default_factory=lambda: list(ID_RULES))
     unit_id_share: float = 0.05
     noise_seed: int | None = None
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mechanisms.public.codec import write_table
 from mechanisms.public.errors import UserError
+from mechanisms.public.facts_file import alone
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import STATEMENT_VERSION, Measurements, load_measurements
 from mechanisms.public.schema import Schema, load_schema
@@ -83,6 +84,15 @@ def check_seal(folder: RunFolder) -> None:
         raise UserError(what, where=str(folder.release), fix=fix)
 
 
+def _check_inside(folder: Path) -> None:
+    """A release holds its own files: one that leads elsewhere is not opened."""
+    inside = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            fix = "take the release folder of a run, as it was written; do not trust this one"
+            raise UserError(f"{path.relative_to(folder)} leads out of the release", where=str(folder), fix=fix)
+
+
 def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
@@ -90,8 +100,10 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
         UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature.
     """
     check_release(folder)
+    _check_inside(folder)
     statement = _bound_statement(folder)
-    schema = load_schema(folder / "schema.yaml")
+    with alone():
+        schema = load_schema(folder / "schema.yaml")
     measurements = load_measurements(folder / "measurements")
     if measurements.domain != schema.measured:
         fix = "take the release folder of a run, whole"

@@ -13,15 +13,21 @@ from mechanisms.public.units import Delta, Mu, round_up
 
 #: Relative slack that covers the rounding of sums, roots and distribution functions here and in `accountants`.
 SLACK = 1e-10
+#: Relative error of one term of `gaussian_log_delta`: its arguments, its logarithm, and their sum.
+ULPS = 4 * 2.0**-52
 #: Beyond this μ (ε above half a million) the formulas leave the range of floats: the loss is called infinite.
 MAX_MU = 1e3
 
 
 def gaussian_log_delta(mu: Mu, epsilon: float) -> float:
-    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (McKenna 2021; Dong et al. 2.13)."""
+    """ln δ of a μ-GDP mechanism at ε: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (McKenna 2021; Dong et al. 2.13).
+
+    From above: the two terms nearly cancel for a small μ, so that the rounding of both is added to their distance.
+    """
     a = float(log_ndtr(mu / 2 - epsilon / mu))
     b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    return a + math.log1p(-math.exp(min(b - a, -1e-300))) if b < a else -math.inf
+    rounding = ULPS * (1 + abs(a) + abs(b) + epsilon + (epsilon / mu + mu) ** 2)
+    return a + math.log(-math.expm1(-max(a - b, 0.0) - rounding)) + rounding
 
 
 @lru_cache(maxsize=100_000)

@@ -93,6 +93,8 @@ class Source:
             return f"coalesce(rtrim(rtrim(CAST({c} AS VARCHAR), '0'), '.'), '')"
         if kind == UTC:
             return f"coalesce(CAST({_utc(index)} AS VARCHAR), '')"
+        if kind == "TIMESTAMP":
+            return f"coalesce(CAST({_clock(index)} AS VARCHAR), '')"
         return f"coalesce(CAST({c} AS VARCHAR), '')"
 
     def number(self, index: int) -> str:
@@ -103,6 +105,8 @@ class Source:
 
     def moment(self, index: int, form: str | None) -> str:
         """SQL for a column as TIMESTAMP; NULL where it is none. Text is read in the format, or as ISO without one."""
+        if self.types[index] == "TIMESTAMP":
+            return _clock(index)
         if self.types[index] in DATES:
             return f"TRY_CAST(c{index} AS TIMESTAMP)"
         if self.types[index] == UTC:
@@ -135,6 +139,12 @@ class Source:
                 yield connection
             finally:
                 connection.close()
+
+
+def _clock(index: int) -> str:
+    """SQL for a time without a zone; NULL where it is infinite, or the engine cannot write it (NaT of some tools)."""
+    least, most = (f"TIMESTAMP '290000-01-01{era} 00:00:00'" for era in (" (BC)", ""))
+    return f"CASE WHEN c{index} BETWEEN {least} AND {most} THEN c{index} END"
 
 
 def _utc(index: int) -> str:

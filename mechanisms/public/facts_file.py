@@ -3,9 +3,35 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
+
+_ALONE = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """A schema that is read within opens no other file: one from a release holds all that it needs."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
+def check_alone(*, field: str, where: str) -> None:
+    """Asked before a file beside a schema is opened.
+
+    Raises:
+        UserError: the schema is that of a release.
+    """
+    if _ALONE.get():
+        fix = "take the release folder of a run, as it was written; do not trust this one"
+        raise UserError(f"{field}: names another file, which the schema of a release never does", where=where, fix=fix)
 
 
 def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[list[str]]]:
@@ -18,6 +44,7 @@ def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[l
     Raises:
         UserError: no such file, not text, no row, or a row that is longer or shorter than the header; names its line.
     """
+    check_alone(field=field, where=where)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.facts_file import read_facts
+from mechanisms.public.facts_file import check_alone, read_facts
 
 WEST_EAST = {"longitude", "lon", "lng", "long"}
 SOUTH_NORTH = {"latitude", "lat"}
@@ -129,6 +129,7 @@ def _areas(given: object, where: str, folder: Path) -> list[tuple[str, tuple[Rin
         if "areas" in given:
             texts = {str(name): list(rings) for name, rings in dict(given["areas"]).items()}
             return [(name, tuple(_ring_of_text(r) for r in rings)) for name, rings in texts.items()]
+        check_alone(field="geojson", where=where)
         path = folder / Path(str(given["file"])).expanduser()
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         found: dict[str, list[Ring]] = {}

@@ -110,13 +110,19 @@ def load_measurements(folder: Path) -> Measurements:
         for answer in answers:
             if answer.query.columns != domain.cells(answer.clique):
                 raise ValueError(f"{answer.event} does not fit the domain")
-        return Measurements(domain, answers, index["public_total"], histogram)
+        return Measurements(domain, answers, _public_total(index["public_total"]), histogram)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error
     except DAMAGED as error:
         fix = "take the release folder of a run, whole"
         raise UserError(f"not readable as measurements ({error})", where=str(folder), fix=fix) from error
+
+
+def _public_total(given: object) -> int | None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
+        raise ValueError("public_total is no number of records")
+    return given
 
 
 def save_answer(path: Path, answer: NoisyMarginal) -> None:
@@ -192,6 +198,7 @@ class PrivacyStatement:
         selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
             of the try that is released; how many there were is not told.
         warnings: what makes the promise a weak one, in sentences.
+        unit_ids: which texts mean the same unit, and which none; empty where a record is a unit.
     """
 
     private: bool
@@ -222,6 +229,7 @@ class PrivacyStatement:
     running_total: Mapping[str, Any] | None = None
     selection: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    unit_ids: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The statement as JSON values, the most important first."""

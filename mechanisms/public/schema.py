@@ -18,6 +18,7 @@ from mechanisms.public.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.domain import Domain
 from mechanisms.public.engineering import Engineering, build_engineering
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.facts_file import check_alone
 from mechanisms.public.fields import as_text, text_list
 from mechanisms.public.mapped import check_mapped
 from mechanisms.public.places import place_fields
@@ -115,6 +116,7 @@ def load_schema(path: Path) -> Schema:
 
 def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
     """The fields of a schema and of the one that it starts from."""
+    check_alone(field="base", where=str(path))
     file = path.parent / as_text(content["base"], "base", str(path))
     base = _content(file)
     if not isinstance(base.get("columns"), Mapping) or base.get("base") is not None or file.parent != path.parent:

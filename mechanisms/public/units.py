@@ -77,3 +77,12 @@ def check_scale(scale: float, maximum: float = MAX_SCALE) -> None:
 def joint_sensitivity(each: float, count: int, norm: Norm) -> float:
     """How far `count` answers move together if each moves by at most `each`: m · Δ in L1, √m · Δ in L2, rounded up."""
     return each * count if norm == "l1" else round_up(each * round_up(math.sqrt(count)))
+
+
+#: Rule → what two ids of one unit may differ in, in words.
+ID_RULES = {
+    "unicode": "how Unicode composes a character (NFC), and invisible characters",
+    "trim": "white space around it",
+    "case": "upper and lower case",
+    "number": "leading zeros, a plus sign and trailing zeros of a decimal number",
+}

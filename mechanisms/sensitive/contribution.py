@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mechanisms.public.engine import Source, literal, stream
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import NO_UNIT, WEIGHT_BITS
+from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS
+from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
 
 Clip = Literal["weight", "truncate", "none"]
 MissingUnit = Literal["drop", "own", "refuse"]
@@ -31,12 +32,13 @@ class PrivacyUnit:
     Guarantee: after clipping, the weights of the records of one unit sum to at most C records, exactly.
 
     Attributes:
-        column: the column that holds the unit's id (equal text, same unit), or None: each record is a unit.
+        column: the column that holds the unit's id, or None: each record is a unit.
         max_records: C, in records.
         clip: weight (each record of a unit with R records counts min(1, C/R)), truncate (C of them, chosen at random),
             or none (a declared public bound: a unit above it refuses the run).
         missing: what happens to records without an id; they are never pooled.
         missing_values: texts that mean that there is no id; blank text, NULL and NaN always do.
+        rules: which texts mean the same unit (see `ID_RULES`); those of `missing_values` are read under them too.
     """
 
     column: str | None = None
@@ -44,6 +46,7 @@ class PrivacyUnit:
     clip: Clip = "weight"
     missing: MissingUnit = "drop"
     missing_values: tuple[str, ...] = NO_UNIT
+    rules: tuple[str, ...] = tuple(ID_RULES)
 
     def __post_init__(self) -> None:
         c = self.max_records
@@ -53,6 +56,7 @@ class PrivacyUnit:
         if self.column is None and c != 1:
             fix = "privacy.max_records=1; or privacy.unit=COLUMN with the unit's id"
             raise UserError(f"one record is the unit, so it cannot hold {c}", where="privacy.max_records", fix=fix)
+        check_rules(self.rules)
         if self.column == "":
             raise UserError(
                 "got an empty name", where="privacy.unit", fix="privacy.unit=record, or the name of a column"
@@ -66,15 +70,16 @@ class PrivacyUnit:
 
 
 def unit_id(source: Source, unit: PrivacyUnit) -> str:
-    """SQL for the id of each record's unit; NULL where it is missing.
+    """SQL for the id of each record's unit, equal for all texts that mean the same one; NULL where it is missing.
 
     Raises:
         UserError: the table has no such column; suggests one.
     """
     index = source.index(str(unit.column), where="privacy.unit")
-    text = source.text(index)
-    absent = ", ".join(map(literal, dict.fromkeys(("", *(v.strip() for v in unit.missing_values)))))
-    return f"CASE WHEN trim({text}, {_BLANKS}) IN ({absent}) THEN NULL ELSE {text} END"
+    texts = dict.fromkeys(("", *(v.strip() for v in unit.missing_values)))
+    absent = ", ".join(normal_form(literal(text), unit.rules) for text in texts)
+    form = same_unit(source, index, unit.rules)
+    return f"list_transform([{form}], lambda u: CASE WHEN trim(u, {_BLANKS}) IN ({absent}) THEN NULL ELSE u END)[1]"
 
 
 _BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"

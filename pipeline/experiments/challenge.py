@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.catalogue import METRICS
 from evaluation.references import floor
 from evaluation.registry import Inputs, Metric, Options, Outcome, compute, find
 from mechanisms.public.codec import encode_columns, encode_table
+from mechanisms.public.engine import Source
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from mechanisms.public.table import CodedTable
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.table import aside_rows
 from pipeline import build, inputs, stages
 from pipeline.config import Config
@@ -154,16 +155,12 @@ def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: 
     if not real.rows:
         raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
     unit = config.privacy.unit
-    return World(schema, path, real, None, None if unit == build.RECORD else _ids(path, unit, config.data.delimiter))
+    return World(schema, path, real, None, None if unit == build.RECORD else _ids(source, unit))
 
 
-def _ids(path: Path, unit: str, delimiter: str) -> np.ndarray:
-    """A number per row for the value of one column."""
-    if path.suffix == ".parquet":
-        frame = pd.read_parquet(path, columns=[unit])
-    else:
-        frame = pd.read_csv(path, usecols=[unit], sep=delimiter, dtype=str)
-    return np.asarray(pd.factorize(frame[unit], use_na_sentinel=False)[0], np.int64)
+def _ids(source: Source, column: str) -> NDArray[np.int64]:
+    """A number per row for the unit that one column names, as a run tells units apart."""
+    return unit_numbers(source, PrivacyUnit(column))
 
 
 def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> list[dict[str, Any]]:
@@ -179,9 +176,9 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     seconds = time.perf_counter() - start
     if released.evaluation.holdout is not None:
         world = world.without(_aside(released, world, done.folder, folder))
-    source = stages.open_source(done.table, config, folder)
+    source = stages.open_source(done.table, config, folder, ",")
     made = encode_table(source, world.schema, workdir=folder.temporary / home.name)
-    options = _options(released, config, world, made, done.table)
+    options = _options(released, config, world, made, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
@@ -240,7 +237,7 @@ def _release_config(config: Config, world: World, home: Path, variant: Variant) 
     )
 
 
-def _options(released: Config, config: Config, world: World, made: CodedTable, table: Path) -> Options:
+def _options(released: Config, config: Config, world: World, made: CodedTable, source: Source) -> Options:
     """The roles of the columns, and subjects: those of the synthetic table, or `per_subject` rows each by chance.
 
     A release that protects single records promises nothing for subjects, and is not asked about them.
@@ -254,7 +251,7 @@ def _options(released: Config, config: Config, world: World, made: CodedTable, t
         return options
     units = world.schema.rules.unit_ids
     if units is not None and units.name == config.privacy.unit:
-        return replace(options, subject=(world.subjects, _ids(table, units.name, ",")))
+        return replace(options, subject=(world.subjects, _ids(source, units.name)))
     rng = np.random.default_rng(config.experiment.sample_seed)
     ids = rng.permutation(made.rows) // config.experiment.per_subject
     return replace(options, subject=(world.subjects, ids))

@@ -21,6 +21,7 @@ def statement_section(said: Mapping[str, Any]) -> Section:
     """What was released, to whom it promises what, and every charge."""
     rows = [
         ("protected", said["unit"]),
+        ("one unit", said.get("unit_ids") or "as it says"),
         ("neighbouring tables", said["neighbouring"]),
         ("at most so many records of one unit count", said["max_records"]),
         ("how", said["clip"]),

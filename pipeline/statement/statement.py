@@ -28,6 +28,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatem
 from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.id_rules import said_rules
 from pipeline import __version__
 from pipeline.config import Config
 from pipeline.policy import budget_warnings
@@ -134,6 +135,7 @@ def make_statement(
         neighbouring=str(plan.neighbouring),
         unit=who_is_protected(unit),
         max_records=unit.max_records,
+        unit_ids="" if unit.column is None else said_rules(unit.rules, unit.missing_values),
         clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),

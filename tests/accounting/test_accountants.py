@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -199,3 +200,20 @@ def test_a_delta_below_the_smallest_is_refused():
     for wrong in (MIN_DELTA / 2, -1e-9, 1.0, math.nan):
         with pytest.raises(UserError, match="δ"):
             checked_delta(wrong)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(2e-8, 1e-16), (2e-9, 1.6e-24), (1.7e-6, 1e-13), (2.4e-4, 7e-30), (1e-3, 1e-9), (1.0, 1e-9), (8.0, 1e-30)],
+)
+def test_the_exact_delta_of_a_calibrated_mu_is_never_above_the_claim(epsilon, delta):
+    """At 80 digits, also where two nearly equal terms cancel; and hardly below it, so that no noise is wasted."""
+    with mpmath.workdps(80):
+
+        def exact(mu, at):
+            m, e = mpmath.mpf(mu), mpmath.mpf(at)
+            return float((mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)) / mpmath.mpf(delta))
+
+        mu = gaussian_mu(epsilon, Delta(delta))
+        assert 0.99 < exact(mu, epsilon) <= 1
+        assert exact(mu, gaussian_epsilon(mu, Delta(delta))) <= 1

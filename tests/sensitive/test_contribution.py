@@ -1,4 +1,4 @@
-"""The clipper: no unit counts more than C records, whatever the table; ids are compared by their exact text."""
+"""The clipper: no unit counts more than C records, whatever the table and however its ids are written."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from tests.public.table_worlds import csv, schema, source
 
 ONE = 1 << WEIGHT_BITS
 KEY = b"a secret of 32 bytes, at least..."
+#: Ids, and the unit that each means.
+IDS = {"a": "a", "A": "a", "a ": "a", " a": "a", "é": "é", "1": "1", "1.0": "1", "a,b": "a,b", 'a"b': 'a"b'}
 ROW = {"kind": "integer", "min": 0, "max": 99_999, "missing": False}
 
 
@@ -46,7 +48,7 @@ def test_weights_are_absent_where_every_record_counts_in_full(tmp_path: Path) ->
 
 
 @given(
-    ids=st.lists(st.sampled_from(["a", "A", "a ", " a", "é", "1", "1.0", "a,b", 'a"b']), max_size=60),
+    ids=st.lists(st.sampled_from(list(IDS)), max_size=60),
     bound=st.integers(1, 5),
 )
 @settings(max_examples=25)
@@ -58,8 +60,8 @@ def test_no_unit_counts_more_than_the_bound(clip: str, ids: list[str], bound: in
         weights = table.coded.weights.tolist() if table.coded.weights is not None else [ONE] * len(rows)
     total: Counter[str] = Counter()
     for row, weight in zip(rows, weights, strict=True):
-        total[ids[row]] += weight
-    for unit, records in Counter(ids).items():
+        total[IDS[ids[row]]] += weight
+    for unit, records in Counter(map(IDS.__getitem__, ids)).items():
         expected = min(records, bound) * ONE
         assert expected - records <= total[unit] <= expected
     assert rows == sorted(rows)
@@ -166,6 +168,6 @@ def test_rows_of_one_unit_have_one_number_and_rows_without_an_id_have_their_own(
     table = source(csv(tmp_path, "id\n" + "".join(f'"{x}"\n' for x in ids)))
     numbers = unit_numbers(table, PrivacyUnit("id", 2)).tolist()
     assert numbers[0] == numbers[3] == numbers[6]
-    assert len(set(numbers)) == 5
+    assert len(set(numbers)) == 4
     empty = source(csv(tmp_path, "id\n"))
     assert unit_numbers(empty, PrivacyUnit("id", 2)).size == 0

@@ -1,0 +1,107 @@
+"""One unit is one unit, however its id is written; and what means no id is told apart under the same rules."""
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.engine import open_table
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema import parse_schema
+from mechanisms.public.units import ID_RULES
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
+from mechanisms.sensitive.id_rules import normal_form, said_rules
+from mechanisms.sensitive.table import aside_rows, load_private
+
+ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
+ACCENT = ["\u00e9", "e\u0301", "\u00c9"]
+NUMBER = ["1", "1.0", "01", "+1", "1."]
+SCHEMA = {"name": "t", "confirmed_public": True, "columns": {"a": {"kind": "categorical", "values": ["x", "y"]}}}
+
+
+def source_of(ids, tmp_path, name="t.parquet"):
+    pq.write_table(pa.table({"uid": ids, "a": ["x"] * len(ids)}), tmp_path / name)
+    work = tmp_path / "work"
+    work.mkdir(mode=0o700, exist_ok=True)
+    return open_table(tmp_path / name, workdir=work, memory_limit_bytes=10**9, threads=1)
+
+
+def loaded(source, unit, tmp_path, **further):
+    schema = parse_schema(SCHEMA, where="t.yaml")
+    return load_private(source, schema, unit, workdir=tmp_path / "work", key=bytes(32), **further)
+
+
+@pytest.mark.parametrize("ids", [ONE, ACCENT, NUMBER])
+@pytest.mark.parametrize("clip", ["weight", "truncate"])
+def test_one_person_written_in_many_ways_has_one_bound(ids, clip, tmp_path):
+    source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 1, clip=clip)
+    coded = loaded(source, unit, tmp_path).coded
+    total = coded.rows * 2**20 if coded.weights is None else int(np.sum(coded.weights, dtype=np.int64))
+    assert total <= 2**20
+
+
+@pytest.mark.parametrize("ids", [ONE, ACCENT, NUMBER])
+def test_coins_numbers_and_the_histogram_know_the_same_units(ids, tmp_path):
+    ids = ids * 4
+    source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 30)
+    assert len(set(unit_numbers(source, unit))) == 1
+    aside = aside_rows(source, unit, len(ids), bytes(32), 0.5, workdir=tmp_path / "work")
+    assert len(set(aside)) == 1
+    histogram = loaded(source, unit, tmp_path, histogram=True).histogram
+    assert histogram.sum() == 1
+    assert histogram[len(ids) - 1] == 1
+
+
+def test_different_people_stay_apart(tmp_path):
+    ids = ["p1", "p2", "p11", "1", "10", "0.1", "-1", "0", "a b", "ab", "e", "\u00e9"]
+    assert len(set(unit_numbers(source_of(ids, tmp_path), PrivacyUnit("uid", 1)))) == len(ids)
+
+
+def test_what_means_no_id_is_read_under_the_same_rules(tmp_path):
+    ids = ["NA", " na", "null\u200b", "Null ", "", "  ", "\u00a0", "p"]
+    private = loaded(source_of(ids, tmp_path), PrivacyUnit("uid", 1), tmp_path)
+    assert private.coded.rows == 1
+
+
+def test_without_rules_ids_are_their_texts(tmp_path):
+    unit = PrivacyUnit("uid", 1, rules=())
+    assert len(set(unit_numbers(source_of(ONE + NUMBER, tmp_path), unit))) == len(ONE + NUMBER)
+    assert said_rules((), ()) == "ids are one where their texts are equal. No id: blank text, NULL and NaN"
+
+
+def test_a_rule_that_is_none_is_refused():
+    with pytest.raises(UserError, match="unit_id_rules"):
+        PrivacyUnit("uid", 1, rules=("trimm",))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=8) | st.from_regex(r"[+-]?0{0,2}[0-9]{1,3}(\.[0-9]{0,3})?", fullmatch=True))
+def test_the_normal_form_of_a_normal_form_is_itself(text):
+    text = text.replace("\0", "").encode("utf-8", "ignore").decode()
+    engine = duckdb.connect()
+    once = engine.execute(f"SELECT {normal_form('?', tuple(ID_RULES))}", [text]).fetchone()[0]
+    assert engine.execute(f"SELECT {normal_form('?', tuple(ID_RULES))}", [once]).fetchone()[0] == once
+
+
+@pytest.mark.parametrize("value", [-(2**63), -(2**63) + 1, 2**63 - 1, -(2**62)])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_odd_parquet_times_are_ids_or_none_and_never_a_crash(value, zone, tmp_path):
+    times = pa.array(np.array([value, 0, 10**15], np.int64)).cast(pa.timestamp("us", tz=zone))
+    assert loaded(source_of(times, tmp_path), PrivacyUnit("uid", 1), tmp_path).coded.rows in (2, 3)
+
+
+@pytest.mark.parametrize("value", [-(2**63), -(2**63) + 1, 2**63 - 1, -(2**62), 10**17])
+@pytest.mark.parametrize("kind", ["datetime", "date", "categorical"])
+def test_odd_parquet_times_in_a_column_never_stop_a_run(value, kind, tmp_path):
+    times = pa.array(np.array([value, 0], np.int64)).cast(pa.timestamp("us"))
+    source = source_of(["p", "q"], tmp_path)
+    pq.write_table(pa.table({"uid": ["p", "q"], "a": times}), tmp_path / "t.parquet")
+    source = open_table(tmp_path / "t.parquet", workdir=tmp_path / "work", memory_limit_bytes=10**9, threads=1)
+    facts = {"kind": kind, "min": "1960-01-01", "max": "2000-01-01", "bins": {"calendar": "year"}, "missing": True}
+    column = {"kind": kind, "values": ["1970-01-01 00:00:00"], "missing": True} if kind == "categorical" else facts
+    schema = parse_schema({**SCHEMA, "columns": {"a": column}}, where="t.yaml")
+    private = load_private(source, schema, PrivacyUnit("uid", 1), workdir=tmp_path / "work", key=bytes(32))
+    assert private.coded.rows == 2
