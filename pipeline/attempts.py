@@ -24,8 +24,8 @@ from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.table import PrivateTable
 from pipeline import build
-from pipeline.adaptive import build_fit
 from pipeline.config import Config
+from pipeline.fitted import build_fit
 from pipeline.folders import RunFolder
 from pipeline.progress import Stages
 from pipeline.rounds import measure_plan

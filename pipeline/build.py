@@ -11,24 +11,23 @@ from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
-from mechanisms.public.mapped import with_pairs
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema import Schema, load_schema
 from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
-from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import check_mapped
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import BATCH_CELLS
-from pipeline.adaptive import SELECTIONS, build_adaptive, one_of
-from pipeline.choosing import chosen_workload, decided
-from pipeline.config import Config, LimitsConfig, SelectionConfig, SynthesisConfig, schema_path
+from pipeline.adaptive import build_adaptive, one_of
+from pipeline.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.criteria import build_criteria, build_selection
 from pipeline.later import grown_cells, later_cells, limits_model
+from pipeline.selecting import build_facts, selection_of
 from synthesis.contract import Synthesizer
-from synthesis.model import SYNTHESIZERS, SynthesizerSpec
+from synthesis.model import SYNTHESIZERS, SynthesizerSpec, graphical_settings
 from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
-from synthesis.pgm.model import PgmSpec
 from synthesis.total import default_rows
 
 RECORD = "record"
@@ -109,52 +108,18 @@ def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
 
 
 def build_workload(config: Config, schema: Schema) -> Workload:
-    """The marginals to measure, chosen from the schema alone."""
-    selection, domain = config.selection, schema.measured
-    if selection.max_cells < 1:
-        raise UserError(f"got {selection.max_cells}", where="selection.max_cells", fix="a whole number of at least 1")
-    one_of(selection.kind, SELECTIONS, "selection.kind")
-    if selection.kind != "fixed" and decided(selection):
-        if schema.rules.mapped:
-            fix = "selection=indif, or take mapped out of the schema"
-            raise UserError("the schema's mapped columns are measured, not chosen", where="selection", fix=fix)
-        return chosen_workload(config, schema, max_records=build_unit(config).max_records)
-    if selection.marginals is not None and selection.closure is not None:
-        raise UserError("both are set", where="selection.marginals, selection.closure", fix="set one of the two")
-    if selection.marginals is not None:
-        if not selection.marginals:
-            raise UserError("the list is empty", where="selection.marginals", fix="name at least one marginal")
-        workload = explicit(domain, selection.marginals, max_cells=selection.max_cells)
-    elif selection.closure is not None:
-        workload = closure(domain, selection.closure, max_cells=selection.max_cells)
-    else:
-        default = [1, 2] if len(domain) > 1 else [1]  # a table of one column has no pairs
-        orders = default if selection.k == [1, 2] else selection.k
-        workload = all_k_way(domain, orders, max_cells=selection.max_cells)
-    named = selection.marginals is not None or selection.closure is not None
-    workload = without_joints(domain, workload, schema.engineering.alone, named)
-    weights = [(_weight_entry(entry)) for entry in selection.weights or []]
-    workload = reweighted(domain, workload, weights)
+    """The marginals to measure, or to choose from, by public facts alone."""
+    selection = selection_of(config.selection)
+    workload = selection.workload(build_facts(config, schema, max_records=build_unit(config).max_records))
     if schema.rules.mapped:
-        _check_mapped(selection)
-        workload = with_pairs(domain, schema.rules.mapped, workload) if selection.kind == "fixed" else workload
-    fit = selection.fit
-    if fit is None:  # what a person named is measured or refused; of all k-way marginals, what fits
-        fit = config.synthesis.kind == "pgm" and selection.kind == "fixed" and not named
-    return _fitted(schema, workload, build_synthesizer(config.synthesis)) if fit else workload
-
-
-def _check_mapped(selection: SelectionConfig) -> None:
-    """UserError for selections that measure no whole marginal of a mapped column and its source."""
-    if selection.merge is not None or selection.kind in ("adagrid", "priview", "privbasis"):
-        where = "selection.merge" if selection.merge is not None else "selection"
-        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
-        raise UserError("the schema's mapped columns need a whole marginal with their source", where=where, fix=fix)
+        check_mapped(selection)
+    spec = build_synthesizer(config.synthesis)
+    return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
 def said_left_out(config: Config, workload: Workload) -> str:
     """What a graphical model had no room for, in a sentence; empty where nobody dropped anything."""
-    if config.synthesis.kind != "pgm" or not workload.left_out:
+    if build_synthesizer(config.synthesis).max_model_cells is None or not workload.left_out:
         return ""
     count = len(workload.left_out)
     return f"{count} of {count + len(workload.cliques)} marginals left out: no room in the graphical model; see plan"
@@ -167,7 +132,8 @@ def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Worklo
     The marginals of least weight go first, and of equal weight the largest: public facts alone. Those of mapped columns
     stay: each is all that is measured of its column.
     """
-    if not isinstance(spec, PgmSpec):
+    limit = spec.max_model_cells
+    if limit is None:
         fix = "synthesis=pgm, or selection.fit=false"
         raise UserError("only a graphical model has a size to fit", where="selection.fit", fix=fix)
     domain, cliques, weights = schema.measured, workload.cliques, workload.weights
@@ -175,7 +141,7 @@ def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Worklo
     order = sorted(range(len(cliques)), key=lambda i: (cliques[i] not in pairs, -weights[i], domain.cells(cliques[i])))
     useful = {i: -place for place, i in enumerate(order)}
     ranks = [useful[i] for i in range(len(cliques))]
-    kept, dropped = fit_cliques(domain, cliques, ranks, spec.max_cells, fixed=[c for c, _ in schema.zeros])
+    kept, dropped = fit_cliques(domain, cliques, ranks, limit, fixed=[c for c, _ in schema.zeros])
     if lost := sorted(pairs - set(kept)):
         fix = "raise it, or take mapped out of the schema"
         raise UserError(f"no room for {' × '.join(lost[0])}", where="synthesis.max_cells", fix=fix)
@@ -183,34 +149,25 @@ def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Worklo
     return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
 
 
-def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:
-    names, weight = entry.get("marginal"), entry.get("weight")
-    if set(entry) != {"marginal", "weight"} or not isinstance(names, list) or not isinstance(weight, int | float):
-        raise UserError(f"got {entry}", where="selection.weights", fix="[{marginal: [age, sex], weight: 2}]")
-    return [str(n) for n in names], float(weight)
-
-
 def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
-    accept, selection = build_criteria(config, schema.measured), build_selection(config)
-    epsilon, delta = selection.of_one_try(privacy.epsilon, privacy.delta)
-    if not decided(config.selection) or config.selection.merge is not None:
-        items = tuple(c.name for c in schema.columns if c.value_codes == 2 and c.name in schema.measured)
-        bound, alone = build_unit(config).max_records, schema.engineering.alone
+    accept, tries = build_criteria(config, schema.measured), build_selection(config)
+    epsilon, delta = tries.of_one_try(privacy.epsilon, privacy.delta)
+    bound = build_unit(config).max_records
+    schedule = selection_of(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)
+    if schedule is not None:
         rounds = build_adaptive(
             config,
-            workload,
+            schedule,
             schema.measured,
             budget=(epsilon, delta),
             max_records=bound,
-            items=items,
-            alone=alone,
             histogram=histogram,
             mapped=schema.rules.mapped,
             accept=accept,
         )
-        return dataclasses.replace(rounds, selection=selection)
+        return dataclasses.replace(rounds, selection=tries)
     plan = make_plan(
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
@@ -219,11 +176,11 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | Ada
         epsilon=epsilon,
         delta=delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-        max_records=build_unit(config).max_records,
+        max_records=bound,
         histogram=histogram,
         accept=accept,
     )
-    return dataclasses.replace(plan, selection=selection)
+    return dataclasses.replace(plan, selection=tries)
 
 
 def memory_limit_bytes(memory_gb: float | None) -> int:
@@ -301,17 +258,16 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | Adaptive
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     spec = build_synthesizer(config.synthesis)
     fixed = [c for c, _ in schema.zeros]
-    grown = grown_cells(plan, domain, spec.max_cells if isinstance(spec, PgmSpec) else PgmSpec().max_cells)
+    grown = grown_cells(plan, domain, graphical_settings(spec).max_cells)
     synthesis = synthesis_memory_bytes(domain, cliques, rows, spec, fixed=fixed, grown=grown)
-    if not isinstance(spec, PgmSpec):  # the model between the rounds, where there is one
+    if spec.max_model_cells is None:  # the model between the rounds, where there is one
         synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
     return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
 
 
 def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
     """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
-    spec = build_synthesizer(config.synthesis)
-    if not isinstance(spec, PgmSpec):
+    if build_synthesizer(config.synthesis).max_model_cells is None:
         return None
     if isinstance(plan, Plan):
         return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
@@ -321,8 +277,8 @@ def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePla
 
 def grown_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
     """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
-    spec = build_synthesizer(config.synthesis)
-    return (grown_cells(plan, schema.measured, spec.max_cells) or None) if isinstance(spec, PgmSpec) else None
+    limit = build_synthesizer(config.synthesis).max_model_cells
+    return None if limit is None else grown_cells(plan, schema.measured, limit) or None
 
 
 def check_rows(

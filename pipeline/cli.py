@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Every command loads its libraries inside its function, after its settings and files were looked at: help and a
 # mistake are answered without them.
 
-COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema")
+COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema", "budget")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
             raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
         run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
-        return {**run, "report": _report, "query": _query, "verify": _verify}[command](rest)
+        return {**run, "report": _report, "query": _query, "verify": _verify, "budget": _budget}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -291,6 +291,21 @@ def _verify(arguments: list[str]) -> int:
     verdict = verify(Path(config.source), key=config.key)
     print(verdict.as_text())
     return 0 if verdict.sound else 1
+
+
+def _budget(arguments: list[str]) -> int:
+    """What is left of a shared budget and who spent it; or another limit for it."""
+    from pipeline.budget import ledger_report
+    from pipeline.compose import compose_config
+    from pipeline.config import BudgetFileConfig, typed
+    from pipeline.overrides import quoted, spelled
+
+    named = [a if "=" in a else f"file={a}" for a in arguments]
+    texts = {"file", "reason"}  # whatever is in them
+    split = [a.partition("=") for a in named]
+    given = [f"{key}={quoted(value)}" if key in texts else spelled(f"{key}={value}") for key, _, value in split]
+    print(ledger_report.show(typed(compose_config("budget_file", given), BudgetFileConfig)))
+    return 0
 
 
 def _schema(arguments: list[str]) -> int:

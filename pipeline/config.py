@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +35,8 @@ ALLOWED = {
     "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
     "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
     "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
+    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
     "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
@@ -76,33 +78,10 @@ class PrivacyConfig:
 
 @dataclass
 class SelectionConfig:
+    """A selection by name; its own settings stand with it (`mechanisms.selection`)."""
+
     kind: str = "fixed"
-    marginals: list[list[str]] | None = None
-    closure: list[list[str]] | None = None
-    k: list[int] = field(default_factory=lambda: [1, 2])
-    weights: list[dict[str, Any]] | None = None
-    max_cells: int = 5_000
-    fit: bool | None = None
-    threshold: float = 5.0
-    rare: float = 3.0
-    merge: float | None = None
-    floor: float = 0.0
-    targets: list[str] = field(default_factory=list)
-    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 1.0])
-    rounds: int | None = None
-    measured: float = 0.9
-    max_model_cells: int = 10_000_000
-    combine_cells: int = 1_000
-    groups: int | None = None
-    design: str = "greedy"
-    t: int | None = None
-    views: int | None = None
-    view_cells: int = 256
-    rows: int | None = None
-    public: str | None = None
-    delimiter: str = ","
-    items: int | None = None
-    pairs: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -150,6 +129,15 @@ class EvaluationConfig:
     distance_columns: list[str] = field(default_factory=list)
     buckets: int = 10
     max_rows: int = 60_000
+
+
+@dataclass
+class BudgetConfig:
+    ledger: str | None = None
+    limit: dict[str, Any] | None = None
+    accountant: str | None = None
+    slack: float | None = None
+    table: str | None = None
 
 
 @dataclass
@@ -203,6 +191,7 @@ class Config:
     statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
     accept: list[dict[str, Any]] = field(default_factory=list)
     accept_share: float = 0.05
@@ -270,6 +259,16 @@ class ReportConfig:
 
 
 @dataclass
+class BudgetFileConfig:
+    """Settings of `budget`."""
+
+    file: str | None = None
+    format: str = "text"
+    limit: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+@dataclass
 class DraftConfig:
     """Settings of `schema`."""
 
@@ -294,7 +293,9 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         raise UserError("no such setting", where=str(key), fix=fix)
     plain = OmegaConf.create({k: v for k, v in container.items() if k in known})
     if "synthesis" in known:
-        plain.synthesis = _synthesis(plain.synthesis)
+        plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
+    if "selection" in known:
+        plain.selection = _own_settings(plain.selection, {"kind"})
     try:
         result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
     except OmegaConfBaseException as error:
@@ -317,9 +318,8 @@ def _culprit(cls: type[T], plain: DictConfig) -> str:
     return "settings"
 
 
-def _synthesis(node: DictConfig) -> DictConfig:
-    """A synthesizer's own settings differ from kind to kind: they travel in `options`."""
-    common = {"kind", "rows", "seed"}
+def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:
+    """What differs from kind to kind travels in `options`; `common` are the settings of all kinds."""
     return OmegaConf.create(
         {
             **{k: v for k, v in node.items() if k in common},

@@ -17,6 +17,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   report   the report of a run, made again from its own files; NOT private
   query    a marginal or a range from a release, with standard errors; costs no privacy
   verify   whether a release is as it was published, adds up, and was made by a version without known faults
+  budget   what all runs on a table have spent of a budget that they share, and what is left
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
 
 `--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
@@ -58,6 +59,11 @@ receipts added up again by the accountant, the noise of each answer against its 
 the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private.
 
 usage: python -m pipeline verify RELEASE [key=PUBLICKEY]""",
+    "budget": """What the runs on one table have booked in a ledger that they share (`run budget.ledger=FILE`), by
+whom, and what is left. Another limit is a change of its own, which stays on record.
+
+usage: python -m pipeline budget FILE [format=json]
+       python -m pipeline budget FILE limit='{epsilon: 5, delta: 1e-6}' reason='…'""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
@@ -80,6 +86,7 @@ EXAMPLES = {
         "python -m pipeline run 'selection.marginals=[[incident_type,priority],[neighbourhood]]' mechanism=laplace",
         "python -m pipeline run -m privacy.epsilon=0.1,1,10 synthesis=gum,independent",
         "python -m pipeline run -m hydra.sweep.dir=multirun/mine resume=true privacy.epsilon=0.1,1   # goes on",
+        "python -m pipeline run budget.ledger=people.json 'budget.limit={epsilon: 3, delta: 1e-6}'",
         "python -m pipeline run experiment=dpsyn_figure2",
         "python -m pipeline run experiment=mgd_table1 data=fire_calls data.path=fire-calls.csv.gz",
         "python -m pipeline run hydra.run.dir=outputs/mine   # and, after an interruption:",
@@ -112,6 +119,10 @@ EXAMPLES = {
         "python -m pipeline verify outputs/mine/release",
         "python -m pipeline verify outputs/mine/release key=publisher.pem",
     ],
+    "budget": [
+        "python -m pipeline budget people.json",
+        "python -m pipeline budget people.json limit='{epsilon: 5, delta: 1e-6}' reason='decided by the board'",
+    ],
     "schema": [
         "python -m pipeline schema my.csv output=my.yaml",
         "python -m pipeline schema my.csv delimiter=';'",
@@ -127,11 +138,13 @@ FILES = {
         "mechanism/auto",
         "synthesis/gum",
         "evaluation/default",
+        "budget/default",
         "config",
         "experiment/mgd_table1",
     ],
-    "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "config"],
+    "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "budget/default", "config"],
     "synth": ["synthesis/gum", "synth"],
+    "budget": ["budget_file"],
     "score": ["evaluation/default", "score"],
     "report": ["report"],
     "query": ["query"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -16,9 +17,11 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.dense import POWER
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Indif, PriView
 from mechanisms.public.schema import Schema
 from mechanisms.public.workload import Workload
+from mechanisms.selection.selections import method_of
+from pipeline.budget.admission import planned_release
+from pipeline.budget.ledger_report import planned_json
 from pipeline.build import (
     build_unit,
     grown_model_cells,
@@ -50,6 +53,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
         "warnings": list(budget_warnings(config.privacy.epsilon, config.privacy.delta)),
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
+        "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
     }
 
 
@@ -80,9 +84,8 @@ def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> li
         for m in plan.measurements:
             mean = m.event.mean_abs
             found.append((m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean))
-    elif isinstance(plan.method, Indif | PriView) and plan.purse is not None:
-        method, noise = plan.method, plan.purse_event.mean_abs
-        cliques = method.candidates if isinstance(method, Indif) else method.designs[0]
+    elif (cliques := method_of(plan.method).reported) and plan.purse is not None:
+        noise = plan.purse_event.mean_abs
         loads = [domain.cells(c) ** POWER for c in cliques]
         for clique, load in zip(cliques, loads, strict=True):
             part, alone = load / math.fsum(loads), domain.cells(clique) * noise
@@ -128,6 +131,8 @@ def as_text(facts: dict[str, Any]) -> str:
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
+    if facts["shared_budget"] is not None:
+        lines += facts["shared_budget"]["in_words"]
     lines += _noisiest(facts["candidates"], facts["rows"])
     if left_out:
         names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")

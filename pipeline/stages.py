@@ -14,6 +14,7 @@ from typing import Any
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.codec import encode_table
 from mechanisms.public.engine import Source, open_table
 from mechanisms.public.errors import UserError
@@ -29,6 +30,7 @@ from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
 from pipeline import build
 from pipeline.acceptance import Taken, only_try, settle, table_of
 from pipeline.attempts import Work
+from pipeline.budget import admission
 from pipeline.config import Config
 from pipeline.demo import write_demo
 from pipeline.floors import FLOORS
@@ -40,6 +42,7 @@ from pipeline.policy import budget_warnings
 from pipeline.progress import Report, Stages, misfits
 from pipeline.release import check_seal, write_release
 from pipeline.scoring import build_holdout, build_places, build_scores
+from pipeline.selecting import selection_of
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
@@ -103,6 +106,7 @@ def run(
     build.one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
+    admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
     for line in (build.said_left_out(config, workload), *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
@@ -117,9 +121,10 @@ def run(
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
+        total = admission.total_of(booked, admission.book(booked))
         work = Work(config, schema, spec, plan, private, folder, show, aside)
         taken = settle(work) if plan.scores else only_try(work)
-        statement = _statement(work, unit, taken, who)
+        statement = _statement(work, unit, taken, who, total)
         table, made = _released(work, statement, taken, signer)
         if made.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
@@ -137,7 +142,9 @@ def run(
     return Run(folder, statement, taken.known, table, scores, made.rows, dict(show.seconds))
 
 
-def _statement(work: Work, unit: PrivacyUnit, taken: Taken, who: Publication) -> PrivacyStatement:
+def _statement(
+    work: Work, unit: PrivacyUnit, taken: Taken, who: Publication, total: RunningTotal | None
+) -> PrivacyStatement:
     """What was promised and spent, from the objects that were used."""
     config, plan = work.config, work.plan
     return make_statement(
@@ -152,6 +159,7 @@ def _statement(work: Work, unit: PrivacyUnit, taken: Taken, who: Publication) ->
         chosen=kept_choices(taken.attempt.answers),
         scores=taken.scores,
         publication=who,
+        running_total=None if total is None else total.to_json(),
     )
 
 
@@ -176,7 +184,7 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts; the private table itself in the place of a public one is refused."""
-    public = config.selection.public
+    public = selection_of(config.selection).public_table
     if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
         fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
         raise UserError("this is the private table itself", where="selection.public", fix=fix)
@@ -233,6 +241,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
+    del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {

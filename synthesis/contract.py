@@ -24,6 +24,7 @@ class Synthesizer(ABC):
     """
 
     library: ClassVar[str] = ""
+    max_model_cells: ClassVar[int | None] = None  # it fits no graphical model
 
     @abstractmethod
     def make(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mechanisms.public.errors import UserError, did_you_mean
 from synthesis.nonnegative import check_nonnegative
@@ -43,6 +44,7 @@ class GumSpec:
             (not in the paper; 0: Appendix A alone).
     """
 
+    max_model_cells: ClassVar[None] = None  # it fits no graphical model
     iterations: int = 20
     alpha: float = 0.5
     schedule: str = "step"
@@ -98,6 +100,7 @@ class McfSpec:
         start, lone, groups, nonnegative, tolerance, stall: as in `GumSpec`.
     """
 
+    max_model_cells: ClassVar[None] = None  # it fits no graphical model
     iterations: int = 20
     start: str = "oneway"
     lone: str = "append"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,7 @@ class MaxentSpec:
         max_cells: the largest marginal that is answered.
     """
 
+    max_model_cells: ClassVar[None] = None  # it fits no graphical model
     solution: str = "maxent"
     nonnegative: str = "norm_sub"
     max_cells: int = 20_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from synthesis.zeros import Zeros, check_zeros, mended
 class IndependentSpec:
     """Rows from one-way marginals alone."""
 
+    max_model_cells: ClassVar[None] = None
+
 
 SynthesizerSpec = GumSpec | McfSpec | PgmSpec | MaxentSpec | IndependentSpec | Synthesizer
 
@@ -42,6 +45,11 @@ SYNTHESIZERS: dict[str, type[SynthesizerSpec]] = {
     "independent": IndependentSpec,
     "mbi": MbiSpec,
 }
+
+
+def graphical_settings(spec: SynthesizerSpec) -> PgmSpec:
+    """Settings of a graphical model beside this synthesizer: its own, if it is one, else the defaults."""
+    return spec if isinstance(spec, PgmSpec) else PgmSpec()
 
 
 def synthesize(

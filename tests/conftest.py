@@ -1,6 +1,13 @@
 """Settings of all tests: no deadlines, since a first call may compile."""
 
+import sys
+
+from absl import logging as absl_logging
 from hypothesis import settings
 
 settings.register_profile("pipeline", deadline=None)
 settings.load_profile("pipeline")
+
+# dp_accounting loads absl, whose handler keeps the stream that pytest captures with when it is loaded, and closes it
+# when a command sets up its own logging. It never closes this one.
+absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__

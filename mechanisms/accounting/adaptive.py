@@ -26,7 +26,6 @@ from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Aim, Method, method_json
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.unit_sizes import RecordsPerUnit
@@ -90,13 +89,13 @@ class AdaptivePlan:
 
     Attributes:
         slots: in the order in which they are charged.
-        method: what decides about queries and choices, and its settings; part of the ledger's name for the plan.
+        method: what decides about queries and choices, as plain values; part of the ledger's name for the plan.
         purse: all of it as one event of the noise that the accountant is a filter for; None: there is none.
         scores, selection: as of `Plan`.
     """
 
     slots: tuple[Slot, ...]
-    method: Method
+    method: Mapping[str, Any]
     accountant: Accountant
     epsilon: units.Epsilon
     delta: units.Delta
@@ -210,7 +209,7 @@ class AdaptivePlan:
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
         return {
-            "method": method_json(self.method),
+            "method": dict(self.method),
             "measurements": [slot_json(s, self.accountant, s.event) for s in self.slots],
             "histogram": histogram_json(self.histogram, self.accountant),
             "accept": [score_json(s, self.accountant) for s in self.scores],
@@ -244,7 +243,7 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
 def reserve(
     wanted: Sequence[Reservation],
     *,
-    method: Method,
+    method: Mapping[str, Any],
     noise: NoiseKind,
     accountant: str,
     epsilon: float,
@@ -259,7 +258,7 @@ def reserve(
 
     Args:
         wanted: the slots, in the order in which they will be charged.
-        method: what decides between the rounds.
+        method: what decides between the rounds, as plain values.
         noise: of the measurements.
         max_records: C, the largest total weight of one unit.
         purse: the relative part of the budget that is spent in rounds of no fixed number.
@@ -277,7 +276,7 @@ def reserve(
     if not all(w.weight > 0 and math.isfinite(w.weight) for w in wanted):
         raise UserError("a round has no budget", where="selection.split", fix="parts above 0")
     if purse:
-        check_filter(accountant, noise, squares=isinstance(method, Aim))
+        check_filter(accountant, noise)
     further = [histogram_charge(histogram, noise, neighbouring)] if histogram else []
     further += score_charges(accept, noise, neighbouring, max_records)
     sharing = 0 if NOISE_KINDS[noise].pure else sum(not w.choice for w in wanted) + len(further)

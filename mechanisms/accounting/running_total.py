@@ -52,6 +52,7 @@ class RunningTotal:
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "sentence": self.sentence,
             "table": self.table,
             "accountant": self.accountant,
             "slack": self.slack,

@@ -15,37 +15,17 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
+from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.exponential import choose_index, rate_of
 from mechanisms.sensitive.noise import NoiseSource
 
-#: What a model says about a marginal: clique → expected records per cell, flattened in C order.
-Expected = Callable[[Clique], NDArray[np.float64]]
 #: Weights of candidates are whole multiples of 2**-SCORE_BITS.
 SCORE_BITS = 16
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A marginal that may be chosen, with what is public about its score.
-
-    The score is weight · (‖Q(counts − expected)‖₁ − penalty).
-
-    Attributes:
-        clique: the marginal.
-        query: Q: entries 0 and 1, at most one per column (None: the identity).
-        weight: how much the marginal matters; rounded to a multiple of 2**-16.
-        penalty: what its own noise would add, in records.
-    """
-
-    clique: Clique
-    query: QueryMatrix | None = None
-    weight: float = 1.0
-    penalty: float = 0.0
 
 
 @dataclass(eq=False)

@@ -12,6 +12,7 @@ from mechanisms.public.extras import need_extra
 from pipeline.conf_folder import CONF
 
 if TYPE_CHECKING:
+    from pipeline.budget.admission import PlannedRelease
     from pipeline.config import Config
 
 #: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.
@@ -49,6 +50,16 @@ def known(config: Config) -> str:
         fix = f"{did_you_mean(kind, EXPERIMENTS)} one of:\n{described()}".strip()
         raise UserError(f"no experiment {kind!r}", where="experiment.kind", fix=fix)
     return kind
+
+
+def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """What the experiment that the settings name books in a shared ledger; empty where none is set.
+
+    Raises:
+        UserError: as of `known` and of the experiment itself.
+    """
+    found: tuple[PlannedRelease, ...] = import_module(EXPERIMENTS[known(config)]).releases(config, root)
+    return found
 
 
 def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:

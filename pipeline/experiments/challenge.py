@@ -24,7 +24,9 @@ from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.table import aside_rows
 from pipeline import build, inputs, stages
-from pipeline.config import Config
+from pipeline.budget import admission
+from pipeline.budget.admission import PlannedRelease
+from pipeline.config import Config, SelectionConfig
 from pipeline.demo import write_demo
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
 from pipeline.experiments.settings import ExperimentConfig, Variant, variants_of
@@ -32,6 +34,7 @@ from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.tables import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
+from pipeline.selecting import selection_of, with_max_cells
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
@@ -78,6 +81,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     _check(config)
     config = smaller(config) if config.smoke else config
     schema = build.build_schema(config)
+    admission.check(booked := _releases(config, schema, root))
     show = Stages(quiet=quiet)
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -85,6 +89,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             facts = bind(folder, stages.run_facts(config, schema, path))
             stages.keep_settings(folder, config, hydra_files or {})
             world = _world(config, schema, path, folder, show, report)
+        admission.book(booked)
         rows: list[dict[str, Any]] = []
         variants = variants_of(config.experiment)
         for place, variant in enumerate(variants):
@@ -104,6 +109,29 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     return f"\n{summary(found)}\n\nNOT private, keep back:\n{files}"
 
 
+def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """What the experiment books: each of its releases, all together.
+
+    Raises:
+        UserError: an impossible setting.
+    """
+    _check(config)
+    config = smaller(config) if config.smoke else config
+    return _releases(config, build.build_schema(config), root)
+
+
+def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:
+    if config.budget.ledger is None:
+        return ()
+    found: list[PlannedRelease] = []
+    for variant in variants_of(config.experiment):
+        home = root / variant.name
+        own = _release_config(config, None, home, variant)
+        plan = build.build_plan(own, build.build_workload(own, schema), schema)
+        found += admission.planned_release(own, schema, plan, home)
+    return tuple(found)
+
+
 def smaller(config: Config) -> Config:
     """The experiment in seconds: few generated rows, one ε, few passes, no choice among large pairs, no floors."""
     settings, synthesis = config.experiment, config.synthesis
@@ -114,9 +142,9 @@ def smaller(config: Config) -> Config:
     synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
     if selection.kind == "mst":  # the choice among all pairs is what takes long
-        selection = replace(selection, kind="fixed", k=[1])
+        selection = SelectionConfig("fixed", {"k": [1], "max_cells": selection_of(selection).largest})
     elif selection.kind == "indif":
-        selection = replace(selection, max_cells=min(selection.max_cells, SMOKE_CELLS))
+        selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
     return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
 
 
@@ -171,7 +199,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
         known: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
         return known
     start = time.perf_counter()
-    released = _release_config(config, world, home, variant)
+    released = _release_config(config, world.path, home, variant)
     done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
     if released.evaluation.holdout is not None:
@@ -219,8 +247,8 @@ def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
     ]
 
 
-def _release_config(config: Config, world: World, home: Path, variant: Variant) -> Config:
-    """An ordinary run on the experiment's table."""
+def _release_config(config: Config, path: Path | None, home: Path, variant: Variant) -> Config:
+    """An ordinary run on the experiment's table, whose file is not known before it was made."""
     privacy = replace(config.privacy, epsilon=variant.epsilon)
     if variant.unit is not None:  # another unit has another bound
         privacy = replace(privacy, unit=variant.unit, max_records=None)
@@ -228,7 +256,7 @@ def _release_config(config: Config, world: World, home: Path, variant: Variant) 
         privacy = replace(privacy, max_records=variant.max_records)
     return replace(
         config,
-        data=replace(config.data, path=str(world.path)),
+        data=config.data if path is None else replace(config.data, path=str(path)),
         privacy=privacy,
         evaluation=replace(config.evaluation, enabled=False, holdout=config.experiment.holdout or None),
         experiment=ExperimentConfig(),

@@ -18,6 +18,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
 from mechanisms.public.units import Neighbouring
 from pipeline import stages
+from pipeline.budget.admission import PlannedRelease
 from pipeline.config import Config
 from pipeline.experiments.findings import save
 from pipeline.folders import claimed, logged
@@ -86,6 +87,11 @@ def panel(name: str, ks: tuple[int, ...]) -> Panel:
     epsilon, delta, printed = PANELS[name]
     curves = {curve: [stddev(*how, k, epsilon, delta) for k in ks] for curve, how in METHODS.items()}
     return Panel(epsilon, delta, ks, curves, printed)
+
+
+def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """None: no table is read."""
+    return ()
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:

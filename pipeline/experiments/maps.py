@@ -19,9 +19,12 @@ from mechanisms.public.codec import encode_columns
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline import build, inputs, stages
+from pipeline.budget import admission
 from pipeline.config import Config
+from pipeline.experiments import tables
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
 from pipeline.experiments.mgd_table1 import demo_table, smaller
+from pipeline.experiments.mgd_table1 import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.settings import RowSpec, rows_of
 from pipeline.experiments.tables import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
@@ -66,6 +69,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     rows_of(config.experiment)
     config = smaller(config) if config.smoke else config
     schema = map_schema(config, build.build_schema(config))
+    admission.check(booked := tables.releases(config, schema, root))
     show = Stages(quiet=quiet)
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -77,6 +81,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
             world = TemporalMap(schema, table, histogram(table))
         show.warn(misfits(encoding))
+        admission.book(booked)
         key = bytes.fromhex(facts["once"]["key"])
         schema_file = folder.internal / "map.yaml"
         maker = Maker(config, world, path, schema_file, folder, key, lambda p: stages.open_source(p, config, folder))

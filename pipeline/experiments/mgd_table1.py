@@ -14,8 +14,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema import Schema
 from pipeline import build, inputs, stages
+from pipeline.budget import admission
+from pipeline.budget.admission import PlannedRelease
 from pipeline.config import Config, PrivacyConfig
 from pipeline.demo import write_demo
+from pipeline.experiments import tables
 from pipeline.experiments.figure import draw_figure
 from pipeline.experiments.report import Report as Findings
 from pipeline.experiments.report import as_csv, as_json, as_markdown, summary
@@ -66,6 +69,7 @@ def run(
     config = smaller(config) if config.smoke else config
     specs = rows_of(config.experiment)
     schema = map_schema(config, build.build_schema(config))
+    admission.check(booked := tables.releases(config, schema, Path(root)))
     show = Stages(quiet=quiet)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -79,6 +83,7 @@ def run(
         show.warn(misfits(encoding))
         if not table.rows:
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
+        admission.book(booked)
         yard = make_yardstick(world, config.experiment)
         maker = Maker(
             config,
@@ -113,6 +118,16 @@ def _row(maker: Maker, yard: Yardstick, spec: RowSpec) -> dict[str, Any]:
     row |= {"seconds": {"make": round(middle - start, 3), "score": round(time.perf_counter() - middle, 3)}}
     write_whole(kept, json.dumps(row, indent=1, allow_nan=False), mode=0o600)
     return row
+
+
+def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """What the experiment books: each of its noisy tables, all together.
+
+    Raises:
+        UserError: an impossible setting.
+    """
+    config = smaller(config) if config.smoke else config
+    return tables.releases(config, map_schema(config, build.build_schema(config)), root)
 
 
 def smaller(config: Config) -> Config:

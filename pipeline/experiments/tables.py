@@ -15,19 +15,24 @@ from numpy.typing import NDArray
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.codec import encode_table
+from mechanisms.public.domain import Domain
 from mechanisms.public.engine import Source
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import PrivacyStatement
+from mechanisms.public.schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.table import PrivateTable, load_private
 from pipeline import build, stages
+from pipeline.budget import admission
+from pipeline.budget.admission import PlannedRelease
 from pipeline.config import Config, ReleaseConfig
-from pipeline.experiments.settings import ExperimentConfig, RowSpec
+from pipeline.experiments.settings import ExperimentConfig, RowSpec, rows_of
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
+from pipeline.selecting import with_max_cells
 from pipeline.statement.statement import Declared, make_statement
 
 
@@ -71,38 +76,21 @@ class Maker:
         return {"dpsyn": self._dpsyn, "lap": self._laplace, "sample": self._sample}[spec.method](spec)
 
     def _home(self, spec: RowSpec) -> Path:
-        home = self.folder.internal / "rows" / spec.name
+        home = _home_of(self.folder.root, spec)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         return home
 
     def _dpsyn(self, spec: RowSpec) -> Made:
         """One- and two-way marginals, noisy, made into rows by GUM: an ordinary run with its own release."""
-        home = self._home(spec)
-        column = self.config.privacy.unit != build.RECORD
-        config = replace(
-            self.config,
-            data=replace(self.config.data, path=str(self.path), schema=str(self.schema_path)),
-            privacy=replace(
-                self.config.privacy,
-                epsilon=spec.value,
-                max_records=self.config.experiment.max_records if column else None,
-                clip=self.config.experiment.clip,
-                noise_seed=row_seed(self.config.privacy.noise_seed, spec),
-            ),
-            selection=replace(self.config.selection, max_cells=max(self.config.selection.max_cells, MAX_CELLS)),
-            synthesis=replace(self.config.synthesis, seed=row_seed(self.config.synthesis.seed, spec)),
-            evaluation=replace(self.config.evaluation, enabled=False),
-            release=ReleaseConfig("parquet"),
-            experiment=ExperimentConfig(),
-            resume=(home / "internal" / "manifest.json").exists(),
-        )
+        home, config = self._home(spec), _release_config(self.config, self.folder.root, spec)
+        config = replace(config, data=replace(config.data, path=str(self.path), schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
         made = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
         return Made(histogram(made), promise(done.statement))
 
     def _laplace(self, spec: RowSpec) -> Made:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
-        plan = laplace_plan(self.config, self.world, spec.value)
+        plan = laplace_plan(self.config, self.world.domain, spec.value)
         home = self._home(spec)
         ledger = Ledger.open(home / "ledger.jsonl", plan)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
@@ -141,6 +129,49 @@ class Maker:
         return work
 
 
+def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:
+    """What an experiment on a map books: each of its noisy tables, all together (samples are no release)."""
+    if config.budget.ledger is None:
+        return ()
+    found: list[PlannedRelease] = []
+    for spec in rows_of(config.experiment):
+        home = _home_of(root, spec)
+        if spec.method == "dpsyn":
+            own = _release_config(config, root, spec)
+            plan = build.build_plan(own, build.build_workload(own, schema), schema)
+            found += admission.planned_release(own, schema, plan, home)
+        elif spec.method == "lap":
+            unit = build.build_unit(_laplace_config(config))
+            plan = laplace_plan(config, schema.domain, spec.value)
+            found += admission.planned_release(config, schema, plan, home, unit=unit)
+    return tuple(found)
+
+
+def _home_of(root: Path, spec: RowSpec) -> Path:
+    return RunFolder(root).internal / "rows" / spec.name
+
+
+def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
+    """An ordinary run at the row's ε, on the experiment's table."""
+    column, home = config.privacy.unit != build.RECORD, _home_of(root, spec)
+    return replace(
+        config,
+        privacy=replace(
+            config.privacy,
+            epsilon=spec.value,
+            max_records=config.experiment.max_records if column else None,
+            clip=config.experiment.clip,
+            noise_seed=row_seed(config.privacy.noise_seed, spec),
+        ),
+        selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),
+        synthesis=replace(config.synthesis, seed=row_seed(config.synthesis.seed, spec)),
+        evaluation=replace(config.evaluation, enabled=False),
+        release=ReleaseConfig("parquet"),
+        experiment=ExperimentConfig(),
+        resume=(home / "internal" / "manifest.json").exists(),
+    )
+
+
 def promise(said: PrivacyStatement) -> str:
     """What one table's statement promises, in a line."""
     budget = ", ".join(f"{name} = {said.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
@@ -156,7 +187,7 @@ def _laplace_config(config: Config) -> Config:
     return replace(config, privacy=replace(config.privacy, max_records=bound, clip=config.experiment.clip))
 
 
-def laplace_plan(config: Config, world: TemporalMap, epsilon: float) -> Plan:
+def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
     """One charge: the 3-way histogram with Laplace noise of scale sensitivity / ε.
 
     Where a column names the unit, at most `sensitivity` records of each count, and ε is the unit's. Where the unit is
@@ -166,8 +197,8 @@ def laplace_plan(config: Config, world: TemporalMap, epsilon: float) -> Plan:
     record = config.privacy.unit == build.RECORD
     size = config.experiment.sensitivity
     return make_plan(
-        world.domain,
-        [Request(world.domain.names)],
+        domain,
+        [Request(domain.names)],
         mechanism="laplace",
         accountant="basic",
         epsilon=epsilon / size if record else epsilon,

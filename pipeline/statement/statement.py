@@ -32,6 +32,7 @@ from mechanisms.sensitive.id_rules import said_rules
 from pipeline import __version__
 from pipeline.config import Config
 from pipeline.policy import budget_warnings
+from pipeline.selecting import selection_of
 from pipeline.statement.publication import Publication
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
@@ -83,12 +84,13 @@ class Declared:
 
 def declared(config: Config) -> Declared:
     """What the settings of a run take as public."""
-    table = config.selection.public
+    selection = selection_of(config.selection)
+    table = selection.public_table
     return Declared(
         confirmed=config.data.confirmed_public,
         public_table=None if table is None else Path(table).name,
         synthetic_rows=config.synthesis.rows,
-        selection_rows=config.selection.rows,
+        selection_rows=selection.public_rows,
     )
 
 

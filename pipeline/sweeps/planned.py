@@ -15,9 +15,14 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.inspect_file import check_file
+from mechanisms.public.schema import Schema
 from pipeline import build, experiments
+from pipeline.budget import admission
+from pipeline.budget.admission import PlannedRelease
 from pipeline.compose import misspelt, without_hydra
 from pipeline.config import Config, typed
 from pipeline.folders import not_in_release
@@ -38,6 +43,7 @@ class Job:
         root: its folder.
         settings: all of its settings; None where they cannot be.
         memory: the bytes that it is predicted to need.
+        releases: what it books in a shared ledger, where one is set.
         error: why it cannot run; empty where nothing is known against it.
     """
 
@@ -46,6 +52,7 @@ class Job:
     root: Path
     settings: Config | None = None
     memory: int = 0
+    releases: tuple[PlannedRelease, ...] = ()
     error: str = ""
 
     @property
@@ -61,10 +68,12 @@ class Seen:
     Attributes:
         memory: settings but seeds → the predicted bytes.
         scores: settings of the scores.
+        plans: settings but seeds → the schema and the plan, where they are needed again.
     """
 
     memory: dict[str, int] = field(default_factory=dict)
     scores: set[str] = field(default_factory=set)
+    plans: dict[str, tuple[Schema, Plan | AdaptivePlan]] = field(default_factory=dict)
 
 
 Load = Callable[[Sequence[str]], DictConfig]
@@ -100,7 +109,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -
             not_in_release(job.root / hidden, "hydra.output_subdir")
         settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
-        return replace(job, memory=_check(settings, seen))
+        return replace(job, memory=_check(settings, seen), releases=_releases(settings, job.root, seen))
     except UserError as error:
         return replace(job, error=str(error))
     except (HydraException, OmegaConfBaseException) as error:
@@ -116,7 +125,7 @@ def _check(config: Config, seen: Seen) -> int:
     if config.experiment.kind or config.smoke:
         experiments.known(config)
         return build.LIBRARIES_BYTES
-    key = digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
+    key = _without_seeds(config)
     if key in seen.memory:
         return seen.memory[key]
     schema = build.build_schema(config)
@@ -132,7 +141,21 @@ def _check(config: Config, seen: Seen) -> int:
     if not generated(config):
         check_file(data_path(config))
     seen.memory[key] = build.predicted_memory_bytes(config, schema, plan)
+    if config.budget.ledger is not None:
+        seen.plans[key] = (schema, plan)
     return seen.memory[key]
+
+
+def _releases(config: Config, root: Path, seen: Seen) -> tuple[PlannedRelease, ...]:
+    """What the job books in a shared ledger, where one is set."""
+    if config.experiment.kind or config.smoke:
+        return experiments.planned_releases(config, root)
+    known = seen.plans.get(_without_seeds(config))
+    return () if known is None else admission.planned_release(config, *known, root)
+
+
+def _without_seeds(config: Config) -> str:
+    return digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
 
 
 def digest(config: Config, *, seeds: bool = True) -> str:
@@ -140,6 +163,7 @@ def digest(config: Config, *, seeds: bool = True) -> str:
     facts: dict[str, Any] = asdict(config)
     for free in FREE:
         del facts[free]
+    del facts["budget"]["limit"]
     if not seeds:
         facts["synthesis"]["seed"] = None
     return hashlib.blake2b(json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()

@@ -28,6 +28,7 @@ from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from mechanisms.sensitive.table import fingerprint
 from pipeline import build
+from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.config import Config
 from pipeline.folders import BANNER, not_in_release
@@ -73,6 +74,7 @@ def sweep(overrides: Sequence[str]) -> int:
             left = [j for j in wanted if j.name not in ended]
             if ended:
                 print(f"{len(ended)} of {len(wanted)} jobs were done before", file=sys.stderr)
+            admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:
                 launched = _launched(hydra, master, longest_first(left), fixed, report)

@@ -56,6 +56,11 @@ class PgmSpec:
     optimizer: str = "mirror"
     max_cells: int = 10_000_000
 
+    @property
+    def max_model_cells(self) -> int:
+        """The most cells of the graphical model that it fits."""
+        return self.max_cells
+
     def __post_init__(self) -> None:
         checks = [
             ("iterations", self.iterations >= 0, "a whole number of at least 0"),

@@ -14,9 +14,9 @@ from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import PrivBasis
 from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Neighbouring
 from mechanisms.public.units import delta as checked_delta
+from mechanisms.selection.privbasis import PrivBasis
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
@@ -171,7 +171,7 @@ def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(purse):
     options = {"noise": "gaussian", "accountant": "gdp", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE}
     for bound, fits in ((1, True), (10**5, not purse), (10**12, False)):
         try:
-            reserve(wanted, method=method, epsilon=1e-2, max_records=bound, purse=purse, **options)
+            reserve(wanted, method=method.description, epsilon=1e-2, max_records=bound, purse=purse, **options)
         except UserError as error:
             assert not fits and "supported maximum" in str(error)
         else:

@@ -14,6 +14,7 @@ from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 #: What is replaced, by the audit's own names.
 POINTS = {
     "charge": "mechanisms.accounting.ledger:Ledger.charge",
+    "leave": "mechanisms.sensitive.exit:leave",
     "noisy": "mechanisms.sensitive.exact:noisy",
     "noise": "mechanisms.sensitive.noise:split_noise",
     "choice": "mechanisms.sensitive.exponential:choose_index",
@@ -30,7 +31,7 @@ POINTS = {
     "sensitivity": "mechanisms.public.queries:sensitivity",
     "histogram's sensitivity": "mechanisms.public.unit_sizes:RecordsPerUnit.sensitivity",
     "scores": "mechanisms.sensitive.selection:distance_scores",
-    "measure plan": "pipeline.adaptive:measure_plan",
+    "measure plan": "pipeline.rounds:measure_plan",
     "rare groups": "mechanisms.public.rare:rare_groups",
     "build fit": "pipeline.adaptive:build_fit",
     "default rows": "synthesis.total:default_rows",
@@ -39,6 +40,16 @@ POINTS = {
     "save answer": "mechanisms.public.release:save_answer",
     "run facts": "pipeline.stages:run_facts",
     "calibrate": "mechanisms.accounting.calibrate:calibrate",
+    "basic loss": "mechanisms.accounting.accountants:Basic.loss",
+    "advanced loss": "mechanisms.accounting.accountants:Advanced.loss",
+    "zcdp loss": "mechanisms.accounting.accountants:Zcdp.loss",
+    "gdp loss": "mechanisms.accounting.accountants:Gdp.loss",
+    "delta of each": "mechanisms.accounting.accountants:Basic.delta_each",
+    "loss range": "mechanisms.accounting.events:Laplace.loss_range",
+    "zcdp conversion": "mechanisms.accounting.accountants:zcdp_epsilon",
+    "open ledger": "mechanisms.accounting.ledger:Ledger.open",
+    "answer fits": "mechanisms.sensitive.measurement:MarginalQuestion.fits",
+    "reserved": "mechanisms.accounting.adaptive:AdaptivePlan.reserved",
     "gaussian mu": "mechanisms.accounting.gaussian_curve:gaussian_mu",
     "gaussian epsilon": "mechanisms.accounting.gaussian_curve:gaussian_epsilon",
     "kept counts": "mechanisms.sensitive.kept_counts:kept_counts",
@@ -58,7 +69,7 @@ def point(name: str) -> tuple[Any, str, Any]:
     *outer, last = path.split(".")
     for part in outer:
         holder = getattr(holder, part)
-    return holder, last, getattr(holder, last)
+    return holder, last, vars(holder)[last] if isinstance(holder, type) else getattr(holder, last)
 
 
 def current(name: str) -> Any:
@@ -88,7 +99,8 @@ def swapped(name: str, make: Callable[[Any], Any]) -> Iterator[Switch]:
     """
     holder, last, original = point(name)
     switch = Switch()
-    replacement = counted(make(original), switch)
+    made = make(original)
+    replacement = property(counted(made.fget, switch)) if isinstance(made, property) else counted(made, switch)
     if isinstance(holder, type):
         bound: list[tuple[Any, str]] = [(holder, last)]
     else:

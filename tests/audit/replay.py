@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError
 from pipeline import stages
 from tests.audit.cases import Case, config_of, every_case, plan_of, ran
 from tests.audit.hooks import Broken, swapped
-from tests.audit.tape import Tape, compared, recording
+from tests.audit.tape import Tape, check_seen, compared, recording
 from tests.audit.worlds import World, write_table
 
 
@@ -86,6 +86,7 @@ def outcome(case: Case, folder: Path, table: Path, frozen: Tape | None) -> tuple
             stages.run(config_of(case, folder, table), root, quiet=True)
     except UserError as error:
         return tape, str(error).replace(str(table.parent), "")
+    check_seen(tape)
     return tape, released(root / "release")
 
 
@@ -101,7 +102,7 @@ def replayed(case: Case, world: World, folder: Path, *, few: bool = False) -> Ta
         first, left = outcome(case, folder, write_table(home / "d" / "t.csv", world.table), None)
         tally.refused = int(isinstance(left, str))
         if not tally.refused:
-            tally.ran = ran(case, plan_of(config_of(case, folder, home)))
+            tally.ran = ran(case, plan_of(config_of(case, folder, home))) | {"question": first.questions}
         chosen = slice(case.seed % 2, case.seed % 2 + 1) if few else slice(None)
         for neighbour in world.neighbours[chosen]:
             second, right = outcome(case, folder, write_table(home / "e" / "t.csv", neighbour), first)
@@ -122,7 +123,14 @@ def _difference(left: Any, right: Any) -> str:
     return ", ".join(sorted(k for k in left.keys() | right.keys() if left.get(k) != right.get(k)))
 
 
-def replay(folder: Path, *, most: int | None = None, part: tuple[int, int] = (0, 1)) -> Tally:
+def replay(
+    folder: Path,
+    *,
+    most: int | None = None,
+    seed: int = 1,
+    part: tuple[int, int] = (0, 1),
+    words: Collection[str] = (),
+) -> Tally:
     """All cases; or `most` of them, each on one pair; see `every_case`.
 
     Raises:
@@ -130,6 +138,6 @@ def replay(folder: Path, *, most: int | None = None, part: tuple[int, int] = (0,
     """
     tally = Tally()
     with loaded_once():
-        for case, world in every_case(folder, most=most, part=part):
+        for case, world in every_case(folder, most=most, seed=seed, part=part, words=words):
             tally.add(replayed(case, world, folder, few=most is not None))
     return tally

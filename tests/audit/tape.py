@@ -59,12 +59,14 @@ class Tape:
         steps: charges and draws with all their numbers.
         draws: by the event's id; `choices` likewise.
         charged: the events on disk by id, with the event whose cost was booked.
+        questions: names of the classes that left.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
     draws: dict[str, Draw] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
     charged: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    questions: set[str] = field(default_factory=set)
 
 
 def _tell(tape: Tape, event: Any) -> None:
@@ -90,7 +92,7 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
         def charged(ledger: Any, event: Any) -> None:
             original(ledger, event)
             last = ledger.path.read_bytes().splitlines()[-1]
-            if json.loads(last).get("event", {}).get("id") == event.id:
+            if json.loads(last).get("event") == event.to_json():
                 tape.charged[event.id] = (event, ledger.plan.reserved(event))
             tape.steps.append(("charge", event))
 
@@ -130,8 +132,15 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
 
         return chosen
 
+    def leave(original: Any) -> Any:
+        def left(questions: Any, *args: Any, **named: Any) -> Any:
+            tape.questions |= {type(q).__name__ for q in questions}
+            return original(questions, *args, **named)
+
+        return left
+
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
-    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice):
+    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice), swapped("leave", leave):
         yield
 
 
@@ -141,6 +150,16 @@ def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
     units = units[np.abs(units) < 2.0**53]
     if (units != np.floor(units)).any():
         raise Broken(f"{event.id}: answers that are not on the lattice")
+
+
+def check_seen(tape: Tape) -> None:
+    """Whatever was charged in a whole run was drawn where the audit looks.
+
+    Raises:
+        Broken: something was charged, and left by another way.
+    """
+    if left := tape.charged.keys() - tape.draws.keys() - tape.choices.keys():
+        raise Broken(f"charged, and drawn by nothing that the audit knows: {', '.join(sorted(left))}")
 
 
 def compared(one: Tape, two: Tape) -> float:

@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.audit.cases import CHOICES, check_registry, registered, write_public
-from tests.audit.hooks import Broken
+from tests.audit.catch import CHECKS, MUTANTS, caught
+from tests.audit.hooks import POINTS, Broken, point
+from tests.audit.protocol import check_cut_off, check_ledger, check_statements, check_swapped_answers
 from tests.audit.replay import replay
+from tests.audit.sampling import check_law, check_streams, check_tails, laws
+from tests.audit.tight import audits
 from tests.audit.totals import recomputed
+from tests.audit.whole import main
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     tally = replay(folder, most=len(CHOICES))
     assert tally.pairs == len(CHOICES) and tally.answers > 100 and 0.9 < tally.largest <= 1
-    check_registry(tally.ran, {k: v for k, v in registered().items() if k in ("selection", "method", "event")})
+    check_registry(
+        tally.ran, {k: v for k, v in registered().items() if k in ("selection", "method", "event", "question")}
+    )
 
 
 def test_a_selection_that_no_case_runs_is_told(folder):
@@ -29,5 +36,65 @@ def test_a_selection_that_no_case_runs_is_told(folder):
 
 
 def test_totals_are_what_others_compute(folder):
-    found = recomputed(folder, len(CHOICES), seed=3)
-    assert found.plans == len(CHOICES)
+    found = recomputed(folder, 10, seed=3)
+    assert found.plans == 10
+
+
+def test_white_box_audits_reach_what_is_stated_and_no_more():
+    for audit in audits(cells=25_000, draws=8_000, runs=0):
+        audit().check()
+
+
+@pytest.mark.parametrize("kind", laws())
+def test_draws_follow_their_law_on_the_lattice_and_far_out(kind):
+    check_law(kind, 200_000)
+    check_tails(kind, 1_000_000)
+
+
+def test_no_two_streams_of_noise_are_alike():
+    assert check_streams() == 9
+
+
+def test_a_run_that_is_cut_off_or_cheated_on_spends_nothing_twice(folder):
+    assert check_swapped_answers(folder) == 2 and check_ledger(folder) == 4 and check_statements(folder) == 3
+
+
+#: Faults that are caught in a moment, one or more per check; the whole audit shows all of them.
+QUICK = (
+    "gaussian noise 30 percent too small",
+    "laplace noise 30 percent too small",
+    "choice of the largest score",
+    "ties round to even",
+    "seed shared by workers",
+    "count forgotten in composition",
+    "budget split above one",
+    "delta spent by each",
+    "kept answer of another question",
+    "fixed seed called private",
+    "charge after the draw",
+    "exact row count released",
+)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_known_fault_is_caught(folder, name):
+    check, found = caught(MUTANTS[name], folder)
+    assert check in CHECKS and found
+
+
+def test_there_are_faults_enough_and_all_names_exist():
+    assert len(MUTANTS) >= 40
+    assert all(m.fault and m.likely.split()[0] in CHECKS for m in MUTANTS.values())
+    for name in POINTS:
+        assert callable(point(name)[2]) or isinstance(point(name)[2], property | classmethod), name
+
+
+@pytest.mark.slow
+def test_the_whole_audit_holds(tmp_path):
+    assert main([str(tmp_path / "AUDIT.md")]) == 0
+    assert "every check below holds" in (tmp_path / "AUDIT.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_runs_that_are_cut_off_charge_and_draw_nothing_twice(folder):
+    assert check_cut_off(folder) == 6

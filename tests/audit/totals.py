@@ -208,7 +208,7 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
         accountant, mechanism = rng.choice(KINDS), rng.choice(MECHANISMS)
         schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins"))
         epsilon = math.exp(rng.uniform(math.log(0.05), math.log(20)))
-        case = Case(selection, mechanism, accountant, settings, schema, epsilon, given)
+        case = Case(selection, mechanism, accountant, settings, schema, epsilon, given, rng.random() < 0.2)
         config = config_of(case, folder, folder / "none.csv")
         if config.privacy.delta:
             config.privacy.delta = 10 ** rng.uniform(-12, -3)

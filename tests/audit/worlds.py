@@ -80,7 +80,7 @@ class World:
     neighbours: tuple[tuple[Row, ...], ...]
 
 
-def make_world(settings: Settings, seed: int, neighbours: int = 2) -> World:
+def make_world(settings: Settings, seed: int, neighbours: int = 3) -> World:
     """A table of some 20 rows, and tables that differ from it by one unit."""
     rng = np.random.default_rng(seed)
     base = _others(settings, rng)
@@ -97,9 +97,10 @@ def make_world(settings: Settings, seed: int, neighbours: int = 2) -> World:
         mine = [[_row(str(name), rng, lone=k == 0) for _ in range(n)] for k, n in enumerate(sizes)]
     if not settings.replace:
         mine[1] = []
-        if neighbours > 1:  # another unit comes in beside the first one
-            mine[2] = [*mine[0], *(_row(str(names[1]), rng) for _ in range(settings.bound))]
-    places = np.sort(rng.integers(0, len(base) + 1, 3 * settings.bound + settings.bound))
+        for k in range(2, neighbours + 1):  # another unit comes in beside the first one
+            most = settings.bound if settings.clip == "none" else 3 * settings.bound
+            mine[k] = [*mine[0], *(_row(str(names[k - 1]), rng) for _ in range(int(rng.integers(1, most + 1))))]
+    places = np.sort(rng.integers(0, len(base) + 1, 6 * settings.bound))
     tables = [_placed(base, unit, None if settings.placed else places) for unit in mine]
     return World(settings, tables[0], tuple(tables[1:]))
 

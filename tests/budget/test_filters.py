@@ -22,8 +22,9 @@ from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.accounting.spend import Spend, spend_of_pair, spend_of_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Aim, Indif
 from mechanisms.public.units import Delta, Neighbouring
+from mechanisms.selection.aim import Aim
+from mechanisms.selection.indif import Indif
 
 LIMIT = Limit(3.0, 1e-6)
 KINDS = ("gdp", "zcdp", "basic")
@@ -50,7 +51,7 @@ def with_purse(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> Ad
     method = Indif((("a", "b"),)) if pure else Aim((("a", "b"), ("b", "c")), (1.0, 1.0), 0.9, 10, 1000)
     return reserve(
         wanted,
-        method=method,
+        method=method.description,
         noise="laplace" if pure else "gaussian",
         accountant=accountant,
         epsilon=epsilon,

@@ -7,9 +7,10 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema import load_schema
+from mechanisms.selection.base import LATER
 from pipeline import build
 from pipeline.config import load_config
-from pipeline.later import LATER, later_cells
+from pipeline.later import later_cells
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.synthesis.pgm_worlds import cliques_of, world
@@ -40,9 +41,9 @@ def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
 
 def test_the_memory_of_what_a_purse_buys_is_predicted(town):
     config, schema, plan = planned(town, "selection=aim", "synthesis=pgm")
-    assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method.rounds
+    assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method["rounds"]
     base = build.predicted_memory_bytes(config, schema, plan)
-    more = replace(plan, method=replace(plan.method, rounds=10**6))
+    more = replace(plan, method={**plan.method, "rounds": 10**6})
     assert build.predicted_memory_bytes(config, schema, more) > base + 10**6 * 8 * 40
     config.limits.memory_gb = base / 1e9 + 0.1
     with pytest.raises(UserError, match="a marginal chosen later"):

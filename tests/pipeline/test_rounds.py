@@ -2,36 +2,36 @@
 
 import json
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
+from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.rounds import (
-    aim_rounds,
-    basis_rounds,
-    given_rounds,
-    indif_rounds,
-    mwem_rounds,
-    tree_rounds,
-    view_rounds,
-)
 from mechanisms.public.adagrid import GridQuery
 from mechanisms.public.covering import covering
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Adagrid, Aim, Indif, Merge, Method, Mst, Mwem, PrivBasis, PriView
 from mechanisms.public.queries import Identity, sensitivity
 from mechanisms.public.rare import MergedQuery
 from mechanisms.public.table import CodedTable
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
+from mechanisms.selection.adagrid import Adagrid
+from mechanisms.selection.aim import Aim
+from mechanisms.selection.base import Schedule
+from mechanisms.selection.fixed import Merge
+from mechanisms.selection.given import given_slots
+from mechanisms.selection.indif import Indif
+from mechanisms.selection.mst import Mst
+from mechanisms.selection.mwem import Mwem
+from mechanisms.selection.privbasis import PrivBasis
+from mechanisms.selection.priview import PriView
+from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
-from pipeline.fitted import IndependentFit, PgmFit
+from pipeline.fitted import build_fit
 from pipeline.rounds import measure_plan
 from pipeline.steps import Rounds
 from synthesis.pgm.junction_tree import model_cells
@@ -42,7 +42,7 @@ EVERY = pairs(TOWN, TOWN.names, 1000)
 
 
 def test_no_method_is_left_out():
-    assert {type(entry[0]) for entry in METHODS.values()} == set(get_args(Method))
+    assert {type(entry[0]) for entry in METHODS.values()} == set(registered_methods().values())
 
 
 @dataclass(frozen=True)
@@ -69,26 +69,38 @@ def plan_of(
     method, wanted, purse=0.0, *, accountant="gdp", noise="gaussian", epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE
 ):
     options = {"accountant": accountant, "noise": noise, "epsilon": epsilon, "neighbouring": neighbouring}
-    return reserve(wanted, method=method, delta=1e-6, max_records=1, purse=purse, **options)
+    return Schedule(method, wanted, purse).plan(delta=1e-6, max_records=1, **options)
 
 
-AIM = tuple((n,) for n in TOWN.names) + EVERY
+def given(method, *marginals):
+    """A method over the downward closure of given marginals."""
+    return method, given_slots(TOWN, closure(TOWN, marginals, max_cells=10**4))
+
+
+def tree(method, *split, domain=TOWN):
+    """A method whose slots are all that it has."""
+    return method, method.slots(domain, split)
+
+
+def reserving(method, *arguments):
+    """A method with a reserve."""
+    return method, *method.slots(*arguments)
+
+
+EVERY_SET = tuple((n,) for n in TOWN.names) + EVERY
 PURSES = ("indif", "groups", "priview", "privbasis")
 METHODS = {
-    "given": (Adagrid(2.0), given_rounds(TOWN, closure(TOWN, [["a", "b", "c"], ["c", "d"]], max_cells=10**4))),
-    "tree": (g := Adagrid(2.0, EVERY), tree_rounds(TOWN, g, [1, 1, 8])),
-    "targets": (
-        h := Adagrid(2.0, tuple(p for p in EVERY if "d" not in p), ("d",)),
-        tree_rounds(TOWN, h, [1, 1, 8]),
-    ),
-    "merge": (Merge(3.0, 200.0), given_rounds(TOWN, closure(TOWN, [["a", "b"], ["c", "d"]], max_cells=10**4))),
-    "mst": (m := Mst(EVERY), tree_rounds(TOWN, m, [1, 1, 1])),
-    "aim": (x := Aim(AIM, (1.0,) * len(AIM), 0.9, 30, 10**6), *aim_rounds(TOWN, x)),
-    "indif": (i := Indif(EVERY, 100), *indif_rounds(TOWN, i, [1, 0.5, 8.5])),
-    "groups": (j := Indif(EVERY, 100, groups=2), *indif_rounds(TOWN, j, [1, 0.5, 8.5])),
-    "priview": (v := PriView((covering(TOWN, 2, view_cells=30, max_cells=100),)), *view_rounds(TOWN, [1, 9])),
-    "privbasis": (z := PrivBasis(TOWN.names, 3, 2, 200), *basis_rounds(z, [1, 4, 5])),
-    "mwem": (w := Mwem(EVERY, 3, 10**6), mwem_rounds(TOWN, w, [1, 1, 1])),
+    "given": given(Adagrid(2.0), ["a", "b", "c"], ["c", "d"]),
+    "tree": tree(Adagrid(2.0, EVERY), 1, 1, 8),
+    "targets": tree(Adagrid(2.0, tuple(p for p in EVERY if "d" not in p), ("d",)), 1, 1, 8),
+    "merge": given(Merge(3.0, 200.0), ["a", "b"], ["c", "d"]),
+    "mst": tree(Mst(EVERY), 1, 1, 1),
+    "aim": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6), TOWN),
+    "indif": reserving(Indif(EVERY, 100), TOWN, [1, 0.5, 8.5]),
+    "groups": reserving(Indif(EVERY, 100, groups=2), TOWN, [1, 0.5, 8.5]),
+    "priview": reserving(PriView((covering(TOWN, 2, view_cells=30, max_cells=100),)), TOWN, [1, 9]),
+    "privbasis": reserving(PrivBasis(TOWN.names, 3, 2, 200), [1, 4, 5]),
+    "mwem": tree(Mwem(EVERY, 3, 10**6), 1, 1, 1),
 }
 
 
@@ -96,8 +108,7 @@ def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
     rounds = Rounds(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
-    simple = isinstance(plan.method, Mst | Indif | PriView | PrivBasis)
-    return measure_plan(rounds, fit=IndependentFit() if simple else PgmFit(PgmSpec())), ledger
+    return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 
 def forget(folder, plan, name):
@@ -219,11 +230,11 @@ def test_the_tree_finds_the_dependences(tmp_path):
 
 
 def test_rare_values_are_measured_as_one(tmp_path):
-    known, _ = run(tmp_path, plan_of(m := Mst(EVERY, rare=3.0), tree_rounds(TOWN, m, [1, 1, 1]), epsilon=0.05))
+    known, _ = run(tmp_path, plan_of(*tree(Mst(EVERY, rare=3.0), 1, 1, 1), epsilon=0.05))
     merged = [a for a in known.answers if isinstance(a.query, MergedQuery)]
     assert merged
     assert all(a.query.rows < a.query.columns for a in merged)
-    plain, _ = run(tmp_path / "p", plan_of(m := Mst(EVERY, rare=0.0), tree_rounds(TOWN, m, [1, 1, 1]), epsilon=0.05))
+    plain, _ = run(tmp_path / "p", plan_of(*tree(Mst(EVERY, rare=0.0), 1, 1, 1), epsilon=0.05))
     assert all(isinstance(a.query, Identity) for a in plain.answers)
 
 
@@ -244,21 +255,21 @@ def test_thresholds_that_keep_all_or_nothing_are_measured_all_the_same(tmp_path,
 def test_a_table_of_one_column_has_nothing_to_choose(tmp_path):
     one = Domain(TOWN.attributes[:1])
     method = Mst(())
-    known, _ = run(tmp_path, plan_of(method, tree_rounds(one, method, [1, 1, 1])), table=Town(one))
+    known, _ = run(tmp_path, plan_of(*tree(method, 1, 1, 1, domain=one)), table=Town(one))
     assert [a.clique for a in known.answers] == [("a",)]
 
 
 def test_two_columns_have_one_tree_which_costs_nothing_to_find(tmp_path):
     two = Domain(TOWN.attributes[:2])
     method = Mst((("a", "b"),))
-    known, ledger = run(tmp_path, plan_of(method, tree_rounds(two, method, [1, 1, 1])), table=Town(two))
+    known, ledger = run(tmp_path, plan_of(*tree(method, 1, 1, 1, domain=two)), table=Town(two))
     assert [a.clique for a in known.answers] == [("a",), ("b",), ("a", "b")]
     assert not any(isinstance(e, Exponential) for e in ledger.events.values())
 
 
 def test_a_round_without_a_budget_is_refused():
     with pytest.raises(UserError, match=r"selection\.split"):
-        tree_rounds(TOWN, Mst(EVERY), [1, 0, 1])
+        tree(Mst(EVERY), 1, 0, 1)
     with pytest.raises(UserError, match="a round has no budget"):
         plan_of(Adagrid(1.0), [Reservation("given", ("a",), 6, 0.0)])
     with pytest.raises(UserError, match="no marginals"):
@@ -289,7 +300,7 @@ def test_aim_spends_its_purse_in_rounds_of_growing_size(tmp_path):
 
 def test_the_limit_on_the_model_keeps_candidates_out(tmp_path):
     method = Mwem(EVERY, 4, max_model_cells=60)
-    known, _ = run(tmp_path, plan_of(method, mwem_rounds(TOWN, method, [1, 1, 1]), epsilon=5.0))
+    known, _ = run(tmp_path, plan_of(*tree(method, 1, 1, 1), epsilon=5.0))
     cells = model_cells(TOWN, [a.clique for a in known.answers])
     assert cells <= 60
 
@@ -299,3 +310,10 @@ def test_what_the_model_cannot_answer_within_memory_is_not_a_candidate(tmp_path,
     known, ledger = run(tmp_path, plan_of(*METHODS["aim"], epsilon=2.0))
     assert {len(a.clique) for a in known.answers} == {1}
     assert 0.999 * 2 < ledger.spent.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_plan_holds_plain_values_that_lead_back_to_the_method(name):
+    method, *_ = METHODS[name]
+    assert method_of(method.description) == method
+    assert json.dumps(method.description)

@@ -13,13 +13,13 @@ from scipy import sparse
 
 from mechanisms.accounting.adaptive import AdaptivePlan, reserve
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.rounds import SCORES, indif_rounds
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Indif
 from mechanisms.public.queries import SparseQuery
 from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
+from mechanisms.selection.base import SCORES
+from mechanisms.selection.indif import Indif
 from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.scores import noisy_scores
 from mechanisms.sensitive.selection import SCORE_BITS, Candidate, PrivateCounts, distance_scores
@@ -53,11 +53,11 @@ def scores(table, expected, neighbouring):
 
 def plan_of(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> AdaptivePlan:
     method = Indif(PAIRS)
-    slots, purse = indif_rounds(SMALL, method, [1, 1, 8])
+    slots, purse = method.slots(SMALL, [1, 1, 8])
     accountant = "gdp" if noise == "gaussian" else "basic"
     return reserve(
         slots,
-        method=method,
+        method=method.description,
         noise=noise,
         accountant=accountant,
         epsilon=epsilon,

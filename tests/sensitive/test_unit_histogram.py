@@ -17,10 +17,10 @@ from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.engine import open_table
 from mechanisms.public.errors import UserError
-from mechanisms.public.methods import Merge
 from mechanisms.public.schema import parse_schema
 from mechanisms.public.unit_sizes import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
+from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import measure_histogram
 from mechanisms.sensitive.noise import SeededNoise
@@ -151,7 +151,13 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
 
 def test_rounds_share_what_the_histogram_leaves():
     wanted = [Reservation("given", ("x",), 2, 1.0), Reservation("choose", None, 0, 1.0)]
-    options = {"method": Merge(0.0, 0.0), "noise": "gaussian", "accountant": "gdp", "epsilon": 1.0, "delta": 1e-6}
+    options = {
+        "method": Merge(0.0, 0.0).description,
+        "noise": "gaussian",
+        "accountant": "gdp",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+    }
     options |= {"neighbouring": Neighbouring.ADD_REMOVE, "max_records": 5, "histogram": RecordsPerUnit("id", 5, 0.2)}
     found = reserve(wanted, **options)  # type: ignore[arg-type]
     assert sum(s.share for s in found.slots) == pytest.approx(0.8)

@@ -1,0 +1,121 @@
+"""Adaptive granularity (McKenna 2021): rounds by order; fine cells where the noisy answers so far are large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.adagrid import subsets
+from mechanisms.public.candidates import Candidate
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import CHOSEN, GIVEN, Facts, Method, Schedule, edges, threshold
+from mechanisms.selection.context import Context, once
+from mechanisms.selection.given import GivenMarginals, given_slots
+from mechanisms.selection.questions import grow_tree
+from mechanisms.selection.tree_slots import tree_slots
+
+
+@dataclass(frozen=True)
+class Adagrid(Method):
+    """Rounds by order, each marginal's queries from its parents' noisy answers.
+
+    Attributes:
+        threshold: a cell is fine where every parent's noisy count is at least so many standard deviations.
+        candidates: pairs among which a tree is chosen privately; empty where all marginals are given.
+        targets: attributes that every marginal includes, where a tree is chosen.
+    """
+
+    kind: ClassVar[str] = "adagrid"
+    threshold: float
+    candidates: tuple[Clique, ...] = ()
+    targets: Clique = ()
+
+    @property
+    def graphical(self) -> bool:
+        return bool(self.targets)
+
+    def slots(self, domain: Domain, split: Sequence[float]) -> list[Reservation]:
+        """Where a tree is chosen: one-way marginals with the targets, choices, and marginals with the targets."""
+        return tree_slots(domain, self.candidates, split, self.targets)
+
+    def run(self, context: Context) -> None:
+        """The given marginals; then, where there are candidates, a private tree and its marginals with the targets."""
+        given = [(i, context.clique(i)) for i in context.places(GIVEN)]
+        self._ask(context, given)
+        if not self.candidates:
+            return
+        domain, expected = context.domain, once(context.fit)
+        whole = {pair: domain.canonical((*pair, *self.targets)) for pair in self.candidates}
+        scores = context.score(lambda: {pair: Candidate(c) for pair, c in whole.items()}, expected)
+        tree = grow_tree(context, self.candidates, scores)
+        extras: list[Clique] = [(), *subsets(self.targets)]
+        new = [domain.canonical((*edge, *extra)) for extra in extras for edge in tree]
+        self._ask(context, list(zip(context.places(CHOSEN), new, strict=False)))
+
+    def _ask(self, context: Context, wanted: Sequence[tuple[int, Clique]]) -> None:
+        for order in sorted({len(c) for _, c in wanted}):
+            this = [(i, c) for i, c in wanted if len(c) == order]
+            context.ask([(i, c, context.grid(c, self.threshold)) for i, c in this])
+
+    def grown_cells(self, slots: Sequence[Reservation]) -> int:
+        """A tree's slots are as large as its largest edge."""
+        return sum(s.cells for s in slots)
+
+
+@dataclass(frozen=True)
+class AdagridSettings(GivenMarginals):
+    """Settings; with marginals or closure: these. Without: a tree that is chosen privately.
+
+    Attributes:
+        threshold: a cell is fine where every parent's noisy count is at least so many standard deviations.
+        targets: columns that every marginal includes, where a tree is chosen.
+        split: parts of the budget for one-way marginals, choices and further marginals, where a tree is chosen.
+    """
+
+    kind: ClassVar[str] = "adagrid"
+    methods: ClassVar[tuple[type[Method], ...]] = (Adagrid,)
+    k: list[int] = field(default_factory=lambda: [1])
+    max_cells: int = 2_000_000
+    threshold: float = 5.0
+    targets: list[str] = field(default_factory=list)
+    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 8.0])
+
+    @property
+    def whole_pairs(self) -> str | None:
+        return "selection"
+
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule:
+        """The given marginals by order, or a tree."""
+        domain, limit = facts.domain, threshold(self.threshold, "selection.threshold")
+        if self.named:
+            if self.targets:
+                fix = "name the targets' marginals among the others, or let a tree be chosen: selection.closure=null"
+                raise UserError("targets and given marginals together", where="selection.targets", fix=fix)
+            return Schedule(Adagrid(limit), given_slots(domain, workload))
+        targets = self._targets(domain)
+        if targets and facts.alone:
+            fix = "selection.targets=[], or take one_way_only and joint_bins away"
+            what = f"targets join every column, and the schema keeps {min(facts.alone)!r} out of joint marginals"
+            raise UserError(what, where="selection.targets", fix=fix)
+        free = [n for n in facts.joint if n not in targets]
+        method = Adagrid(limit, edges(domain, free, self.max_cells, targets), targets)
+        return Schedule(method, method.slots(domain, self.split))
+
+    def _targets(self, domain: Domain) -> Clique:
+        try:
+            targets = domain.canonical(self.targets)
+        except UserError as error:
+            raise UserError(error.what, where="selection.targets", fix=error.fix) from None
+        for name in domain.names:
+            cells = domain.cells(domain.canonical((name, *targets)))
+            if targets and cells > self.max_cells:
+                raise UserError(
+                    f"{name} with the targets has {cells:,} cells, more than selection.max_cells={self.max_cells:,}",
+                    where="selection.targets",
+                    fix="fewer or coarser targets, or raise selection.max_cells",
+                )
+        return targets

@@ -1,0 +1,135 @@
+"""AIM (McKenna, Mullins, Sheldon & Miklau 2022): workload-aware choice, annealed noise, a limit to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.adagrid import subsets
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Identity
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import GIVEN, LATER, Facts, Method, Schedule
+from mechanisms.selection.context import Context
+from mechanisms.selection.given import GivenMarginals
+from mechanisms.selection.questions import ask_given, penalized, small_enough
+
+#: The first split of the budget, in rounds per column.
+ROUNDS_PER_COLUMN = 2
+
+
+@dataclass(frozen=True)
+class Aim(Method):
+    """Choose by the workload's weight, measure, fit; halve the noise when a round taught less than its noise.
+
+    Attributes:
+        candidates: the downward closure of the workload.
+        weights: per candidate Σ over workload marginals of weight · |overlap|.
+        measured: the part of each round that measures; the rest chooses.
+        rounds: the budget is split for so many rounds at first.
+        max_model_cells: the model's size at the end; a round may use the part of it that is spent.
+    """
+
+    kind: ClassVar[str] = "aim"
+    squares: ClassVar[bool] = True
+    candidates: tuple[Clique, ...]
+    weights: tuple[float, ...]
+    measured: float
+    rounds: int
+    max_model_cells: int
+
+    @property
+    def graphical(self) -> bool:
+        return True
+
+    @property
+    def max_cells_between(self) -> int | None:
+        return self.max_model_cells
+
+    def slots(self, domain: Domain) -> tuple[list[Reservation], float]:
+        """One-way marginals, each as precise as a round of the first size, and the part of the budget for rounds."""
+        one = self.measured / self.rounds
+        slots = [Reservation(GIVEN, (n,), domain[n].size, one) for n in domain.names]
+        return slots, 1 - one * len(domain)
+
+    def run(self, context: Context) -> None:
+        """Rounds until the reserve is spent.
+
+        A round that leaves too little for two more takes all that is left. Which marginals may be chosen grows with the
+        budget spent: a model of all of them may have that part of max_model_cells.
+        """
+        ask_given(context)
+        weights = dict(zip(self.candidates, self.weights, strict=True))
+        left, part, number = 1.0, 1 / self.rounds, 0
+        expected = context.fit()
+        while left > 0:
+            part = context.remember(number, left if left < 2 * part else part)
+            noise = context.spent_noise(self.measured * part)
+            allowed = small_enough(context, self.candidates, round((1 - left + part) * self.max_model_cells))
+            scores = penalized(context, {c: weights[c] for c in allowed}, noise, expected)
+            clique = context.choose_of_reserve(number, allowed, (1 - self.measured) * part, scores)
+            before = len(context.known)
+            if clique is not None:
+                context.spend([(clique, Identity(context.domain.cells(clique)), self.measured * part)], number)
+            left, number = left - part if left > part else 0.0, number + 1
+            if clique is None or len(context.known) == before:
+                continue
+            old, expected = expected(clique), context.fit()
+            if _taught(old, expected(clique)) <= noise * old.size:
+                part *= 4
+
+    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
+        """One marginal for each round of the first size."""
+        largest = max((domain.cells(c) for c in self.candidates), default=0)
+        return super().later_cells(domain, slots) + [(LATER, min(largest, self.max_model_cells))] * self.rounds
+
+    def grown_cells(self, slots: Sequence[Reservation]) -> int:
+        """The limit of the model."""
+        return self.max_model_cells
+
+
+def _taught(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    return float(np.abs(after - before).sum())
+
+
+@dataclass(frozen=True)
+class AimSettings(GivenMarginals):
+    """Settings; the given marginals are the workload, and their subsets may be chosen too.
+
+    Attributes:
+        rounds: the budget is split for so many rounds at first; None: two for each column.
+        measured: part of each round that measures; the rest chooses.
+        max_model_cells: the largest model, in cells of its junction tree; in proportion to the budget spent.
+    """
+
+    kind: ClassVar[str] = "aim"
+    methods: ClassVar[tuple[type[Method], ...]] = (Aim,)
+    k: list[int] = field(default_factory=lambda: [3])
+    max_cells: int = 100_000
+    rounds: int | None = None
+    measured: float = 0.9
+    max_model_cells: int = 4_000_000
+
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule:
+        """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""
+        domain = facts.domain
+        found = {s for c in workload.cliques for s in subsets(c)}
+        order = sorted(found, key=lambda c: (len(c), domain.axes(c)))
+        wanted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
+        useful = [sum(w * len(c & set(s)) for c, w in wanted) for s in order]
+        rounds = ROUNDS_PER_COLUMN * len(domain) if self.rounds is None else self.rounds
+        if rounds < len(domain):
+            fix = f"at least the number of columns, {len(domain)}, or null"
+            raise UserError(f"got {rounds}", where="selection.rounds", fix=fix)
+        if not 0 < self.measured < 1:
+            raise UserError(f"got {self.measured}", where="selection.measured", fix="a part between 0 and 1")
+        largest = max(useful)
+        weights = tuple(max(u / largest, 2.0**-16) for u in useful)
+        method = Aim(tuple(order), weights, self.measured, rounds, self.max_model_cells)
+        return Schedule(method, *method.slots(domain))

@@ -1,0 +1,235 @@
+"""What every selection owes: its settings, the marginals or the slots that follow from them, its run and its bounds."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from mechanisms.accounting.accountants import check_filter
+from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import NoiseKind
+from mechanisms.public.schema import Schema
+from mechanisms.public.tree import pairs
+from mechanisms.public.units import Neighbouring
+from mechanisms.public.workload import Workload, all_k_way, without_joints
+from mechanisms.selection.context import Context
+
+#: Stages: the first measurements, the choices, and the measurements of what was chosen.
+GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS = "given", "choose", "chosen", "scores", "pairs"
+#: The name of a marginal that is not known yet.
+LATER = "a marginal chosen later"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a selection decides from before any row is read: public facts and the budget.
+
+    Attributes:
+        schema: columns, sizes and rules.
+        mechanism: a kind of noise, or auto.
+        max_records: C.
+    """
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    accountant: str
+    mechanism: str
+    neighbouring: Neighbouring
+    max_records: int
+
+    @property
+    def domain(self) -> Domain:
+        """What is measured."""
+        return self.schema.measured
+
+    @property
+    def alone(self) -> frozenset[str]:
+        """Columns that stand in no joint marginal."""
+        return frozenset(self.schema.engineering.alone)
+
+    @property
+    def joint(self) -> list[str]:
+        """Columns that may stand in joint marginals."""
+        return [n for n in self.domain.names if n not in self.alone]
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """What decides between rounds, with all that it decides from: frozen words, part of the ledger's name for the plan.
+
+    The fields are plain values: `description` and `selections.method_of` are inverse.
+    """
+
+    kind: ClassVar[str]
+    #: Whether only accountants serve whose costs are squares of strengths.
+    squares: ClassVar[bool] = False
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The method as plain values."""
+        return {"kind": self.kind, **asdict(self)}
+
+    @property
+    def graphical(self) -> bool:
+        """Whether the model between its rounds is a graphical one; else independent columns."""
+        return False
+
+    @property
+    def max_cells_between(self) -> int | None:
+        """The most cells of the graphical model between the rounds; None where the method limits none."""
+        return None
+
+    @abstractmethod
+    def run(self, context: Context) -> None:
+        """Ask, choose and measure until the budget is spent."""
+
+    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
+        """Name and most cells of every marginal that is chosen later: those of slots, and those of the reserve."""
+        return [(LATER, s.cells) for s in slots if s.cells and not s.clique]
+
+    def grown_cells(self, slots: Sequence[Reservation]) -> int | None:
+        """The most cells of a graphical model of all that may be measured; None where only the model's limit tells."""
+        return None
+
+    @property
+    def reported(self) -> Sequence[Clique]:
+        """The marginals whose noise `plan` holds against the rows, where the reserve is shared out among them."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a selection plans of several rounds: its method, its slots in order, and its reserve.
+
+    Attributes:
+        reserve: the relative part of the budget that is spent in rounds of no fixed number.
+    """
+
+    method: Method
+    slots: list[Reservation]
+    reserve: float = 0.0
+
+    def plan(self, *, noise: NoiseKind, accountant: str, **options: Any) -> AdaptivePlan:
+        """Every charge that the rounds may make, calibrated; options as of `reserve`.
+
+        Raises:
+            UserError: as of `reserve`; an accountant that cannot count this method's reserve.
+        """
+        if self.reserve:
+            check_filter(accountant, noise, squares=self.method.squares)
+        facts = {"method": self.method.description, "purse": self.reserve, **options}
+        return reserve(self.slots, noise=noise, accountant=accountant, **facts)
+
+
+@dataclass(frozen=True)
+class Selection(ABC):
+    """A frozen dataclass whose fields are the settings, named like the keys of its YAML file.
+
+    A selection either names its marginals from public facts alone (`schedule` is None: they are measured in one round),
+    or plans several rounds.
+    """
+
+    kind: ClassVar[str]
+    #: The methods that it may plan.
+    methods: ClassVar[tuple[type[Method], ...]] = ()
+
+    @property
+    def whole_pairs(self) -> str | None:
+        """The setting for which whole marginals of a mapped column and its source are not measured; None: they are."""
+        return None
+
+    @property
+    def public_table(self) -> str | None:
+        """The file of a public table that it looks at, or None."""
+        return None
+
+    @property
+    def public_rows(self) -> int | None:
+        """The number of rows that its settings take as public, about; or None."""
+        return None
+
+    @property
+    def named(self) -> bool:
+        """Whether a person named the marginals."""
+        return False
+
+    def fits(self, graphical: bool) -> bool:
+        """Whether marginals are dropped until a graphical model holds them.
+
+        Args:
+            graphical: whether the synthesizer is one.
+        """
+        return False
+
+    def workload(self, facts: Facts) -> Workload:
+        """The marginals that public facts give: to be measured, or for the method to look at.
+
+        Raises:
+            UserError: a setting out of range; nothing to measure.
+        """
+        return without_joints(facts.domain, all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
+
+    @property
+    def largest(self) -> int:
+        """The most cells of a marginal of the workload."""
+        return int(getattr(self, "max_cells", 2**62))
+
+    @abstractmethod
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
+        """The plan of several rounds; None where public facts decide which marginals are measured.
+
+        Raises:
+            UserError: a setting out of range; nothing to choose from.
+        """
+
+
+def check_mapped(selection: Selection) -> None:
+    """UserError for selections that measure no whole marginal of a mapped column and its source."""
+    if selection.whole_pairs is not None:
+        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
+        what = "the schema's mapped columns need a whole marginal with their source"
+        raise UserError(what, where=selection.whole_pairs, fix=fix)
+
+
+def parts_of(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:
+    """The parts of the budget for stages of these names; UserError for another number, or parts not above 0."""
+    if len(split) != len(names) or not all(0 < p < float("inf") for p in split):
+        fix = f"{len(names)} numbers above 0, for {', '.join(names)}: selection.split=[1,1,1]"
+        raise UserError(f"got {list(split)}", where="selection.split", fix=fix)
+    return tuple(float(p) for p in split)
+
+
+def one_way_slots(domain: Domain, part: float) -> list[Reservation]:
+    """A slot for each one-way marginal, that part of the budget shared out by cells^(2/3)."""
+    loads = [float(domain[n].size) ** (2 / 3) for n in domain.names]
+    total = math.fsum(loads)
+    return [
+        Reservation(GIVEN, (n,), domain[n].size, part * load / total)
+        for n, load in zip(domain.names, loads, strict=True)
+    ]
+
+
+def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique = ()) -> tuple[Clique, ...]:
+    """The pairs among which a tree or marginals are chosen; a table of one column has none.
+
+    Raises:
+        UserError: no pair is small enough.
+    """
+    found = pairs(domain, names, max_cells, targets)
+    if len(names) > 1 and not found:
+        fix = "raise it, name fewer targets, or use coarser bins in the schema"
+        raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
+    return found
+
+
+def threshold(value: float, where: str, of: str = "standard deviations") -> float:
+    """A number of standard deviations or records, checked: finite and not negative."""
+    if not 0 <= value < float("inf"):
+        raise UserError(f"got {value}", where=where, fix=f"a number of {of} of at least 0")
+    return float(value)

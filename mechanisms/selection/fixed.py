@@ -1,0 +1,80 @@
+"""Marginals that public facts give: `pairs`, `oneway`, or a list; over merged values where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.mapped import with_pairs
+from mechanisms.public.queries import Identity
+from mechanisms.public.rare import merged_query
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import GIVEN, Facts, Method, Schedule, threshold
+from mechanisms.selection.context import Context
+from mechanisms.selection.given import GivenMarginals, given_slots
+from mechanisms.selection.questions import common_values
+
+
+@dataclass(frozen=True)
+class Merge(Method):
+    """Given marginals over merged values (Li et al. 2021b, section 5.3): the one-way ones first, then the others.
+
+    Attributes:
+        rare: values with a noisy count below so many standard deviations are measured as one.
+        floor: and those with a noisy count below so many records.
+    """
+
+    kind: ClassVar[str] = "merge"
+    rare: float = 4.5
+    floor: float = 0.0
+
+    def run(self, context: Context) -> None:
+        """The one-way marginals, then the others with the values merged whose noisy counts are small."""
+        given = [(i, context.clique(i)) for i in context.places(GIVEN)]
+        context.ask([(i, c, Identity(context.domain.cells(c))) for i, c in given if len(c) == 1])
+        groups = common_values(context, self.rare, self.floor)
+        context.ask([(i, c, merged_query(context.domain, c, groups)) for i, c in given if len(c) > 1])
+
+    def grown_cells(self, slots: Sequence[Reservation]) -> int:
+        """All that is given."""
+        return sum(s.cells for s in slots)
+
+
+@dataclass(frozen=True)
+class Fixed(GivenMarginals):
+    """Settings.
+
+    Attributes:
+        merge: values with a noisy count below so many standard deviations stand as one in larger marginals; None: none.
+        floor: and those with a noisy count below so many records.
+        fit: whether marginals are dropped until a graphical model holds them; None: where nobody named them.
+    """
+
+    kind: ClassVar[str] = "fixed"
+    methods: ClassVar[tuple[type[Method], ...]] = (Merge,)
+    merge: float | None = None
+    floor: float = 0.0
+    fit: bool | None = None
+
+    @property
+    def whole_pairs(self) -> str | None:
+        return None if self.merge is None else "selection.merge"
+
+    def fits(self, graphical: bool) -> bool:
+        """What a person named is measured or refused; of all k-way marginals, what fits."""
+        return graphical and not self.named if self.fit is None else self.fit
+
+    def workload(self, facts: Facts) -> Workload:
+        """The marginals, those of mapped columns together with their sources."""
+        found = super().workload(facts)
+        mapped = facts.schema.rules.mapped
+        return with_pairs(facts.domain, mapped, found) if mapped else found
+
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
+        """Two rounds where values are merged."""
+        floor = threshold(self.floor, "selection.floor", "records")
+        if self.merge is None:
+            return None
+        return Schedule(Merge(threshold(self.merge, "selection.merge"), floor), given_slots(facts.domain, workload))

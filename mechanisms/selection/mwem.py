@@ -1,0 +1,99 @@
+"""MWEM on a graphical model (Li et al. 2021b, section 6.2): in each round the marginal that the model misses most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries import Identity
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, Facts, Method, Schedule, parts_of
+from mechanisms.selection.context import Context
+from mechanisms.selection.given import GivenMarginals
+from mechanisms.selection.questions import ask_given, penalized, small_enough
+
+
+@dataclass(frozen=True)
+class Mwem(Method):
+    """The worst marginal is measured next, all answers are fitted.
+
+    Attributes:
+        candidates: the marginals that may be measured.
+        rounds: how many are.
+        max_model_cells: candidates that would make the model larger are left out.
+    """
+
+    kind: ClassVar[str] = "mwem"
+    candidates: tuple[Clique, ...]
+    rounds: int
+    max_model_cells: int
+
+    @property
+    def graphical(self) -> bool:
+        return True
+
+    @property
+    def max_cells_between(self) -> int | None:
+        return self.max_model_cells
+
+    def slots(self, domain: Domain, split: Sequence[float]) -> list[Reservation]:
+        """One-way marginals, then in each round a choice and a measurement of what was chosen."""
+        parts = parts_of(split, ("one-way", "choice", "measurement"))
+        slots = [Reservation(GIVEN, (n,), domain[n].size, parts[0] / len(domain)) for n in domain.names]
+        largest = max((domain.cells(c) for c in self.candidates), default=0)
+        for _ in range(self.rounds):
+            slots.append(Reservation(CHOOSE, None, 0, parts[1] / self.rounds))
+            slots.append(Reservation(CHOSEN, None, largest, parts[2] / self.rounds))
+        return slots
+
+    def run(self, context: Context) -> None:
+        """In each round the marginal that the model misses most, less what its own noise would add, is measured.
+
+        The model is fitted to all answers so far every time, and the last one is what counts.
+        """
+        ask_given(context)
+        left, cells = list(self.candidates), context.domain.cells
+        for choice, place in zip(context.places(CHOOSE), context.places(CHOSEN), strict=True):
+            noise, expected = context.noise(place), context.fit()
+            allowed = small_enough(context, left, self.max_model_cells)
+            scores = penalized(context, dict.fromkeys(allowed, 1.0), noise, expected)
+            clique = context.choose(choice, allowed, scores)
+            if clique is not None:
+                left.remove(clique)
+                context.ask([(place, clique, Identity(cells(clique)))])
+
+    def grown_cells(self, slots: Sequence[Reservation]) -> int:
+        """The limit of the model."""
+        return self.max_model_cells
+
+
+@dataclass(frozen=True)
+class MwemSettings(GivenMarginals):
+    """Settings; the given marginals are the candidates.
+
+    Attributes:
+        rounds: how many marginals are measured; None: one for each column.
+        split: parts of the budget for one-way marginals, choices and the chosen marginals.
+        max_model_cells: the largest model, in cells of its junction tree.
+    """
+
+    kind: ClassVar[str] = "mwem"
+    methods: ClassVar[tuple[type[Method], ...]] = (Mwem,)
+    k: list[int] = field(default_factory=lambda: [2])
+    max_cells: int = 100_000
+    rounds: int | None = None
+    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 3.0])
+    max_model_cells: int = 4_000_000
+
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule:
+        """As many rounds as wanted, at most one for each candidate."""
+        candidates = tuple(dict.fromkeys(c for c in workload.cliques if len(c) > 1))
+        rounds = len(facts.domain) if self.rounds is None else self.rounds
+        if rounds < 1:
+            raise UserError(f"got {rounds}", where="selection.rounds", fix="a whole number of at least 1, or null")
+        method = Mwem(candidates, min(rounds, len(candidates)), self.max_model_cells)
+        return Schedule(method, method.slots(facts.domain, self.split))

@@ -1,0 +1,278 @@
+"""Settings → bookings: a command's releases are checked early, and booked together before the first charge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import ROUND_FLOOR, Decimal
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.bookings import SETTING, Book, Booking, Refused, Scope, Wanted, book_runs, load_book, opened
+from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.running_total import RunningTotal, running_total
+from mechanisms.accounting.spend import Spend, spend_of_plan
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema import Schema
+from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline import build
+from pipeline.config import BudgetConfig, Config
+from pipeline.folders import not_in_release
+
+#: Under a release's internal/: the random name of its booking, there before the booking is.
+NAME = "booking.json"
+#: Where a release keeps what it charged, below its folder.
+CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
+#: Significant digits of an ε that is offered, and the least part of the one asked for that is worth offering.
+DIGITS, LEAST = 3, 1e-3
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One release that a command is going to make, and what it books.
+
+    Attributes:
+        root: its folder, whose internal/ keeps the booking's name.
+        wanted: the ledger and what the settings say about it.
+        spend: its worst case.
+        private: whether it may say that it is private.
+        resume: whether it goes on with something that may have charged already.
+        refit: a smaller ε → what the same settings would book then; None where nobody can say.
+    """
+
+    root: Path
+    wanted: Wanted
+    spend: Spend
+    private: bool
+    resume: bool
+    refit: Callable[[float], Spend] | None = None
+
+    @property
+    def name_file(self) -> Path:
+        return self.root / "internal" / NAME
+
+    def booking(self) -> Booking | None:
+        """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
+        try:
+            named = json.loads(self.name_file.read_text(encoding="utf-8"))["id"]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            fix = "a new run, in another folder; what was booked stays booked"
+            raise UserError("the name of its booking is damaged", where=str(self.name_file), fix=fix) from error
+        cost = json.dumps([asdict(self.spend), asdict(self.wanted.scope)], sort_keys=True)
+        name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
+        return Booking(name, str(self.root.resolve()), self.spend, self.private)
+
+
+def planned_release(
+    config: Config, schema: Schema, plan: Plan | AdaptivePlan, root: Path, *, unit: PrivacyUnit | None = None
+) -> tuple[PlannedRelease, ...]:
+    """The booking of one ordinary run; empty where no ledger is set.
+
+    Raises:
+        UserError: an impossible setting of the ledger.
+    """
+    wanted = wanted_ledger(config, str(plan.neighbouring), unit or build.build_unit(config), root)
+    if wanted is None:
+        return ()
+
+    def refit(epsilon: float) -> Spend:
+        smaller = _with_epsilon(config, epsilon)
+        return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
+
+    confirmed = schema.confirmed_public or config.data.confirmed_public
+    private = config.privacy.noise_seed is None and confirmed
+    return (PlannedRelease(root, wanted, spend_of_plan(plan), private, config.resume, refit),)
+
+
+def _with_epsilon(config: Config, epsilon: float) -> Config:
+    return replace(config, privacy=replace(config.privacy, epsilon=epsilon))
+
+
+def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> Wanted | None:
+    """What the settings say about the ledger; None where none is set.
+
+    Raises:
+        UserError: settings of a ledger without one, an impossible limit, or a place that is published or deleted.
+    """
+    settings = config.budget
+    if settings.ledger is None:
+        _unused(settings)
+        return None
+    path = Path(settings.ledger).expanduser()
+    not_in_release(path, SETTING)
+    if path.resolve().is_relative_to(root.resolve()):
+        fix = "a place outside: a ledger outlives its runs, and is no part of a release"
+        raise UserError(f"{path} lies in the folder of the run", where=SETTING, fix=fix)
+    limit = None if settings.limit is None else Limit.of(settings.limit, "budget.limit")
+    table = str(settings.table or config.data.name)
+    scope = Scope(table, _unit_json(unit), neighbouring)
+    return Wanted(path, scope, settings.accountant, settings.slack, limit)
+
+
+def _unused(settings: BudgetConfig) -> None:
+    for name in ("limit", "accountant", "slack"):
+        if getattr(settings, name) is not None:
+            fix = "budget.ledger=FILE, which all runs on the table share"
+            raise UserError("is set, but there is no ledger", where=f"budget.{name}", fix=fix)
+
+
+def _unit_json(unit: PrivacyUnit) -> dict[str, Any]:
+    """All that decides which rows are one unit; neither how many of them count nor how they are clipped."""
+    if unit.column is None:
+        return {"column": None}
+    facts: dict[str, Any] = json.loads(json.dumps(asdict(unit)))
+    return {k: v for k, v in facts.items() if k not in ("max_records", "clip")}
+
+
+def check(releases: Sequence[PlannedRelease]) -> Book | None:
+    """Refuse early what would be refused later; writes nothing. Returns the ledger as it stands, without the releases.
+
+    Raises:
+        UserError: they do not fit, or the ledger cannot be used; nothing is booked.
+    """
+    if not releases:
+        return None
+    wanted = _one_ledger(releases)
+    if (known := load_book(wanted.path)) is not None and not _fresh(releases, known):
+        return known  # all of it is booked: a limit that changed since is no matter of theirs
+    book = opened(wanted)
+    fresh = _fresh(releases, book)
+    if not book.admits([r.spend for r in fresh]):
+        raise _refused(fresh, book)
+    return book
+
+
+def book(releases: Sequence[PlannedRelease]) -> Book | None:
+    """Book all of them or none, each once, whatever was interrupted: only after this may anything be charged.
+
+    A release's name is on disk before its booking is, and the booking before its first charge. So a crash in between
+    leaves either no booking and no charge, or a booking that the release finds again by its name.
+
+    Raises:
+        UserError: they do not fit (another run was faster), or the ledger cannot be written; nothing is booked.
+    """
+    if (book := check(releases)) is None:
+        return None
+    wanted, fresh = _one_ledger(releases), _fresh(releases, book)
+    if not fresh:
+        return book
+    for release in fresh:
+        if release.booking() is None:
+            release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
+    bookings = [b for r in fresh if (b := r.booking()) is not None]
+    try:
+        return book_runs(wanted, bookings)
+    except Refused as refused:
+        raise _refused(_fresh(releases, refused.book), refused.book) from refused
+
+
+def total_of(releases: Sequence[PlannedRelease], book: Book | None) -> RunningTotal | None:
+    """What the ledger held right after the last of these was booked."""
+    last = releases[-1].booking() if releases else None
+    return None if book is None or last is None else running_total(book, last.id)
+
+
+def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
+    first = releases[0].wanted
+    if any(r.wanted.path.resolve() != first.path.resolve() or r.wanted.limit != first.limit for r in releases):
+        fix = "one budget.ledger and one budget.limit for all jobs"
+        raise UserError("jobs that are booked together need one ledger", where=SETTING, fix=fix)
+    for release in releases[1:]:
+        if release.wanted.scope != first.scope:
+            fix = "one sweep per table, privacy unit and relation, each with a ledger of its own"
+            raise UserError("jobs of several tables, units or relations share no ledger", where=SETTING, fix=fix)
+    return first
+
+
+def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedRelease]:
+    """Those that are not booked yet.
+
+    Raises:
+        UserError: one of them has charged already, but its booking is gone.
+    """
+    fresh = []
+    for release in releases:
+        booking = release.booking()
+        if booking is not None and book.holds(booking.id):
+            continue
+        if release.resume and any(any(release.root.glob(p)) for p in CHARGES):
+            fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
+            what = f"the run in {release.root} was measured, but this ledger holds no booking of it"
+            raise UserError(what, where=SETTING, fix=fix)
+        fresh.append(release)
+    return fresh
+
+
+def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
+    """What was asked, what is left, and the way out."""
+    path, first = fresh[0].wanted.path, fresh[0]
+    if len(fresh) == 1:
+        asked = f"ε = {first.spend.epsilon:g}, δ = {first.spend.delta:g}"
+    else:
+        asked = f"{len(fresh)} releases of ε = {math.fsum(r.spend.epsilon for r in fresh):g} in all"
+    what = f"{asked} is more than the ledger has left: {left_words(book, first.spend.delta)}; {spent_words(book)}"
+    ways = []
+    if len(fresh) == 1 and first.refit is not None and (smaller := _fitting(first, book)) is not None:
+        ways.append(f"privacy.epsilon={smaller:g} fits")
+    elif len(fresh) > 1:
+        ways.append("fewer of them, or a smaller ε: they are booked all together or not at all")
+    ways.append(f"a higher limit: python -m pipeline budget {path} limit='{{epsilon: …, delta: …}}' reason='…'")
+    return UserError(f"{what}. Nothing was booked", where=SETTING, fix="; or ".join(ways))
+
+
+def spent_words(book: Book) -> str:
+    """How much is booked, beside the limit."""
+    total = running_total(book)
+    said = f"{total.runs} booked, ε = {total.totals.epsilon:.6g}, δ = {total.totals.delta:.3g} by the plain sums"
+    if book.filter.kind != "basic" and math.isfinite(total.totals.composed):
+        said += f" and ε = {total.totals.composed:.6g} at δ = {total.delta_composed:.3g} by {book.filter.kind}"
+    return f"{said}, of ε = {total.limit.epsilon:g}, δ = {total.limit.delta:g}"
+
+
+def left_words(book: Book, delta: float) -> str:
+    """What one more run may cost."""
+    left = book.filter.room(book.spends, book.limit)
+    said = f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g} by the plain sums"
+    if book.filter.kind == "basic":
+        return said
+    sign = {"gdp": "μ", "zcdp": "ρ"}[book.filter.kind]
+    said += f", or {sign} = {left.strength:.4g} by {book.filter.kind}"
+    return said + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
+
+
+def _fitting(release: PlannedRelease, book: Book) -> float | None:
+    """The largest ε of three digits with which the same run would fit; None where hardly any does."""
+    assert release.refit is not None
+    refit = release.refit
+
+    def fits(epsilon: float) -> bool:
+        try:
+            return book.admits([refit(epsilon)])
+        except UserError:  # too small for this plan
+            return False
+
+    high = release.spend.epsilon
+    low = _down(high * LEAST)
+    if not fits(low):
+        return None
+    while high / low > 1 + 10.0 ** -(DIGITS + 1):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    nearest = float(f"{low:.{DIGITS}g}")
+    return nearest if fits(nearest) else _down(low)
+
+
+def _down(value: float) -> float:
+    """The number with so many significant digits that is not above."""
+    unit = Decimal(1).scaleb(Decimal(value).adjusted() - DIGITS + 1)
+    return float(Decimal(value).quantize(unit, rounding=ROUND_FLOOR))

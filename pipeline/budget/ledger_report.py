@@ -1,0 +1,120 @@
+"""What is left of a shared budget and who spent it, for people and for programs; what `plan` says about it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mechanisms.accounting.bookings import Book, Booking, booking_json, load_book, opened, set_limit
+from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.running_total import running_total
+from mechanisms.public.errors import UserError
+from pipeline.budget.admission import PlannedRelease, left_words, spent_words
+from pipeline.config import BudgetFileConfig
+from pipeline.folders import not_in_release
+
+#: δ at which the table says what one more run may cost.
+DELTA = 1e-9
+
+
+def show(config: BudgetFileConfig) -> str:
+    """The command `budget`: the ledger as it stands, after its limit was changed where that is asked.
+
+    Raises:
+        UserError: no ledger there, or a change that cannot be.
+    """
+    if not config.file:
+        raise UserError("no ledger given", where="file", fix="python -m pipeline budget FILE")
+    if config.format not in ("text", "json"):
+        raise UserError(f"got {config.format!r}", where="format", fix="text or json")
+    path = Path(config.file).expanduser()
+    if config.limit is not None:
+        not_in_release(path, "file")
+        book = set_limit(path, Limit.of(config.limit, "limit"), config.reason or "")
+    else:
+        if config.reason is not None:
+            raise UserError("a reason for nothing", where="reason", fix="limit='{epsilon: 5, delta: 1e-6}' with it")
+        known = load_book(path)
+        if known is None:
+            raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
+        book = known
+    return json.dumps(as_json(book), indent=1, allow_nan=False) if config.format == "json" else as_text(book)
+
+
+def as_json(book: Book) -> dict[str, Any]:
+    """The ledger as JSON values."""
+    left = book.filter.room(book.spends, book.limit)
+    return {
+        "table": book.scope.table,
+        "unit": dict(book.scope.unit),
+        "neighbouring": book.scope.neighbouring,
+        "total": running_total(book).to_json(),
+        "left": {**left.to_json(), "epsilon_of_one_run": left.epsilon_at(DELTA), "delta_of_one_run": DELTA},
+        "limits": [{**c.limit.to_json(), "reason": c.reason, "time": c.time, "by": c.by} for c in book.limits],
+        "bookings": [booking_json(b) for b in book.bookings],
+    }
+
+
+def as_text(book: Book) -> str:
+    """The ledger as a table for people."""
+    kind = book.filter.kind
+    sign = {"gdp": "μ", "zcdp": "ρ", "basic": ""}[kind]
+    table = Table("when", "who", "run", "ε", "δ", *([sign] if sign else []), "private", box=None)
+    for b in book.bookings:
+        strength = [_shown(b.spend.mu if kind == "gdp" else b.spend.rho)] if sign else []
+        private = "yes" if b.private else "NO"
+        table.add_row(b.time, b.by, b.run, f"{b.spend.epsilon:g}", f"{b.spend.delta:g}", *strength, private)
+    page = io.StringIO()
+    Console(width=180, file=page).print(table)
+    unit = book.scope.unit.get("column")
+    lines = [
+        f"{book.scope.table}: unit {'one record' if unit is None else repr(unit)}, {book.scope.neighbouring}; "
+        f"accountant {kind}" + (f", slack {book.filter.slack:g}" if book.filter.slack else ""),
+        "",
+        *(line.rstrip() for line in page.getvalue().splitlines()),
+        "",
+        f"spent: {spent_words(book)}",
+        f"left:  {left_words(book, DELTA)}",
+    ]
+    lost = sum(not b.private for b in book.bookings)
+    if lost:
+        lines.append(f"{lost} of the runs say that they are not private: no total holds for what these released")
+    for c in book.limits[1:]:
+        lines.append(f"limit ε = {c.limit.epsilon:g}, δ = {c.limit.delta:g} since {c.time}, by {c.by}: {c.reason}")
+    return "\n".join(lines)
+
+
+def _shown(value: float) -> str:
+    """A cost under the accountant; without a bound, the plain sums alone count."""
+    return f"{value:.4g}" if math.isfinite(value) else "none"
+
+
+def planned_json(releases: Sequence[PlannedRelease]) -> dict[str, Any] | None:
+    """What a plan says about the shared ledger, without booking; None where none is set."""
+    if not releases:
+        return None
+    wanted, spends = releases[0].wanted, [r.spend for r in releases]
+    book = opened(wanted)
+    new = tuple(Booking("planned", str(r.root), r.spend, r.private) for r in releases)
+    after = replace(book, bookings=(*book.bookings, *new))
+    fits = book.admits(spends)
+    return {
+        "ledger": str(wanted.path),
+        "fits": fits,
+        "booked": running_total(book).to_json(),
+        "left": book.filter.room(book.spends, book.limit).to_json(),
+        "left_after": after.filter.room(after.spends, after.limit).to_json() if fits else None,
+        "in_words": [
+            f"shared budget {wanted.path}: {spent_words(book)}",
+            f"  left before: {left_words(book, spends[0].delta)}",
+            f"  left after:  {left_words(after, spends[0].delta)}" if fits else "  this run does NOT fit",
+        ],
+    }

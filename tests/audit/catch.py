@@ -1,0 +1,85 @@
+"""The audit against known faults: which check catches each mutant, and that each was really on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.audit import mutants_accounting, mutants_noise, mutants_sensitivity
+from tests.audit.hooks import Broken
+from tests.audit.mutants import MUTANTS, Mutant
+from tests.audit.protocol import check_cut_off, check_ledger, check_statements, check_swapped_answers
+from tests.audit.replay import replay
+from tests.audit.sampling import check_law, check_streams, check_tails, laws
+from tests.audit.tight import audits
+from tests.audit.totals import recomputed
+
+#: The files whose import registers the mutants.
+FILES = (mutants_accounting, mutants_noise, mutants_sensitivity)
+Check = Callable[[Path], object]
+
+
+def _sampling(folder: Path) -> None:
+    for kind in laws():
+        check_law(kind, 100_000)
+        check_tails(kind, 1_000_000)
+    check_streams()
+
+
+def _tight(folder: Path) -> None:
+    for audit in audits(cells=40_000, draws=8_000, runs=0):
+        audit().check()
+
+
+def _protocol(folder: Path) -> None:
+    check_ledger(folder)
+    check_statements(folder)
+    check_swapped_answers(folder)
+    check_cut_off(folder)
+
+
+#: The checks that mutants are shown, in the order in which they are tried.
+CHECKS: dict[str, Check] = {
+    "sampling": _sampling,
+    "tight": _tight,
+    "protocol": _protocol,
+    "totals": lambda folder: recomputed(folder, 96, seed=5),
+    "replay": lambda folder: replay(folder, most=192, seed=2),
+}
+
+
+class Survived(AssertionError):
+    """A fault that no check caught, or that was never on: a hole in the audit."""
+
+
+def caught(mutant: Mutant, folder: Path) -> tuple[str, str]:
+    """The check that caught the mutant, and what it said.
+
+    Raises:
+        Survived: none did.
+    """
+    likely, *words = mutant.likely.split()
+    tries: list[tuple[str, Check]] = [(likely, CHECKS[likely])]
+    if words:
+        tries = [(likely, lambda folder: replay(folder, most=60, words=words))]
+    tries += [(name, check) for name, check in CHECKS.items() if words or name != likely]
+    for name, check in tries:
+        with mutant.on() as switches:
+            try:
+                check(folder)
+            except Broken as error:
+                found = str(error)
+            except (RuntimeError, ValueError, ArithmeticError) as error:  # the code's own checks stopped it
+                found = f"{type(error).__name__}: {error}"
+            else:
+                continue
+            if not any(s.calls for s in switches):
+                raise Survived(f"{mutant.name}: stopped by {found}, but the fault was not reached")
+            return name, found
+    raise Survived(f"{mutant.name}: no check caught it")
+
+
+def all_caught(folder: Path, part: tuple[int, int] = (0, 1)) -> Iterator[tuple[Mutant, str, str]]:
+    """Each mutant with the check that caught it, and what it said; see `caught`."""
+    for mutant in list(MUTANTS.values())[part[0] :: part[1]]:
+        yield (mutant, *caught(mutant, folder))

@@ -1,0 +1,50 @@
+"""Known faults of libraries for differential privacy, switched on one at a time: the audit must catch each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.audit.hooks import Switch, swapped
+
+Make = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault.
+
+    Attributes:
+        name: what the code does wrong.
+        fault: where such a fault is known from, or how it comes about.
+        parts: what is replaced (names in `hooks.POINTS`), each with how.
+        likely: the check that should catch it, tried first; after `replay` words in the names of its likely cases.
+    """
+
+    name: str
+    fault: str
+    parts: tuple[tuple[str, Make], ...]
+    likely: str
+
+    @contextmanager
+    def on(self) -> Iterator[list[Switch]]:
+        """The fault switched on."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(swapped(name, make)) for name, make in self.parts]
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(likely: str, *points: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a fault: a function of the original (or one original per point) that returns its faulty twin."""
+
+    def register(make: Callable[..., Any]) -> Callable[..., Any]:
+        name = make.__name__.replace("_", " ")
+        fault = " ".join((make.__doc__ or "").split())
+        MUTANTS[name] = Mutant(name, fault, tuple((p, make) for p in points), likely)
+        return make
+
+    return register

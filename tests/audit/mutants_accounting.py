@@ -1,0 +1,258 @@
+"""Faults of composition, calibration, charges, and of what is written down."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.errors import UserError
+from tests.audit.hooks import numbers
+from tests.audit.mutants import mutant
+
+TOTALS, REPLAY, PROTOCOL = "totals", "replay", "protocol"
+LOSSES = ("basic loss", "advanced loss", "zcdp loss", "gdp loss")
+
+
+@mutant(TOTALS, *LOSSES)
+def count_forgotten_in_composition(original: Any) -> Any:
+    """Events of equal numbers count once, however many there are."""
+
+    def loss(self: Any, events: Any) -> Any:
+        return original(self, list({(n := numbers(e)).kind + f"{n.sensitivity}/{n.scale}": e for e in events}.values()))
+
+    return loss
+
+
+@mutant(TOTALS, "calibrate", *LOSSES)
+def histogram_left_out_of_the_total(original: Any) -> Any:
+    """What is measured on the side is not part of the budget, which the marginals have to themselves."""
+    if original.__name__ == "loss":
+        return lambda self, events: original(self, [e for e in events if not e.id.startswith("units:")])
+
+    def calibrate(charges: Any, *budget: Any) -> Any:
+        rest = [c for c in charges if not c.id.startswith("units:")]
+        return (*original(rest, *budget), *original(charges, *budget)[len(rest) :])
+
+    return calibrate
+
+
+@mutant(TOTALS, *LOSSES)
+def choices_left_out_of_the_total(original: Any) -> Any:
+    """Only what is measured is paid for, not what chose it."""
+    return lambda self, events: original(self, [e for e in events if not isinstance(e, Exponential)])
+
+
+@mutant(TOTALS, "delta of each")
+def delta_spent_by_each(original: Any) -> Any:
+    """Every Gaussian event is calibrated with the whole δ."""
+    return property(lambda self: self.delta)
+
+
+@mutant(TOTALS, "loss range")
+def laplace_noise_taken_as_a_choice(original: Any) -> Any:
+    """ρ = ε²/8 for Laplace noise, whose loss has a range of 2ε."""
+    return property(lambda self: self.epsilon_alone)
+
+
+@mutant(TOTALS, "zcdp conversion")
+def conversion_with_a_factor_lost(original: Any) -> Any:
+    """ε = ρ + √(2 ρ ln 1/δ)."""
+    return lambda rho, delta: rho + math.sqrt(2 * rho * math.log(1 / delta))
+
+
+@mutant(TOTALS, "gaussian mu", "gaussian epsilon")
+def classical_formula_above_one(original: Any) -> Any:
+    """σ = √(2 ln 1.25/δ) Δ/ε holds for ε below 1 alone."""
+
+    def formula(value: float, delta: float) -> float:
+        root = math.sqrt(2 * math.log(1.25 / delta))
+        return value / root if original.__name__ == "gaussian_mu" else value * root
+
+    return formula
+
+
+@mutant(TOTALS, "gaussian epsilon")
+def calibration_ends_on_the_wrong_side(original: Any) -> Any:
+    """The search for ε stops a little below the root."""
+    return lambda mu, delta: original(mu, delta) * (1 - 1e-5)
+
+
+@mutant(TOTALS, "calibrate")
+def budget_split_above_one(original: Any) -> Any:
+    """The parts of the budget sum to more than the whole."""
+
+    def calibrate(charges: Any, keeper: Any, epsilon: float, delta: float) -> Any:
+        return original(charges, keeper, 1.25 * epsilon, delta)
+
+    return calibrate
+
+
+@mutant(REPLAY, "charge")
+def charge_skipped(original: Any) -> Any:
+    """Nothing is charged."""
+    return lambda ledger, event: None
+
+
+@mutant(REPLAY, "charge")
+def charge_kept_in_memory(original: Any) -> Any:
+    """A charge that a crash forgets."""
+    return lambda ledger, event: ledger.events.__setitem__(event.id, event)
+
+
+@mutant(REPLAY, "charge")
+def charge_after_the_draw(original: Any) -> Any:
+    """Noise first: the charge is written when the next one comes."""
+    late: list[Any] = []
+
+    def charge(ledger: Any, event: Any) -> None:
+        if late:
+            original(ledger, late.pop())
+        late.append(event)
+        ledger.events[event.id] = event
+
+    return charge
+
+
+@mutant(REPLAY, "charge")
+def charge_of_other_noise(original: Any) -> Any:
+    """What is written down has more noise than what is drawn."""
+
+    def charge(ledger: Any, event: Any) -> None:
+        kept = dict(ledger.events)
+        weaker = (
+            replace(event, epsilon=event.epsilon / 2) if isinstance(event, Exponential) else event.with_sensitivity(0.0)
+        )
+        ledger._append({"event": weaker.to_json()})
+        ledger.events.update(kept | {event.id: event})
+
+    return charge
+
+
+@mutant(PROTOCOL, "charge")
+def ledger_that_never_refuses(original: Any) -> Any:
+    """Charges are written down, and added up by nobody."""
+
+    def charge(ledger: Any, event: Any) -> None:
+        ledger._append({"event": event.to_json()})
+        ledger.events[event.id] = event
+
+    return charge
+
+
+@mutant(PROTOCOL, "open ledger")
+def lost_charge_drawn_again(original: Any) -> Any:
+    """A run that goes on charges anew what has no answer, and draws it a second time."""
+
+    def opened(cls: Any, path: Any, plan: Any, facts: Any = None) -> Any:
+        ledger = original.__func__(cls, path, plan, facts)
+        kept = {i: e for i, e in ledger.events.items() if len(ledger.events) < 2 or i != list(ledger.events)[-1]}
+        ledger.events = kept
+        return ledger
+
+    return lambda path, plan, facts=None: opened(Ledger, path, plan, facts)
+
+
+@mutant(PROTOCOL, "answer fits")
+def kept_answer_of_another_question(original: Any) -> Any:
+    """Any file in the answer's place is taken for the answer."""
+    return lambda question, answer: True
+
+
+@mutant(PROTOCOL, "reserved")
+def dearer_event_under_a_slot(original: Any) -> Any:
+    """A slot admits whatever has its name."""
+    return lambda plan, event: next((s.event for s in plan.slots if s.event.id == event.id), event)
+
+
+@mutant(PROTOCOL, "statement")
+def fixed_seed_called_private(original: Any) -> Any:
+    """Whoever knows the seed subtracts the noise, and the statement says nothing of it."""
+
+    def statement(
+        schema: Any, unit: Any, plan: Any, ledger: Any, known: Any, seed: Any, *rest: Any, **named: Any
+    ) -> Any:
+        return original(schema, unit, plan, ledger, known, None, *rest, **named)
+
+    return statement
+
+
+@mutant(PROTOCOL, "statement")
+def drafted_schema_called_private(original: Any) -> Any:
+    """Bounds and categories that nobody confirmed."""
+    return lambda schema, *rest, **named: original(replace(schema, confirmed_public=True), *rest, **named)
+
+
+class _Seen:
+    """The exact table of the run."""
+
+    table: Any = None
+
+
+def _seeing(measure_plan: Any) -> Any:
+    """Measures, and keeps the exact table in sight."""
+
+    def measure(rounds: Any, **named: Any) -> Any:
+        _Seen.table = rounds.table
+        return measure_plan(rounds, **named)
+
+    return measure
+
+
+@mutant(REPLAY, "measure plan", "default rows")
+def synthetic_rows_as_many_as_real_ones(original: Any) -> Any:
+    """The default number of synthetic rows is the exact number of rows."""
+    if original.__name__ == "default_rows":
+        return lambda measurements: _Seen.table.coded.rows
+
+    return _seeing(original)
+
+
+@mutant("replay mst", "measure plan", "rare groups")
+def categories_by_exact_counts(original: Any) -> Any:
+    """Rare values are merged by their exact counts."""
+    if original.__name__ == "rare_groups":
+
+        def groups(domain: Any, known: Any, threshold: float, floor: float = 0.0) -> Any:
+            exact = []
+            for answer in known:
+                if len(answer.clique) == 1:
+                    codes = _Seen.table.coded.columns[domain.index(answer.clique[0])]
+                    counts = [float((codes == i).sum()) for i in range(answer.query.columns)]
+                    exact.append(replace(answer, values=np.array(counts)))
+            return original(domain, exact, threshold, floor)
+
+        return groups
+
+    return _seeing(original)
+
+
+@mutant(REPLAY, "measure plan", "write release")
+def scores_left_in_the_release(original: Any) -> Any:
+    """A file beside the others that was computed from the rows."""
+    if original.__name__ == "write_release":
+
+        def write(folder: Any, *args: Any, **named: Any) -> Any:
+            path = original(folder, *args, **named)
+            (folder.release / "score.txt").write_text(str([int(c.sum()) for c in _Seen.table.coded.columns]))
+            return path
+
+        return write
+
+    return _seeing(original)
+
+
+@mutant(REPLAY, "measure plan")
+def refusal_by_an_exact_count(original: Any) -> Any:
+    """A run stops where too few rows hold a value."""
+
+    def measure(rounds: Any, **named: Any) -> Any:
+        if rounds.table.coded.rows % 2:
+            raise UserError("too few rows", where="data", fix="more of them")
+        return original(rounds, **named)
+
+    return measure

@@ -1,0 +1,158 @@
+"""What a run does when it is cut off, cheated on, or asked for too much, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting.events import as_choice, as_noise
+from mechanisms.accounting.ledger import BudgetExceeded, Ledger
+from mechanisms.public.errors import UserError
+from pipeline import stages
+from pipeline.config import Config
+from tests.audit.cases import Case, config_of, plan_of
+from tests.audit.hooks import Broken, swapped
+from tests.audit.tape import Tape, recording
+from tests.audit.worlds import Settings, make_world, write_table
+
+RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
+
+
+class _Cut(BaseException):
+    """The power fails."""
+
+
+@contextmanager
+def cut_at(draw: int) -> Iterator[None]:
+    """The power fails between a charge and its draw."""
+    count = iter(range(draw + 1))
+
+    def noisy(original: Any) -> Any:
+        def drawn(*args: Any) -> Any:
+            if next(count) == draw:
+                raise _Cut
+            return original(*args)
+
+        return drawn
+
+    with swapped("noisy", noisy):
+        yield
+
+
+def _config(folder: Path, selection: str) -> Config:
+    case = Case(selection, "gaussian", "gdp", RECORDS, "plain", 40.0, 3)
+    return config_of(case, folder, write_table(folder / "protocol" / "t.csv", make_world(RECORDS, 3).table))
+
+
+def _cut_run(folder: Path, selection: str, draw: int) -> tuple[Config, Path, Tape]:
+    """A run that was cut off, with what it charged and drew."""
+    config, root, tape = _config(folder, selection), folder / "protocol" / "run", Tape()
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        with cut_at(draw), recording(tape, seed=1):
+            stages.run(config, root, quiet=True)
+    except _Cut:
+        return replace(config, resume=True), root, tape
+    raise Broken(f"{selection}: the run was not cut off")
+
+
+def check_cut_off(folder: Path) -> int:
+    """A run that goes on charges nothing twice and draws nothing that is charged; the cuts.
+
+    Raises:
+        Broken: it does.
+    """
+    cuts = [("pairs", 0), ("pairs", 4), ("mst", 7), ("aim", 6), ("indif", 2), ("adagrid tree", 6)]
+    for selection, draw in cuts:
+        config, root, before = _cut_run(folder, selection, draw)
+        after = Tape()
+        with recording(after, seed=1):
+            stages.run(config, root, quiet=True)
+        if twice := before.charged.keys() & after.charged.keys():
+            raise Broken(f"{selection}: charged twice: {', '.join(sorted(twice))}")
+        if twice := before.charged.keys() & (after.draws.keys() | after.choices.keys()):
+            raise Broken(f"{selection}: drawn again: {', '.join(sorted(twice))}")
+    return len(cuts)
+
+
+def check_swapped_answers(folder: Path) -> int:
+    """Kept answers that are put in each other's place are refused; how many swaps.
+
+    Raises:
+        Broken: one is taken.
+    """
+    swaps = [("pairs", (3, 4)), ("pairs", (1, 2))]  # of equal size, and of other sizes
+    for selection, places in swaps:
+        config, root, _ = _cut_run(folder, selection, 6)
+        answers = root / "internal" / "answers"
+        files, part = [answers / f"{i:05d}.npz" for i in places], answers / "part"
+        files[0].rename(part)
+        files[1].rename(files[0])
+        part.rename(files[1])
+        try:
+            stages.run(config, root, quiet=True)
+        except UserError:
+            continue
+        raise Broken(f"{selection}: answers to other questions are taken for the answers")
+    return len(swaps)
+
+
+def check_ledger(folder: Path) -> int:
+    """A ledger refuses what is dearer than its slot, charged before, or beyond the budget; how many refusals.
+
+    Raises:
+        Broken: it takes one.
+    """
+    plan = plan_of(_config(folder, "aim"))
+    path = folder / "protocol" / "ledger.jsonl"
+    path.unlink(missing_ok=True)
+    ledger, first = Ledger.open(path, plan), as_noise(plan.slots[0].event)
+    dearer = type(first)(first.id, first.sensitivity * 2, first.scale)
+    _refused(ledger, dearer, "dearer than its slot")
+    for slot in plan.slots:
+        ledger.charge(slot.event)
+    _refused(ledger, first, "charged before")
+    for part in range(3):
+        event = plan.choice_event(f"{part}", 0.3) if part % 2 else plan.measurement_event(f"{part}", 0.3)
+        ledger.charge(event)
+    _refused(ledger, as_choice(plan.choice_event("more", 1.0)), "beyond the budget")
+    _refused(ledger, as_noise(plan.measurement_event("much", 1.0)), "beyond the budget")
+    return 4
+
+
+def _refused(ledger: Ledger, event: Any, why: str) -> None:
+    try:
+        ledger.charge(event)
+    except BudgetExceeded:
+        return
+    raise Broken(f"the ledger takes an event that is {why}: {event}")
+
+
+def check_statements(folder: Path) -> int:
+    """A release says that it is private where it is, and only there; how many statements.
+
+    Raises:
+        Broken: one is wrong.
+    """
+    config = _config(folder, "oneway")
+    seeded = replace(config, privacy=replace(config.privacy, noise_seed=3))
+    draft = folder / "protocol" / "draft.yaml"
+    text = (folder / "plain.yaml").read_text(encoding="utf-8")
+    draft.write_text(text.replace("confirmed_public: true\n", ""), encoding="utf-8")
+    drafted = replace(config, data=replace(config.data, schema=str(draft)))
+    said = [("an ordinary run", config, True), ("a fixed seed", seeded, False), ("a drafted schema", drafted, False)]
+    for what, settings, private in said:
+        root = folder / "protocol" / "run"
+        shutil.rmtree(root, ignore_errors=True)
+        stages.run(settings, root, quiet=True)
+        found = json.loads((root / "release" / "privacy.json").read_text(encoding="utf-8"))
+        if found["private"] is not private:
+            raise Broken(f"{what}: the statement says private: {found['private']}")
+        if found["budget"] != {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta}:
+            raise Broken(f"{what}: the statement says {found['budget']}")
+    return len(said)

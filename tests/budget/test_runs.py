@@ -1,0 +1,307 @@
+"""Runs, sweeps, experiments and plans that share a budget, as a user starts them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mechanisms.accounting.bookings import Book, load_book
+from mechanisms.public.errors import UserError
+from pipeline.budget.admission import check
+from pipeline.config import load_config
+from pipeline.experiments import planned_releases
+from tests.pipeline.conftest import TOWN, command, people
+
+ROOT = Path(__file__).parents[2]
+FAST = [*TOWN, "synthesis=independent", "evaluation.enabled=false"]
+LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
+BASIC = ["budget.ledger=people.json", LIMIT, "budget.accountant=basic"]  # plain sums alone: figures at a glance
+
+
+@pytest.fixture
+def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    people(600).to_csv(tmp_path / "town.csv", index=False)
+    (tmp_path / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+SCHEMA = """
+name: town
+source: invented for the tests
+confirmed_public: true
+columns:
+  age: {kind: integer, min: 0, max: 99, bins: {count: 10}, missing: false}
+  sex: {kind: categorical, values: [f, m], missing: false}
+leave_out: [person, job, note]
+"""
+
+
+def run(root: str, *settings: str) -> int:
+    return command("run", *FAST, f"hydra.run.dir={root}", *BASIC, *settings)
+
+
+def book() -> Book:
+    found = load_book(Path("people.json"))
+    assert found is not None
+    return found
+
+
+def epsilons() -> list[float]:
+    return [b.spend.epsilon for b in book().bookings]
+
+
+def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    assert run("b", "privacy.epsilon=1.5") == 1
+    said = capsys.readouterr().err
+    assert "Nothing was booked" in said
+    assert "ε = 1, δ = 4.99e-07" in said  # what is left
+    assert not (town / "b" / "release").exists()
+    assert not (town / "b" / "internal").exists()
+    assert epsilons() == [2]
+    (smaller,) = re.findall(r"privacy\.epsilon=(\S+) fits", said)
+    assert float(smaller) == 1
+    assert run("b", f"privacy.epsilon={smaller}") == 0
+    assert epsilons() == [2, 1]
+
+
+@pytest.mark.parametrize(("accountant", "own"), [("gdp", "zcdp"), ("zcdp", "basic"), ("gdp", "gdp")])
+def test_the_epsilon_that_is_offered_fits_and_hardly_more_would(town, capsys, accountant, own):
+    ledger = ["budget.ledger=people.json", LIMIT, f"budget.accountant={accountant}"]
+    settings = [*FAST, *ledger, f"privacy.accountant={own}"]
+    assert command("run", *settings, "hydra.run.dir=a", "privacy.epsilon=2.5") == 0
+    assert command("run", *settings, "hydra.run.dir=b", "privacy.epsilon=50") == 1
+    (smaller,) = re.findall(r"privacy\.epsilon=(\S+) fits", capsys.readouterr().err)
+    assert 0.1 < float(smaller) < 50
+    assert command("plan", *settings, f"privacy.epsilon={float(smaller) * 1.02}") == 0
+    assert "does NOT fit" in capsys.readouterr().out
+    assert command("run", *settings, "hydra.run.dir=c", f"privacy.epsilon={smaller}") == 0
+
+
+def test_a_resumed_run_books_nothing_again_even_after_the_limit_was_changed(town):
+    assert run("a", "privacy.epsilon=2") == 0
+    before = Path("people.json").read_bytes()
+    assert run("a", "privacy.epsilon=2", "resume=true") == 0
+    assert Path("people.json").read_bytes() == before
+    assert command("budget", "people.json", "limit={epsilon: 1, delta: 1e-6}", "reason=too much, by 5:3 votes") == 0
+    assert book().limits[-1].reason == "too much, by 5:3 votes"
+    rest = ["budget.ledger=people.json", "privacy.epsilon=2"]
+    assert command("run", *FAST, "hydra.run.dir=a", *rest, "budget.accountant=basic", "resume=true") == 0
+    assert epsilons() == [2]
+
+
+def test_a_measured_run_whose_booking_is_gone_goes_no_further(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    Path("people.json").unlink()
+    assert run("a", "privacy.epsilon=2", "resume=true") == 1
+    assert "holds no booking of it" in capsys.readouterr().err
+    assert run("b", "privacy.epsilon=2") == 0
+    assert run("a", "privacy.epsilon=2", "resume=true") == 1  # a new file of that name is not the one it booked in
+
+
+def test_a_run_that_began_with_a_ledger_cannot_go_on_without_it(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    assert command("run", *FAST, "hydra.run.dir=a", "privacy.epsilon=2", "resume=true") == 1
+    assert "settings.budget.ledger" in capsys.readouterr().err
+
+
+def test_a_table_that_changed_still_adds_up(town):
+    assert run("a", "privacy.epsilon=2") == 0
+    people(700, seed=2).to_csv("town.csv", index=False)
+    assert run("b", "privacy.epsilon=2") == 1
+    assert run("b", "privacy.epsilon=1") == 0
+
+
+def test_another_unit_relation_or_table_is_refused_and_another_bound_is_not(town, capsys):
+    person = ["privacy.unit=person", "privacy.max_records=5", "privacy.epsilon=0.5"]
+    assert run("a", *person) == 0
+    for other, word in (
+        (["privacy.epsilon=0.5"], "privacy unit"),
+        ([*person, "privacy.neighbouring=replace"], "neighbouring relation"),
+        ([*person, "privacy.missing_unit=own"], "privacy unit"),
+        ([*person, "budget.table=village"], "table"),
+        ([*person, "budget.accountant=gdp"], "accountant"),
+    ):
+        assert run("b", *other) == 1
+        assert word in capsys.readouterr().err
+        assert not (town / "b" / "release").exists()
+    assert run("b", *person, "privacy.max_records=9", "privacy.clip=truncate") == 0
+    assert epsilons() == [0.5, 0.5]
+
+
+def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys):
+    assert run("a", "privacy.epsilon=1", "seed=1") == 0
+    assert [b.private for b in book().bookings] == [False]
+    assert command("budget", "people.json") == 0
+    said = capsys.readouterr().out
+    assert "1 of the runs say that they are not private" in said
+
+
+def test_a_run_lowers_the_limit_and_cannot_raise_it(town, capsys):
+    assert run("a", "privacy.epsilon=1", "budget.limit={epsilon: 2, delta: 1e-6}") == 0
+    assert run("b", "privacy.epsilon=0.5") == 1  # LIMIT is above
+    assert "python -m pipeline budget people.json" in capsys.readouterr().err
+    lower = ["budget.ledger=people.json", "budget.limit={epsilon: 1.6, delta: 1e-6}"]
+    assert command("run", *FAST, "hydra.run.dir=b", *lower, "privacy.epsilon=0.5") == 0
+    assert [c.limit.epsilon for c in book().limits] == [2, 1.6]
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ([LIMIT], "budget.limit"),
+        (["budget.accountant=gdp"], "budget.accountant"),
+        (["budget.ledger=people.json"], "no limit yet"),
+        (["budget.ledger=people.json", "budget.limit={epsilon: -1, delta: 1e-6}"], "budget.limit.epsilon"),
+        (["budget.ledger=people.json", "budget.limit={epsilon: 3}"], "budget.limit"),
+        (["budget.ledger=people.json", "budget.limit=3"], "budget.limit"),
+        (["budget.ledger=people.json", "budget.limit={epsilon: three, delta: 0}"], "budget.limit"),
+        (["budget.ledger=people.json", LIMIT, "budget.accountant=advanced"], "privacy filter"),
+        (["budget.ledger=people.json", LIMIT, "budget.slack=0.5"], "budget.slack"),
+        (["budget.ledger=town.csv", LIMIT], "damaged"),
+        (["budget.ledger=.", LIMIT], "cannot be read"),
+        (["budget.ledger=/proc/nowhere/people.json", LIMIT], "cannot write"),
+        (["budget.ledger=a/people.json", LIMIT], "folder of the run"),
+        (["budget.ledger=a/release/people.json", LIMIT], "folder of the run"),
+    ],
+)
+def test_an_impossible_ledger_is_one_clear_line_and_leaves_no_release(town, capsys, settings, word):
+    before = (town / "town.csv").read_bytes()
+    assert command("run", *FAST, "hydra.run.dir=a", *settings) == 1
+    said = capsys.readouterr().err
+    assert word in said
+    assert "Traceback" not in said and "fault of the pipeline" not in said
+    assert not (town / "a" / "release").exists()
+    assert (town / "town.csv").read_bytes() == before
+
+
+def test_no_ledger_lies_in_a_release(town, capsys):
+    assert command("run", *FAST, "hydra.run.dir=a") == 0
+    assert command("run", *FAST, "hydra.run.dir=b", "budget.ledger=a/release/people.json", LIMIT) == 1
+    assert "release folder" in capsys.readouterr().err
+    assert not (town / "a" / "release" / "people.json").exists()
+
+
+def test_plan_says_what_would_be_left_and_books_nothing(town, capsys):
+    assert command("plan", *TOWN, *BASIC, "privacy.epsilon=2", "plan.format=json") == 0
+    said = json.loads(capsys.readouterr().out)["shared_budget"]
+    assert said["fits"]
+    assert said["left"]["epsilon_sum"] == 3
+    assert said["left_after"]["epsilon_sum"] == 1
+    assert not Path("people.json").exists()
+    assert run("a", "privacy.epsilon=2") == 0
+    before = Path("people.json").read_bytes()
+    assert command("plan", *TOWN, *BASIC, "privacy.epsilon=2") == 0
+    assert "does NOT fit" in capsys.readouterr().out
+    assert Path("people.json").read_bytes() == before
+
+
+def test_the_command_shows_who_spent_it_for_people_and_for_programs(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    capsys.readouterr()
+    assert command("budget", "people.json") == 0
+    said = capsys.readouterr().out
+    assert str(town / "a") in said
+    assert "left:  ε = 1," in said
+    assert command("budget", "people.json", "format=json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["left"]["epsilon_sum"] == 1
+    assert facts["total"]["runs"] == 1
+    for wrong in (["nowhere.json"], [], ["town.csv"], ["people.json", "format=xml"], ["people.json", "reason=x"]):
+        assert command("budget", *wrong) == 1
+    assert command("budget", "people.json", "limit={epsilon: 0, delta: 0}", "reason=x") == 1
+    assert command("budget", "people.json", "limit={epsilon: 5, delta: 1e-6}") == 1
+    assert [c.limit.epsilon for c in book().limits] == [3]
+
+
+class TestSweeps:
+    def test_a_sweep_books_all_of_its_jobs_or_none_and_they_do_not_book_again(self, town, capsys):
+        grid = ["hydra.sweep.dir=sweep", *BASIC]
+        assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,1.5,2") == 1
+        assert "3 releases of ε = 4.5 in all" in capsys.readouterr().err
+        assert not Path("people.json").exists()
+        assert not list((town / "sweep").glob("*/release"))
+        assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,2") == 0
+        assert sorted(epsilons()) == [1, 2]
+        assert len(list((town / "sweep").glob("*/release"))) == 2
+        before = Path("people.json").read_bytes()
+        assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,2", "resume=true") == 0
+        assert Path("people.json").read_bytes() == before
+
+    def test_a_sweep_over_units_shares_no_ledger(self, town, capsys):
+        grid = ["hydra.sweep.dir=sweep", *BASIC, "privacy.max_records=1", "privacy.unit=record,person"]
+        assert command("run", "-m", *FAST, *grid) == 1
+        assert "share no ledger" in capsys.readouterr().err
+        assert not Path("people.json").exists()
+
+
+MAP = ["experiment=mgd_table1", "smoke=true", "data.rows=500", "privacy.unit=record"]
+MAP += ["experiment.dpsyn=[0.5]", "experiment.laplace=[1,2]", "budget.ledger=people.json", "budget.accountant=basic"]
+
+
+class TestExperiments:
+    def test_an_experiment_is_refused_whole_before_its_first_table(self, town, capsys):
+        assert command("run", *MAP, "hydra.run.dir=e", "budget.limit={epsilon: 0.6, delta: 1e-6}") == 1
+        assert "3 releases of ε = 0.65" in capsys.readouterr().err
+        assert not Path("people.json").exists()
+        assert not list((town / "e").glob("**/release"))
+
+    @pytest.mark.slow
+    def test_an_experiment_books_each_of_its_noisy_tables_once(self, town):
+        settings = [*MAP, "hydra.run.dir=e", "budget.limit={epsilon: 0.7, delta: 1e-6}"]
+        assert command("run", *settings) == 0
+        assert epsilons() == [0.5, 1 / 20, 2 / 20]
+        assert command("run", *settings, "resume=true") == 0
+        assert epsilons() == [0.5, 1 / 20, 2 / 20]
+
+    @pytest.mark.parametrize("name", ["anita_tradeoff", "nist2021_sprint1", "dpsyn_figure2"])
+    def test_every_kind_of_experiment_says_what_it_books(self, name):
+        settings = [f"experiment={name}", "data=demo", "budget.ledger=people.json", LIMIT]
+        asked = load_config(settings)
+        made = {"anita_tradeoff": asked.experiment.epsilons, "dpsyn_figure2": []}
+        every = made.get(name, [*asked.experiment.dpsyn, *asked.experiment.laplace])
+        found = planned_releases(asked, Path("e"))
+        assert len({r.root for r in found}) == len(found) == len(every)
+
+    def test_a_challenge_with_several_units_shares_no_ledger(self):
+        variants = "experiment.variants=[{epsilon: 1, unit: record}, {epsilon: 1, unit: taxi_id, max_records: 5}]"
+        settings = ["experiment=nist2021_sprint3", "data=chicago_taxi", variants, "budget.ledger=people.json", LIMIT]
+        with pytest.raises(UserError, match="share no ledger"):
+            check(planned_releases(load_config(settings), Path("e")))
+
+
+class TestProcesses:
+    def worker(self, do: str, *common: str) -> object:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.budget.run_worker", do, *common],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def test_of_three_runs_at_once_one_fits(self, town):
+        codes = self.worker("together", *FAST, *BASIC[1:], "privacy.epsilon=2")
+        assert sorted(codes) == [0, 1, 1]  # type: ignore[call-overload]
+        assert epsilons() == [2]
+        assert len(list(town.glob("together-*/release"))) == 1
+
+    def test_a_kill_at_any_moment_of_a_run_loses_no_booking_and_books_none_twice(self, town):
+        found = self.worker("killed", *FAST, *BASIC[1:], "privacy.epsilon=0.5")
+        assert isinstance(found, dict)
+        booked_before_charge = []
+        for moment, (first, left, charged, again, once, total, released) in found.items():
+            assert first == -signal.SIGKILL, moment
+            assert not charged or left == 1, moment  # what was charged was booked
+            assert (again, once) == (0, 0), moment
+            assert total == 1 and released, moment
+            booked_before_charge.append(left)
+        assert booked_before_charge == [0, 0, 0, 1, 1]
