@@ -33,7 +33,7 @@ POINTS = {
     "scores": "mechanisms.sensitive.selection:distance_scores",
     "measure plan": "pipeline.rounds:measure_plan",
     "rare groups": "mechanisms.public.rare:rare_groups",
-    "build fit": "pipeline.adaptive:build_fit",
+    "build fit": "pipeline.fitted:build_fit",
     "default rows": "synthesis.total:default_rows",
     "write release": "pipeline.release:write_release",
     "statement": "pipeline.statement.statement:make_statement",

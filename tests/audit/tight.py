@@ -22,13 +22,13 @@ from mechanisms.accounting.adaptive import reserve
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan
-from mechanisms.accounting.rounds import given_rounds
 from mechanisms.public.codec import EncodingReport
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.methods import Adagrid
 from mechanisms.public.table import CodedTable, code_dtype
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
+from mechanisms.selection.adagrid import Adagrid
+from mechanisms.selection.given import given_slots
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.selection import Candidate, PrivateCounts
 from mechanisms.sensitive.table import PrivateTable
@@ -182,8 +182,8 @@ def grids(draws: int, seed: int) -> Bound:
     rows = np.array([[a, c] for a in range(4) for c in range(3) for _ in range(1 + 3 * (a == 0))])
     workload = Workload((("a",), ("c",), ("a", "c")), (1.0, 1.0, 2.0))
     plan = reserve(
-        given_rounds(domain, workload),
-        method=Adagrid(1.0),
+        given_slots(domain, workload),
+        method=Adagrid(1.0).description,
         noise="gaussian",
         accountant="gdp",
         epsilon=18.0,
