@@ -47,6 +47,8 @@ CHOICES: dict[str, list[str]] = {
 }
 #: Selections that measure no whole marginal of a mapped column with its source.
 NOT_MAPPED = ("merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed", "privbasis")
+#: How noisy distances decide: the expected number of tries, and the threshold in records.
+ACCEPT: dict[str, tuple[int, float | None]] = {"once": (1, 1000.0), "first": (3, 15.0), "best": (2, None)}
 #: How records count: whether a column names the unit, and the clip.
 CLIPS = ((False, "weight"), *((True, clip) for clip in get_args(Clip)))
 MECHANISMS = tuple(sorted(p.stem for p in (CONF / "mechanism").glob("*.yaml")))
@@ -59,7 +61,7 @@ class Case:
     Attributes:
         selection: a name in CHOICES; `schema` one in SCHEMAS.
         seed: of the world, and of the noise.
-        accept: whether the release is accepted by a noisy distance.
+        accept: how noisy distances decide whether the release is accepted: a name in ACCEPT; empty: they do not.
     """
 
     selection: str
@@ -69,7 +71,7 @@ class Case:
     schema: str
     epsilon: float
     seed: int
-    accept: bool = False
+    accept: str = ""
 
     @property
     def name(self) -> str:
@@ -78,7 +80,9 @@ class Case:
         clip = f"{s.clip}/{s.missing}/C={s.bound}" if s.column else "record"
         aside = "/holdout" if s.holdout else ""
         kind = f"{self.selection}/{self.mechanism}/{self.accountant}"
-        return f"{kind}/{relation}/{clip}{aside}/{self.schema}/ε={self.epsilon:g}" + "/accept" * self.accept
+        return f"{kind}/{relation}/{clip}{aside}/{self.schema}/ε={self.epsilon:g}" + f"/accept {self.accept}" * bool(
+            self.accept
+        )
 
 
 @cache
@@ -108,8 +112,12 @@ def config_of(case: Case, folder: Path, table: Path) -> Config:
     data = replace(config.data, path=str(table), schema=str(folder / f"{case.schema}.yaml"))
     aside = replace(config.evaluation, holdout=0.3 if s.holdout else None)
     kind = replace(config.mechanism, kind=case.mechanism)
-    asked = [{"metric": "l1", "marginals": 1, "at_most": 1000}] if case.accept else []
-    return replace(config, privacy=privacy, data=data, evaluation=aside, mechanism=kind, accept=asked)
+    config = replace(config, privacy=privacy, data=data, evaluation=aside, mechanism=kind)
+    if not case.accept:
+        return config
+    tries, at_most = ACCEPT[case.accept]
+    criterion = {"metric": "l1", "marginals": 1} | ({} if at_most is None else {"at_most": at_most})
+    return replace(config, accept=[criterion], accept_tries=tries)
 
 
 def write_public(folder: Path) -> None:
@@ -165,7 +173,7 @@ def _admitted(
             holdout=rng.random() < 0.15,
         )
         fitting = [s for s in SCHEMAS if _fits(s, selection, column)]
-        facts = {"epsilon": rng.choice((1.0, 8.0, 40.0)), "seed": number, "accept": rng.random() < 0.2}
+        facts = {"epsilon": rng.choice((1.0, 8.0, 40.0)), "seed": number, "accept": rng.choice((*ACCEPT, *[""] * 12))}
         tries = itertools.product((rng.choice(fitting), "plain"), rng.sample(MECHANISMS, len(MECHANISMS)))
         for schema, mechanism in tries:
             case = Case(selection, mechanism, accountant, settings, schema, **facts)
@@ -199,6 +207,7 @@ def registered() -> dict[str, set[str]]:
         "clip": set(get_args(Clip)),
         "missing unit": set(get_args(MissingUnit)) - {"refuse"},  # it stops the run, outside of the guarantee
         "question": questions(),
+        "acceptance": set(ACCEPT),
         "schema": set(SCHEMAS),
     }
 
@@ -227,6 +236,7 @@ def ran(case: Case, plan: Any) -> dict[str, set[str]]:
         "clip": {s.clip} if s.column else set(),
         "missing unit": {s.missing} if s.column else set(),
         "schema": {case.schema},
+        "acceptance": {case.accept} - {""},
     }
 
 

@@ -33,12 +33,9 @@ POINTS = {
     "scores": "mechanisms.sensitive.selection:distance_scores",
     "measure plan": "pipeline.rounds:measure_plan",
     "rare groups": "mechanisms.public.rare:rare_groups",
-    "build fit": "pipeline.fitted:build_fit",
     "default rows": "synthesis.total:default_rows",
     "write release": "pipeline.release:write_release",
     "statement": "pipeline.statement.statement:make_statement",
-    "save answer": "mechanisms.public.release:save_answer",
-    "run facts": "pipeline.stages:run_facts",
     "calibrate": "mechanisms.accounting.calibrate:calibrate",
     "basic loss": "mechanisms.accounting.accountants:Basic.loss",
     "advanced loss": "mechanisms.accounting.accountants:Advanced.loss",
@@ -47,13 +44,12 @@ POINTS = {
     "delta of each": "mechanisms.accounting.accountants:Basic.delta_each",
     "loss range": "mechanisms.accounting.events:Laplace.loss_range",
     "zcdp conversion": "mechanisms.accounting.accountants:zcdp_epsilon",
+    "one try": "mechanisms.accounting.private_selection:PrivateSelection.of_one_try",
     "open ledger": "mechanisms.accounting.ledger:Ledger.open",
     "answer fits": "mechanisms.sensitive.measurement:MarginalQuestion.fits",
     "reserved": "mechanisms.accounting.adaptive:AdaptivePlan.reserved",
     "gaussian mu": "mechanisms.accounting.gaussian_curve:gaussian_mu",
     "gaussian epsilon": "mechanisms.accounting.gaussian_curve:gaussian_epsilon",
-    "kept counts": "mechanisms.sensitive.kept_counts:kept_counts",
-    "schema": "pipeline.build:build_schema",
 }
 ROOMS = ("mechanisms", "synthesis", "evaluation", "pipeline")
 

@@ -92,6 +92,12 @@ def budget_split_above_one(original: Any) -> Any:
     return calibrate
 
 
+@mutant(TOTALS, "one try")
+def tries_for_free(original: Any) -> Any:
+    """The best of several releases, at the price of one."""
+    return lambda selection, epsilon, delta: (epsilon, delta)
+
+
 @mutant(REPLAY, "charge")
 def charge_skipped(original: Any) -> Any:
     """Nothing is charged."""

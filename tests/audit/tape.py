@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.units import WEIGHT_BITS
-from tests.audit.hooks import Broken, current, numbers, swapped
+from tests.audit.hooks import Broken, numbers, swapped
 
 
 @dataclass
@@ -57,9 +58,10 @@ class Tape:
 
     Attributes:
         steps: charges and draws with all their numbers.
-        draws: by the event's id; `choices` likewise.
+        draws: by the event's id, after that of its try where there are several; `choices` likewise.
         charged: the events on disk by id, with the event whose cost was booked.
         questions: names of the classes that left.
+        prefix: of the try that is at work.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
@@ -67,16 +69,19 @@ class Tape:
     choices: dict[str, Choice] = field(default_factory=dict)
     charged: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     questions: set[str] = field(default_factory=set)
+    prefix: str = ""
 
 
-def _tell(tape: Tape, event: Any) -> None:
-    """The event is on disk before its draw, with these very numbers, and is drawn once."""
-    if event.id not in tape.charged:
-        raise Broken(f"{event.id} is drawn before it is charged on disk")
-    if tape.charged[event.id][0] != event:
-        raise Broken(f"{event.id}: drawn as {event}, charged as {tape.charged[event.id][0]}")
-    if event.id in tape.draws or event.id in tape.choices:
-        raise Broken(f"{event.id} is drawn twice")
+def _tell(tape: Tape, event: Any) -> str:
+    """The event's name on the tape; it is on disk before its draw, with these very numbers, and is drawn once."""
+    name = tape.prefix + event.id
+    if name not in tape.charged:
+        raise Broken(f"{name} is drawn before it is charged on disk")
+    if tape.charged[name][0] != event:
+        raise Broken(f"{name}: drawn as {event}, charged as {tape.charged[name][0]}")
+    if name in tape.draws or name in tape.choices:
+        raise Broken(f"{name} is drawn twice")
+    return name
 
 
 @contextmanager
@@ -86,48 +91,52 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
     Raises:
         Broken: a draw before its charge, or one that the frozen run has not; noise that is not whole lattice units.
     """
-    source = current("source")(seed)
+    made = itertools.count()
+
+    def source(original: Any) -> Any:
+        return lambda _: original(1_000 * seed + next(made))  # the coins of both tables are the same
 
     def charge(original: Any) -> Any:
         def charged(ledger: Any, event: Any) -> None:
             original(ledger, event)
+            tape.prefix = f"{ledger.path.parent.name}/" if ledger.path.parent.parent.name == "tries" else ""
             last = ledger.path.read_bytes().splitlines()[-1]
             if json.loads(last).get("event") == event.to_json():
-                tape.charged[event.id] = (event, ledger.plan.reserved(event))
-            tape.steps.append(("charge", event))
+                tape.charged[tape.prefix + event.id] = (event, ledger.plan.reserved(event))
+            tape.steps.append(("charge", tape.prefix, event))
 
         return charged
 
     def noisy(original: Any) -> Any:
-        def drawn(exact: Any, event: Any, _: Any) -> NDArray[np.float64]:
+        def drawn(exact: Any, event: Any, given: Any) -> NDArray[np.float64]:
             size = exact.whole.size
-            tape.steps.append(("draw", event, size, exact.bits))
-            _tell(tape, event)
+            tape.steps.append(("draw", tape.prefix, event, size, exact.bits))
+            name = _tell(tape, event)
             if frozen is None:
-                answer = np.asarray(original(exact, event, source))
+                answer = np.asarray(original(exact, event, given))
                 _on_lattice(event, answer, exact.bits)
             else:
-                kept = frozen.draws.get(event.id)
+                kept = frozen.draws.get(name)
                 if kept is None or kept.answer.shape != (size,):
-                    raise Broken(f"{event.id} is asked on one table, and not on its neighbour")
+                    raise Broken(f"{name} is asked on one table, and not on its neighbour")
                 answer = kept.answer
-            tape.draws[event.id] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer)
+            tape.draws[name] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer)
             return answer.copy()
 
         return drawn
 
     def choice(original: Any) -> Any:
-        def chosen(scores: Any, sensitivity: int, event: Any, _: Any) -> int:
-            tape.steps.append(("choose", event, len(scores)))
-            _tell(tape, event)
+        def chosen(scores: Any, sensitivity: int, event: Any, given: Any) -> int:
+            tape.steps.append(("choose", tape.prefix, event, len(scores)))
+            name = _tell(tape, event)
             if frozen is None:
-                index = original(scores, sensitivity, event, source)
+                index = original(scores, sensitivity, event, given)
             else:
-                kept = frozen.choices.get(event.id)
+                kept = frozen.choices.get(name)
                 if kept is None or len(kept.scores) != len(scores):
-                    raise Broken(f"{event.id} is chosen on one table, and not on its neighbour")
+                    raise Broken(f"{name} is chosen on one table, and not on its neighbour")
                 index = kept.index
-            tape.choices[event.id] = Choice(event, list(map(int, scores)), int(sensitivity), index)
+            tape.choices[name] = Choice(event, list(map(int, scores)), int(sensitivity), index)
             return index
 
         return chosen
@@ -140,7 +149,10 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
         return left
 
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
-    with key, swapped("charge", charge), swapped("noisy", noisy), swapped("choice", choice), swapped("leave", leave):
+    swaps = {"charge": charge, "noisy": noisy, "choice": choice, "leave": leave, "source": source}
+    with key, ExitStack() as stack:
+        for name, make in swaps.items():
+            stack.enter_context(swapped(name, make))
         yield
 
 

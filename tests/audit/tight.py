@@ -18,20 +18,19 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
-from mechanisms.accounting.adaptive import reserve
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.codec import EncodingReport
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.schema import parse_schema
 from mechanisms.public.table import CodedTable, code_dtype
 from mechanisms.public.units import Neighbouring
-from mechanisms.public.workload import Workload
-from mechanisms.selection.adagrid import Adagrid
-from mechanisms.selection.given import given_slots
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.selection import Candidate, PrivateCounts
 from mechanisms.sensitive.table import PrivateTable
+from pipeline import build
+from pipeline.config import load_config
 from pipeline.steps import Rounds
 from tests.audit.hooks import Broken, current
 
@@ -178,19 +177,11 @@ def choices(relation: Neighbouring, draws: int, seed: int, epsilon: float = 2.0)
 
 def grids(draws: int, seed: int) -> Bound:
     """Adaptive grids: both rounds of a run, with the queries that its own answers led to."""
-    domain = Domain((Attribute("a", 4), Attribute("c", 3)))
     rows = np.array([[a, c] for a in range(4) for c in range(3) for _ in range(1 + 3 * (a == 0))])
-    workload = Workload((("a",), ("c",), ("a", "c")), (1.0, 1.0, 2.0))
-    plan = reserve(
-        given_slots(domain, workload),
-        method=Adagrid(1.0).description,
-        noise="gaussian",
-        accountant="gdp",
-        epsilon=18.0,
-        delta=1e-6,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=1,
-    )
+    choice = ["selection=adagrid", "selection.marginals=[[a],[c],[a,c]]", "selection.threshold=1"]
+    budget = ["privacy.unit=record", "privacy.epsilon=18", "privacy.delta=1e-6", "mechanism=gaussian"]
+    config, schema = load_config([*choice, *budget]), parse_schema({"a": 4, "c": 3}, where="audit")
+    domain, plan = schema.domain, build.build_plan(config, build.build_workload(config, schema), schema)
     mu, unit = stated_mu(plan.epsilon, plan.delta), np.array([[1, 1]])
     seen = []
     for place, table in enumerate((rows, np.concatenate([rows, unit]))):

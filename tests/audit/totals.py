@@ -7,6 +7,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mechanisms.accounting.accountants import KINDS
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.units import Neighbouring
-from tests.audit.cases import CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
+from tests.audit.cases import ACCEPT, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
 from tests.audit.hooks import Broken, numbers
 from tests.audit.worlds import Settings
 
@@ -208,14 +209,30 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
         accountant, mechanism = rng.choice(KINDS), rng.choice(MECHANISMS)
         schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins"))
         epsilon = math.exp(rng.uniform(math.log(0.05), math.log(20)))
-        case = Case(selection, mechanism, accountant, settings, schema, epsilon, given, rng.random() < 0.2)
+        case = Case(
+            selection, mechanism, accountant, settings, schema, epsilon, given, rng.choice((*ACCEPT, *[""] * 6))
+        )
         config = config_of(case, folder, folder / "none.csv")
         if config.privacy.delta:
             config.privacy.delta = 10 ** rng.uniform(-12, -3)
         plan = plan_of(config)
         if plan is not None:
             given += 1
+            check_tries(plan, config)
             yield case.name, plan
+
+
+def check_tries(plan: Any, config: Any) -> None:
+    """A try of several costs a part of the budget: a half of ε with a threshold, a third without (Liu & Talwar 2019).
+
+    Raises:
+        Broken: it has more of ε or δ.
+    """
+    tries = config.accept_tries if config.accept else 1
+    factor = 1 if tries == 1 else 2 if "at_most" in config.accept[0] else 3
+    epsilon, delta = Fraction(config.privacy.epsilon), Fraction(config.privacy.delta)
+    if Fraction(plan.epsilon) * factor > epsilon or Fraction(plan.delta) * tries > delta:
+        raise Broken(f"{tries} tries of ({plan.epsilon}, {plan.delta}) each, out of ({float(epsilon)}, {float(delta)})")
 
 
 def recomputed(folder: Path, count: int, seed: int) -> Ratios:

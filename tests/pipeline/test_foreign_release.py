@@ -1,4 +1,7 @@
-"""A release from somebody else is data: it opens no other file, and what is wrong with it is said in words."""
+"""A release from somebody else is data: it opens no other file, and what is wrong with it is said in words.
+
+Whoever makes such a release binds it as well, so that its digests hold.
+"""
 
 import json
 import shutil
@@ -6,7 +9,7 @@ import shutil
 import pytest
 import yaml
 
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, rebound
 
 SECRET = "root,x,0,0\nsecret-line\n"
 NAMES = {
@@ -44,6 +47,7 @@ def test_the_schema_of_a_release_names_no_other_file(field, place, release, town
     text = json.dumps(NAMES[field]).replace("{}", place)
     content["columns"]["sex"] |= json.loads(text)
     (release / "schema.yaml").write_text(yaml.safe_dump(content))
+    rebound(release)
     assert "names another file" in refused(capsys)
 
 
@@ -54,6 +58,7 @@ RULES = [{"base": "../../secret.txt"}, {"unit_id": {"name": "id", "units": "../.
 def test_nor_do_its_rules(rule, release, capsys):
     content = yaml.safe_load((release / "schema.yaml").read_text())
     (release / "schema.yaml").write_text(yaml.safe_dump(content | rule))
+    rebound(release)
     assert "names another file" in refused(capsys)
 
 
@@ -73,6 +78,7 @@ def test_no_part_of_a_release_leads_out_of_it(name, release, town, capsys):
 def test_a_total_that_is_no_number_of_records_is_refused(total, release, capsys):
     path = release / "measurements" / "index.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"public_total": total}))
+    rebound(release)
     assert "not readable as measurements" in refused(capsys)
 
 
@@ -83,4 +89,5 @@ def test_a_damaged_index_is_refused_in_words(field, value, release, capsys):
         return
     path = release / "measurements" / "index.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    rebound(release)
     refused(capsys)
