@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.anita import NWay, n_way
-from evaluation.anita_privacy import Privacy, privacy
-from evaluation.anita_sequences import Sequences, SequentialAccuracy, sequential_accuracy
+from evaluation.anita.anita_accuracy import NWay, n_way
+from evaluation.anita.anita_privacy import Privacy, privacy
+from evaluation.anita.anita_sequences import Sequences, SequentialAccuracy, sequential_accuracy
+from evaluation.challenges.density import density
+from evaluation.challenges.gini import GiniScore, gini_score
+from evaluation.challenges.pie_chart import PieChart, pie_chart
+from evaluation.challenges.range_2018 import range_score
+from evaluation.challenges.range_query import RangeError, answerable_queries, range_query_error
+from evaluation.challenges.sprint2 import sprint2_coded
+from evaluation.challenges.sprint3 import PLACE, TIME, Sprint3, sprint3_coded
 from evaluation.correlation import correlation_difference
 from evaluation.cube import Cubes, count_cubes
-from evaluation.density import density
-from evaluation.gini import GiniScore, gini_score
-from evaluation.mgd import MGDResult, mgd
-from evaluation.ncript import Ncript, ncript
-from evaluation.pie_chart import PieChart, pie_chart
-from evaluation.presets import PresetSpec, preset_targets
-from evaluation.range_2018 import range_score
-from evaluation.range_query import RangeError, answerable_queries, range_query_error
+from evaluation.mgd.marginal_difference import MGDResult, mgd
+from evaluation.mgd.presets import PresetSpec, preset_targets
+from evaluation.ncript.combined_loss import Ncript, ncript
 from evaluation.registry import Inputs, Metric
-from evaluation.sprint2 import sprint2_coded
-from evaluation.sprint3 import PLACE, TIME, Sprint3, sprint3_coded
 from evaluation.tstr import Tstr, tstr
 from evaluation.tvd import distances
-from mechanisms.public.column import Column
-from mechanisms.public.decode import decode_column
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.column import Column
+from mechanisms.public.tables.decode import decode_column
 
 #: What every metric of a temporal map needs.
 MAP = ("time", "segment", "kind")

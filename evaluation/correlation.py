@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.anita_buckets import bucket_tables
+from evaluation.anita.anita_buckets import bucket_tables
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
 
 #: Buckets of each attribute for Cramér's V.
 BUCKETS = 20

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques, count_sparse
-from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS
 
 #: Marginals of up to so many cells are counted densely, many in one pass over the rows.

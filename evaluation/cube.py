@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS
 
 #: Larger cubes are refused (8 bytes a cell, two tables).

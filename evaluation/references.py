@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 
 #: A score of a synthetic (second) against a real (first) table; None where it is undefined.
 Score = Callable[[CodedTable, CodedTable], float | None]

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.aemc import Solver
-from evaluation.ncript import NcriptSpec
+from evaluation.mgd.aemc import Solver
+from evaluation.mgd.targets import Targets
+from evaluation.ncript.combined_loss import NcriptSpec
 from evaluation.references import Goal, Ladder, Reference, floor, independent, ladder
-from evaluation.targets import Targets
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import Schema
 
 #: What a metric may need beside the two tables, and how to give it.
 NEEDS = {

@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.aemc import Solver
 from evaluation.catalogue import METRICS
-from evaluation.deep_dive import DETAILS, DeepDive, dive_worst
-from evaluation.mgd import MGDResult
+from evaluation.mgd.aemc import Solver
+from evaluation.mgd.deep_dive import DETAILS, DeepDive, dive_worst
+from evaluation.mgd.marginal_difference import MGDResult
+from evaluation.mgd.targets import Targets
 from evaluation.registry import Options, Outcome, compute, find
-from evaluation.targets import Targets
 from evaluation.tvd import Tvd
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import Schema
 
 Progress = Callable[[int, int, str], None]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.anita_buckets import bucket_tables
-from mechanisms.public.table import CodedTable
+from evaluation.anita.anita_buckets import bucket_tables
+from mechanisms.public.coded_table import CodedTable
 
 #: Targets have at most so many classes: quantiles, or the most frequent values and the rest.
 CLASSES = 10

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from evaluation.counts import paired_cells
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.table import CodedTable
 
 Progress = Callable[[int, int, str], None]
 

@@ -9,24 +9,25 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.aemc import aemc
-from evaluation.deep_dive import DeepDive
-from evaluation.deep_dive import deep_dive as dive
-from evaluation.mgd import MGDResult
-from evaluation.mgd import mgd as score_mgd
+from evaluation.mgd.aemc import aemc
+from evaluation.mgd.deep_dive import DeepDive
+from evaluation.mgd.deep_dive import deep_dive as dive
+from evaluation.mgd.marginal_difference import MGDResult
+from evaluation.mgd.marginal_difference import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.itemsets import frequent_itemsets
-from mechanisms.public.schema import Schema, load_schema
-from pipeline import other, two_tables
-from pipeline.compose import compose_config
-from pipeline.config import EvaluationConfig, ScoreConfig, SynthConfig, load_config, schema_path, typed
+from mechanisms.public.schema.table_schema import Schema, load_schema
+from pipeline import synth_again as other
 from pipeline.progress import Stages
-from pipeline.release import read_release
+from pipeline.release_folder import read_release
 from pipeline.release_query import query
-from pipeline.scoring import build_scores
+from pipeline.scores import two_tables
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import EvaluationConfig, ScoreConfig, SynthConfig, load_config, schema_path, typed
+from pipeline.settings.scoring import build_scores
 from pipeline.stages import Run, run
-from synthesis.total import estimate_total
+from synthesis.consistency.total import estimate_total
 
 __all__ = ["Run", "aemc", "deep_dive", "itemsets", "load_config", "mgd", "query", "run", "score", "synthesize"]
 

@@ -18,8 +18,8 @@ from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from pipeline import __version__
 from pipeline.conf_folder import with_own_folder
+from pipeline.error_messages import explained, say_what_is_safe
 from pipeline.help import help_text
-from pipeline.said import explained, say_what_is_safe
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -77,10 +77,10 @@ def _failed(error: BaseException) -> int:
 
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
-    from pipeline.compose import compose_config, without_hydra
-    from pipeline.config import Config, typed
-    from pipeline.inputs import check_inputs
-    from pipeline.overrides import spelled
+    from pipeline.settings.compose import compose_config, without_hydra
+    from pipeline.settings.config import Config, typed
+    from pipeline.settings.inputs import check_inputs
+    from pipeline.settings.overrides import spelled
 
     given = [spelled(o) for o in overrides if not o.startswith("-")]
     if len(given) < len(overrides):
@@ -93,9 +93,10 @@ def _run(overrides: list[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline import experiments, report_run, stages
-    from pipeline.acceptance import Withheld
+    from pipeline import experiments, stages
     from pipeline.conf_folder import CONF
+    from pipeline.measuring.acceptance import Withheld
+    from pipeline.report import last_lines as report_run
 
     failures: list[tuple[Path, Exception]] = []
 
@@ -153,12 +154,13 @@ def _hydra_files(config: DictConfig) -> dict[str, str]:
 
 
 def _plan(overrides: list[str]) -> int:
-    from pipeline.compose import compose_config
-    from pipeline.config import Config, schema_path, typed
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import Config, schema_path, typed
 
     config = typed(compose_config("config", overrides), Config)
     schema_path(config.data.schema)
-    from pipeline import build, report_plan
+    from pipeline.report import plan_tables as report_plan
+    from pipeline.settings import build
 
     schema = build.build_schema(config)
     workload = build.build_workload(config, schema)
@@ -173,13 +175,13 @@ def _synth(overrides: list[str]) -> int:
     if any(o.startswith("accept") for o in overrides):
         fix = "python -m pipeline run … accept=[…]: only a run may ask the private table"
         raise UserError("a table that is made again from a release is not compared", where="accept", fix=fix)
-    from pipeline.compose import compose_config
-    from pipeline.config import SynthConfig, typed
-    from pipeline.inputs import check_release
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import SynthConfig, typed
+    from pipeline.settings.inputs import check_release
 
     config = typed(compose_config("synth", overrides), SynthConfig)
     release = check_release(config.source)
-    from pipeline import other
+    from pipeline import synth_again as other
 
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
     made = other.synthesize(release, config, output)
@@ -188,17 +190,19 @@ def _synth(overrides: list[str]) -> int:
 
 
 def _score(overrides: list[str]) -> int:
-    from pipeline.compose import compose_config
-    from pipeline.config import ScoreConfig, typed
     from pipeline.folders import not_in_release
-    from pipeline.inputs import check_tables
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import ScoreConfig, typed
+    from pipeline.settings.inputs import check_tables
 
     config = typed(compose_config("score", overrides), ScoreConfig)
     check_tables(config)
     for setting, path in (("output", config.output), ("report", config.report)):
         if path:
             not_in_release(Path(path), setting)
-    from pipeline import report_dive, report_run, two_tables
+    from pipeline.report import deep_dive_tables as report_dive
+    from pipeline.report import last_lines as report_run
+    from pipeline.scores import two_tables
 
     card = two_tables.score(config)
     text = json.dumps(card.to_json(), indent=1, allow_nan=False)
@@ -226,16 +230,16 @@ def _report(arguments: list[str]) -> int:
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
         need_extra("matplotlib", "report of a sweep")
-        from pipeline.sweep_report import render
+        from pipeline.sweeps.sweep_page import render
 
         output = Path(given["output"]) if "output" in given else None
         print(f"report (NOT private): {render(folders, output, metric=given.get('metric'))}")
         return 0
-    from pipeline.compose import compose_config
-    from pipeline.config import ReportConfig, typed
     from pipeline.folders import RunFolder
-    from pipeline.inputs import check_scored
-    from pipeline.overrides import quoted
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import ReportConfig, typed
+    from pipeline.settings.inputs import check_scored
+    from pipeline.settings.overrides import quoted
 
     runs = [f"run={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("report", runs), ReportConfig)
@@ -243,7 +247,7 @@ def _report(arguments: list[str]) -> int:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
     folder = RunFolder(Path(config.run))
     check_scored(folder)
-    from pipeline.html.run import render_run
+    from pipeline.report.run_page import render_run
 
     made = render_run(folder, Path(config.output) if config.output else None)
     print(f"report (NOT private): {made}")
@@ -252,10 +256,10 @@ def _report(arguments: list[str]) -> int:
 
 def _query(overrides: list[str]) -> int:
     """A marginal or a range from a release, as CSV."""
-    from pipeline.compose import compose_config
-    from pipeline.config import QueryConfig, typed
     from pipeline.folders import not_in_release
-    from pipeline.inputs import check_release
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import QueryConfig, typed
+    from pipeline.settings.inputs import check_release
 
     config = typed(compose_config("query", overrides), QueryConfig)
     release = check_release(config.source)
@@ -278,9 +282,9 @@ def _query(overrides: list[str]) -> int:
 
 def _verify(arguments: list[str]) -> int:
     """Whether a release is sound, line by line; exit code 1 where it is not."""
-    from pipeline.compose import compose_config
-    from pipeline.config import VerifyConfig, typed
-    from pipeline.overrides import quoted
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import VerifyConfig, typed
+    from pipeline.settings.overrides import quoted
 
     releases = [f"from={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("verify", releases), VerifyConfig)
@@ -296,9 +300,9 @@ def _verify(arguments: list[str]) -> int:
 def _budget(arguments: list[str]) -> int:
     """What is left of a shared budget and who spent it; or another limit for it."""
     from pipeline.budget import ledger_report
-    from pipeline.compose import compose_config
-    from pipeline.config import BudgetFileConfig, typed
-    from pipeline.overrides import quoted, spelled
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import BudgetFileConfig, typed
+    from pipeline.settings.overrides import quoted, spelled
 
     named = [a if "=" in a else f"file={a}" for a in arguments]
     texts = {"file", "reason"}  # whatever is in them
@@ -309,18 +313,18 @@ def _budget(arguments: list[str]) -> int:
 
 
 def _schema(arguments: list[str]) -> int:
-    from pipeline.compose import compose_config
-    from pipeline.config import DraftConfig, typed
     from pipeline.folders import not_in_release
-    from pipeline.inputs import check_table
-    from pipeline.overrides import quoted
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import DraftConfig, typed
+    from pipeline.settings.inputs import check_table
+    from pipeline.settings.overrides import quoted
 
     tables = [f"table={quoted(a)}" if "=" not in a else a for a in arguments]
     config = typed(compose_config("schema_draft", tables), DraftConfig)
     if config.output:
         not_in_release(Path(config.output), "output")
     table = check_table(config.table)
-    from pipeline import other
+    from pipeline import synth_again as other
 
     text = other.draft(table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:

@@ -10,7 +10,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mechanisms.public.codec import EncodingReport
+from mechanisms.public.tables.codec import EncodingReport
 
 
 class Report(Protocol):

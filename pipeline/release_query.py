@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mechanisms.public.bins import DAY, FloatGrid, IntegerGrid
-from mechanisms.public.column import DATE_KINDS, Column
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema import Schema
-from pipeline.marginals import as_a_column, cells_frame, code_labels
-from pipeline.release import read_release
-from synthesis.answers import estimate_count, estimate_marginal
+from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
+from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.marginal_files import as_a_column, cells_frame, code_labels
+from pipeline.release_folder import read_release
+from synthesis.query_answers import estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
 

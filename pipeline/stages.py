@@ -15,34 +15,34 @@ from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal
-from mechanisms.public.codec import encode_table
-from mechanisms.public.engine import Source, open_table
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.kept import kept_private
 from mechanisms.sensitive.kept_counts import only_one
-from mechanisms.sensitive.selection import kept_choices
-from mechanisms.sensitive.table import PrivateTable, fingerprint, load_private
-from pipeline import build
-from pipeline.acceptance import Taken, only_try, settle, table_of
-from pipeline.attempts import Work
+from mechanisms.sensitive.kept_table import kept_private
+from mechanisms.sensitive.private_choice import kept_choices
+from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
 from pipeline.budget import admission
-from pipeline.config import Config
 from pipeline.demo import write_demo
-from pipeline.floors import FLOORS
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.html.run import render_run
-from pipeline.inputs import data_path, generated
-from pipeline.judge import judge, share_floors
-from pipeline.policy import budget_warnings
+from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
+from pipeline.measuring.attempts import Work
 from pipeline.progress import Report, Stages, misfits
-from pipeline.release import check_seal, write_release
-from pipeline.scoring import build_holdout, build_places, build_scores
-from pipeline.selecting import selection_of
+from pipeline.release_folder import check_seal, write_release
+from pipeline.report.run_page import render_run
+from pipeline.scores.floors import FLOORS
+from pipeline.scores.score_run import judge, share_floors
+from pipeline.settings import build
+from pipeline.settings.config import Config
+from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.policy import budget_warnings
+from pipeline.settings.scoring import build_holdout, build_places, build_scores
+from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement

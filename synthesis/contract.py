@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.release import Measurements
-from mechanisms.public.table import CodedTable
 
 Progress = Callable[[int, int, str], None]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
-from synthesis.consistency import Target
+from synthesis.consistency.agree import Target
 
 #: A pass is compared with the one so many passes before it.
 PATIENCE = 10

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from mechanisms.public.table import CodedTable, code_dtype
-from synthesis.consistency import Targets, consistent
-from synthesis.projection import product
+from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.projection import product
 from synthesis.rounding import codes_of
 
 

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.queries import QueryMatrix
+from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
-from mechanisms.public.table import CodedTable
-from synthesis.consistency import Target, Targets, consistent
-from synthesis.gum import gum_rows
-from synthesis.gum_spec import GumSpec
-from synthesis.nonnegative import check_nonnegative, norm_sub
-from synthesis.parts import outermost
-from synthesis.zeros import Zeros, impossible_cells
+from synthesis.consistency.agree import Target, Targets, consistent
+from synthesis.consistency.nonnegative import check_nonnegative, norm_sub
+from synthesis.gum.gradual_update import gum_rows
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.gum.layout import outermost
+from synthesis.impossible import Zeros, impossible_cells
 
 Values = NDArray[np.float64]
 Axes = tuple[int, ...]

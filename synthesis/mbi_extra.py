@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
-from mechanisms.public.queries import Identity, QueryMatrix
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
-from mechanisms.public.table import CodedTable, code_dtype
+from synthesis.consistency.total import estimate_total
 from synthesis.contract import Progress, Synthesizer
-from synthesis.total import estimate_total
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,23 @@ from typing import ClassVar
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
-from mechanisms.public.table import CodedTable, code_dtype
-from synthesis.consistency import consistent
+from synthesis.consistency.agree import consistent
+from synthesis.consistency.merged_values import compressed, expanded, merged_values
+from synthesis.consistency.total import default_rows
 from synthesis.contract import Progress, Synthesizer
 from synthesis.convergence import FitRecord, Made
-from synthesis.gum import gum_rows
-from synthesis.gum_spec import GumSpec, McfSpec
+from synthesis.gum.gradual_update import gum_rows
+from synthesis.gum.gum_settings import GumSpec, McfSpec
+from synthesis.impossible import Zeros, check_zeros, mended
 from synthesis.independent import independent_rows
 from synthesis.maxent import MaxentSpec, fit_maxent
 from synthesis.mbi_extra import MbiSpec
-from synthesis.merged import compressed, expanded, merged_values
+from synthesis.pgm.graphical_model import PgmSpec, fit_model
 from synthesis.pgm.junction_tree import junction_tree
-from synthesis.pgm.model import PgmSpec, fit_model
-from synthesis.total import default_rows
-from synthesis.zeros import Zeros, check_zeros, mended
 
 
 @dataclass(frozen=True)

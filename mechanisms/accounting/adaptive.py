@@ -27,8 +27,8 @@ from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.queries import Identity, sensitivity
-from mechanisms.public.unit_sizes import RecordsPerUnit
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring, Norm
 
 #: Ids of events that a purse pays for begin so.

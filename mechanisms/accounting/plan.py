@@ -18,8 +18,8 @@ from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind, possible_kinds
-from mechanisms.public.queries import Identity, QueryMatrix, sensitivity
-from mechanisms.public.unit_sizes import RecordsPerUnit
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
+from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 
 

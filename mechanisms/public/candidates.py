@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries import QueryMatrix
+from mechanisms.public.queries.query_matrices import QueryMatrix
 
 #: What a model says about a marginal: clique → expected records per cell, flattened in C order.
 Expected = Callable[[Clique], NDArray[np.float64]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries import Identity, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring
 
 #: Ids of events that pay for the scores of criteria begin so.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 
 #: The code that means that a row has the item.

@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 
 #: Rows per step: a step's columns and keys stay in the processor's cache.
 STEP = 1 << 16

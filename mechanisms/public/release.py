@@ -18,7 +18,7 @@ from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.queries import QueryMatrix, query_arrays, query_of
+from mechanisms.public.queries.query_matrices import QueryMatrix, query_arrays, query_of
 
 
 @dataclass(frozen=True, eq=False)

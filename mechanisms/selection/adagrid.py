@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.adagrid import subsets
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, GIVEN, Facts, Method, Schedule, edges, threshold
 from mechanisms.selection.context import Context, once

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.adaptive_grid import subsets
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, LATER, Facts, Method, Schedule
 from mechanisms.selection.context import Context

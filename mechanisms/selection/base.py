@@ -13,7 +13,7 @@ from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
-from mechanisms.public.schema import Schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, without_joints

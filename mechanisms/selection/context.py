@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries import QueryMatrix
+from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
 
 

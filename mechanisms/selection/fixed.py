@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.mapped import with_pairs
-from mechanisms.public.queries import Identity
-from mechanisms.public.rare import merged_query
+from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.rules.mapped import with_pairs
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, Facts, Method, Schedule, threshold
 from mechanisms.selection.context import Context

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.adagrid import rounds_of
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries.adaptive_grid import rounds_of
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.selection.base import GIVEN, Facts, Selection
 

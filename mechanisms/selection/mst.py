@@ -9,7 +9,7 @@ from typing import ClassVar
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.rare import merged_query
+from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, Facts, Method, Schedule, Selection, edges, threshold
 from mechanisms.selection.context import Context, once

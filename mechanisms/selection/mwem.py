@@ -9,7 +9,7 @@ from typing import ClassVar
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, Facts, Method, Schedule, parts_of
 from mechanisms.selection.context import Context

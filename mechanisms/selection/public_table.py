@@ -9,16 +9,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.public.codec import encode_columns
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.dense import combined, dense, tradeoff
 from mechanisms.public.domain import Clique
-from mechanisms.public.engine import open_table
-from mechanisms.public.engineering import engineer
 from mechanisms.public.errors import UserError
 from mechanisms.public.groups import grouped, within
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.scan import open_table
 from mechanisms.public.tree import pairs
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Selection

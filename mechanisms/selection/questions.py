@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.dense import POWER
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries import Identity
-from mechanisms.public.rare import rare_groups
+from mechanisms.public.queries.merged_cells import rare_groups
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.tree import joining
 from mechanisms.selection.base import CHOOSE, GIVEN
 from mechanisms.selection.context import Context, Scores

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.adagrid import subsets
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.tree import forest_edges
 from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, parts_of
 

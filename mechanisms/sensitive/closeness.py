@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planned_scores import PlannedScore
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact import LARGEST, ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
 

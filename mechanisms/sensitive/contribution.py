@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mechanisms.public.engine import Source, literal, stream
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.scan import Source, literal, stream
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS
 from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
 

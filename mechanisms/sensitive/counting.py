@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
 from mechanisms.public.units import WEIGHT_BITS
 
 

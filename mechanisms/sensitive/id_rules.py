@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechanisms.public.engine import INTEGERS, Source, literal
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.tables.scan import INTEGERS, Source, literal
 from mechanisms.public.units import ID_RULES
 
 #: Texts that every rule leaves as they are, by far the most: they are not worked on.

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable, Count
 from mechanisms.public.domain import Clique
-from mechanisms.public.engine import private_folder
-from mechanisms.public.table import CodedTable, Count
+from mechanisms.public.tables.scan import private_folder
 
 #: A folder takes no further counts once it holds so much.
 MOST_BYTES = 2_000_000_000

@@ -13,14 +13,14 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
-from mechanisms.public.queries import query_arrays, sensitivity
+from mechanisms.public.queries.query_matrices import query_arrays, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, Progress, leave
 from mechanisms.sensitive.noise import NoiseSource
-from mechanisms.sensitive.table import PrivateTable
+from mechanisms.sensitive.private_table import PrivateTable
 
 #: Cells counted in one pass over the rows.
 BATCH_CELLS = 20_000_000

@@ -20,11 +20,11 @@ from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.schema import Schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline import build
-from pipeline.config import BudgetConfig, Config
 from pipeline.folders import not_in_release
+from pipeline.settings import build
+from pipeline.settings.config import BudgetConfig, Config
 
 #: Under a release's internal/: the random name of its booking, there before the booking is.
 NAME = "booking.json"

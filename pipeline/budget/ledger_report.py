@@ -18,8 +18,8 @@ from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.errors import UserError
 from pipeline.budget.admission import PlannedRelease, left_words, spent_words
-from pipeline.config import BudgetFileConfig
 from pipeline.folders import not_in_release
+from pipeline.settings.config import BudgetFileConfig
 
 #: δ at which the table says what one more run may cost.
 DELTA = 1e-9

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from scipy.spatial.distance import pdist, squareform
 
-from mechanisms.public.cluster import cluster
-from mechanisms.public.hierarchy import Hierarchy
-from mechanisms.public.relations import hierarchy_fields
-from mechanisms.public.tree_build import build_hierarchy
+from mechanisms.public.schema.cluster import cluster
+from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy_paths import build_hierarchy
+from mechanisms.public.schema.relations import hierarchy_fields
 from pipeline.demo.city import BOX, LONGEST, PRIORITIES, YEAR, town_map
 from pipeline.demo.names import CHANNELS, GROUPS, INCIDENTS, NEIGHBOURHOODS, TYPES, WEEKDAYS
 

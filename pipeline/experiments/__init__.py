@@ -13,7 +13,7 @@ from pipeline.conf_folder import CONF
 
 if TYPE_CHECKING:
     from pipeline.budget.admission import PlannedRelease
-    from pipeline.config import Config
+    from pipeline.settings.config import Config
 
 #: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.
 EXPERIMENTS = {

@@ -15,26 +15,27 @@ from numpy.typing import NDArray
 from evaluation.catalogue import METRICS
 from evaluation.references import floor
 from evaluation.registry import Inputs, Metric, Options, Outcome, compute, find
-from mechanisms.public.codec import encode_columns, encode_table
-from mechanisms.public.engine import Source
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns, encode_table
+from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
-from mechanisms.sensitive.table import aside_rows
-from pipeline import build, inputs, stages
+from mechanisms.sensitive.private_table import aside_rows
+from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.config import Config, SelectionConfig
 from pipeline.demo import write_demo
+from pipeline.experiments.experiment_settings import ExperimentConfig, Variant, variants_of
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
-from pipeline.experiments.settings import ExperimentConfig, Variant, variants_of
 from pipeline.experiments.standin import stand_in, write_coded
-from pipeline.experiments.tables import promise
+from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
-from pipeline.selecting import selection_of, with_max_cells
+from pipeline.settings import build, inputs
+from pipeline.settings.config import Config, SelectionConfig
+from pipeline.settings.selecting import selection_of, with_max_cells
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}

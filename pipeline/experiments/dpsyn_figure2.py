@@ -19,9 +19,9 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.units import Neighbouring
 from pipeline import stages
 from pipeline.budget.admission import PlannedRelease
-from pipeline.config import Config
 from pipeline.experiments.findings import save
 from pipeline.folders import claimed, logged
+from pipeline.settings.config import Config
 
 SOURCE = "Li et al. 2021b (DPSyn), Figure 2 and section 2.5"
 #: Panel → ε, δ and the crossing that the paper prints.

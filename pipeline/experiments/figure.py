@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from mechanisms.public.files import whole_file
 from pipeline.experiments.claim import SCORES
-from pipeline.experiments.report import Report
+from pipeline.experiments.table1_report import Report
 
 #: Series → label, colour, marker.
 SERIES = {

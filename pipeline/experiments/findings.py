@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from mechanisms.public.files import whole_file, write_whole
-from pipeline.experiments.report import BANNER
+from pipeline.experiments.table1_report import BANNER
 
 COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "seconds", "promise")
 

@@ -12,24 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.challenges.pie_chart import pie_chart_counts
 from evaluation.cube import cubes_from_arrays
-from evaluation.ncript import Ncript, ncript
-from evaluation.pie_chart import pie_chart_counts
-from mechanisms.public.codec import encode_columns
+from evaluation.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from pipeline import build, inputs, stages
+from mechanisms.public.tables.codec import encode_columns
+from pipeline import stages
 from pipeline.budget import admission
-from pipeline.config import Config
-from pipeline.experiments import tables
+from pipeline.experiments import table1_histograms as tables
+from pipeline.experiments.experiment_settings import RowSpec, rows_of
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
 from pipeline.experiments.mgd_table1 import demo_table, smaller
 from pipeline.experiments.mgd_table1 import releases as releases  # what is booked follows from the same settings
-from pipeline.experiments.settings import RowSpec, rows_of
-from pipeline.experiments.tables import Maker
+from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import bind, claimed, logged
 from pipeline.progress import Stages, misfits
+from pipeline.settings import build, inputs
+from pipeline.settings.config import Config
 
 Histogram = NDArray[np.float64]
 

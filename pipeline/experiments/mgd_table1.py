@@ -9,25 +9,26 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.public.codec import encode_columns
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.schema import Schema
-from pipeline import build, inputs, stages
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns
+from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.config import Config, PrivacyConfig
 from pipeline.demo import write_demo
-from pipeline.experiments import tables
+from pipeline.experiments import table1_histograms as tables
+from pipeline.experiments.experiment_settings import RowSpec, rows_of
 from pipeline.experiments.figure import draw_figure
-from pipeline.experiments.report import Report as Findings
-from pipeline.experiments.report import as_csv, as_json, as_markdown, summary
-from pipeline.experiments.scores import Yardstick, make_yardstick, score_row
-from pipeline.experiments.settings import RowSpec, rows_of
-from pipeline.experiments.tables import Maker
+from pipeline.experiments.table1_histograms import Maker
+from pipeline.experiments.table1_report import Report as Findings
+from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, summary
+from pipeline.experiments.table1_scores import Yardstick, make_yardstick, score_row
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.progress import Report, Stages, misfits
+from pipeline.settings import build, inputs
+from pipeline.settings.config import Config, PrivacyConfig
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000

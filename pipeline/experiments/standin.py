@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mechanisms.public.decode import decode_table
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.files import whole_file
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.decode import decode_table
 
 #: Kinds of records; each has its own distribution of every column.
 CLASSES = 12

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.bins import Bins
-from mechanisms.public.column import DATE_KINDS, Column
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.bins import Bins
+from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import WEIGHT_BITS
-from pipeline.config import Config
+from pipeline.settings.config import Config
 
 #: Time, place and category of the tables that are known.
 MAPS = {

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mechanisms.public.column import Column
-from mechanisms.public.schema import Schema
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
 
 #: The context of Croissant 1.0 (MLCommons 2024).
 CONTEXT: dict[str, Any] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.files import write_whole
-from mechanisms.public.schema import Schema
+from mechanisms.public.schema.table_schema import Schema
 from pipeline import __version__
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests

@@ -25,14 +25,14 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
-from mechanisms.public.schema import Schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.id_rules import said_rules
 from pipeline import __version__
-from pipeline.config import Config
-from pipeline.policy import budget_warnings
-from pipeline.selecting import selection_of
+from pipeline.settings.config import Config
+from pipeline.settings.policy import budget_warnings
+from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")

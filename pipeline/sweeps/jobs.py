@@ -19,10 +19,10 @@ from omegaconf import DictConfig, OmegaConf
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline import experiments, stages
-from pipeline.acceptance import Withheld
-from pipeline.config import Config, typed
+from pipeline.error_messages import explained
 from pipeline.folders import RunFolder
-from pipeline.said import explained
+from pipeline.measuring.acceptance import Withheld
+from pipeline.settings.config import Config, typed
 from pipeline.sweeps.planned import digest
 
 OUTCOME = "outcome.json"

@@ -18,16 +18,17 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
-from mechanisms.public.inspect_file import check_file
-from mechanisms.public.schema import Schema
-from pipeline import build, experiments
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.inspect_file import check_file
+from pipeline import experiments
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.compose import misspelt, without_hydra
-from pipeline.config import Config, typed
 from pipeline.folders import not_in_release
-from pipeline.inputs import data_path, generated
-from pipeline.scoring import build_scores
+from pipeline.settings import build
+from pipeline.settings.compose import misspelt, without_hydra
+from pipeline.settings.config import Config, typed
+from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.scoring import build_scores
 
 #: What may differ between a job and its continuation.
 FREE = ("resume", "limits", "plan")

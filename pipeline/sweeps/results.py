@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from mechanisms.public.files import whole_file
-from pipeline.floors import FLOORS, floors_file, metric_rows
 from pipeline.folders import RunFolder
+from pipeline.scores.floors import FLOORS, floors_file, metric_rows
 from pipeline.sweeps.jobs import Outcome, load_json
 from pipeline.sweeps.planned import Job
 

@@ -26,14 +26,14 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
-from mechanisms.sensitive.table import fingerprint
-from pipeline import build
+from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
-from pipeline.config import Config
+from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release
 from pipeline.progress import Report, Stages
-from pipeline.said import say_what_is_safe
+from pipeline.settings import build
+from pipeline.settings.config import Config
 from pipeline.stages import schema_print
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
 from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
@@ -246,7 +246,7 @@ def _free(path: Path) -> bool:
 
 def _told(jobs: list[tuple[Job, Outcome]], inside: Path) -> int:
     """The table and the report on disk; what a person should know on the screen."""
-    from pipeline.sweep_report import render
+    from pipeline.sweeps.sweep_page import render
 
     frame = results_table(jobs)
     write_results(frame, inside)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechanisms.public.axis_sums import add_middle, sum_middle
 from mechanisms.public.domain import Domain
-from mechanisms.public.middle import add_middle, sum_middle
 from synthesis.pgm.inference import Engine, Values, onto
 from synthesis.pgm.terms import Statistics, Term, WholeTerm
 

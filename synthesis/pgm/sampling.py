@@ -9,8 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
-from mechanisms.public.table import CodedTable, code_dtype
 from synthesis.pgm.inference import Engine, Values
 
 Progress = Callable[[int, int, str], None]

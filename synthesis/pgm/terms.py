@@ -13,7 +13,7 @@ from scipy import linalg
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, QueryMatrix, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.inference import Values
 from synthesis.pgm.kernels import add_to_cells, add_to_rows, entries_by_cell, squared_gap

@@ -20,9 +20,9 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.contribution import Clip, MissingUnit
 from mechanisms.sensitive.exit import Question
-from pipeline import build
 from pipeline.conf_folder import CONF
-from pipeline.config import Config, SelectionConfig, load_config
+from pipeline.settings import build
+from pipeline.settings.config import Config, SelectionConfig, load_config
 from tests.audit.hooks import Broken
 from tests.audit.worlds import SCHEMAS, Settings, World, make_world, write_schema, write_table
 

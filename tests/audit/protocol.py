@@ -14,7 +14,7 @@ from mechanisms.accounting.events import as_choice, as_noise
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.public.errors import UserError
 from pipeline import stages
-from pipeline.config import Config
+from pipeline.settings.config import Config
 from tests.audit.cases import Case, config_of, plan_of
 from tests.audit.hooks import Broken, swapped
 from tests.audit.tape import Tape, recording

@@ -21,17 +21,17 @@ from scipy.stats import beta, norm
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan
-from mechanisms.public.codec import EncodingReport
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.schema import parse_schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.selection import Candidate, PrivateCounts
-from mechanisms.sensitive.table import PrivateTable
-from pipeline import build
-from pipeline.config import load_config
-from pipeline.steps import Rounds
+from mechanisms.sensitive.private_choice import Candidate, PrivateCounts
+from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.measuring.selection_context import Rounds
+from pipeline.settings import build
+from pipeline.settings.config import load_config
 from tests.audit.hooks import Broken, current
 
 #: Of what is stated, so much must be found.

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable, code_dtype
-from synthesis.consistency import Target
-from synthesis.gum import _Work
+from synthesis.consistency.agree import Target
+from synthesis.gum.gradual_update import _Work
 from tests.bench.clock import timed
 
 CASES = ("update_100_thousand_rows", "update_1_million_rows")

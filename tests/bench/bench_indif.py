@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique
-from mechanisms.public.schema import load_schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.units import Neighbouring
-from mechanisms.sensitive.selection import Candidate, PrivateCounts, distance_scores
+from mechanisms.sensitive.private_choice import Candidate, PrivateCounts, distance_scores
 from tests.bench.clock import timed
 
 CASES = ("all_pairs_of_98",)

@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mechanisms.public.codec import encode_table
-from mechanisms.public.engine import open_table
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.demo import write_demo
 from tests.bench.clock import timed

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.anita import n_way
-from evaluation.anita_privacy import privacy
+from evaluation.anita.anita_accuracy import n_way
+from evaluation.anita.anita_privacy import privacy
 from evaluation.catalogue import METRICS
-from evaluation.ncript_series import horizontal_correlation
+from evaluation.ncript.ncript_series import horizontal_correlation
 from evaluation.registry import Options, compute
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute
-from mechanisms.public.schema import Schema, load_schema, parse_schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import SCHEMAS
 from tests.bench.clock import timed
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.aemc import aemc, dense_parts, marginal_cost
-from evaluation.aemc_flow import flow_cost
 from evaluation.cells import Cells
-from evaluation.geometry import Axis
-from evaluation.parts import split
+from evaluation.mgd.aemc import aemc, dense_parts, marginal_cost
+from evaluation.mgd.aemc_flow import flow_cost
+from evaluation.mgd.geometry import Axis
+from evaluation.mgd.independent_parts import split
 from tests.bench.clock import timed
 
 CASES = (

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.table import CodedTable, code_dtype
 from mechanisms.public.workload import closure
 from pipeline import load_config, run
+from synthesis.pgm.graphical_model import PgmSpec, fit_model
 from synthesis.pgm.inference import Engine
 from synthesis.pgm.junction_tree import junction_tree
-from synthesis.pgm.model import PgmSpec, fit_model
 from synthesis.pgm.sampling import model_rows
 from tests.bench.clock import timed
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import tvd
-from mechanisms.public.codec import encode_table
-from mechanisms.public.engine import open_table
+from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.scan import open_table
 from pipeline import Run, load_config, run
-from pipeline.build import build_schema
+from pipeline.settings.build import build_schema
 from tests.bench.clock import timed
 
 EPSILONS = (0.1, 1.0, 10.0)

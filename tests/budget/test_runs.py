@@ -13,8 +13,8 @@ import pytest
 from mechanisms.accounting.bookings import Book, load_book
 from mechanisms.public.errors import UserError
 from pipeline.budget.admission import check
-from pipeline.config import load_config
 from pipeline.experiments import planned_releases
+from pipeline.settings.config import load_config
 from tests.pipeline.conftest import TOWN, command, people
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evaluation.aemc import aemc, marginal_cost
 from evaluation.cells import Cells
-from evaluation.geometry import Axis
+from evaluation.mgd.aemc import aemc, marginal_cost
+from evaluation.mgd.geometry import Axis
 from mechanisms.public.errors import UserError
 from tests.evaluation.worlds import (
     ALPHAS,

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.anita import draw_sets, expected_tvd, n_way
-from evaluation.anita_buckets import bucket_frames, bucket_tables, quantile_edges
-from evaluation.anita_sequences import Sequences, flat_pairs, sequential_accuracy
+from evaluation.anita.anita_accuracy import draw_sets, expected_tvd, n_way
+from evaluation.anita.anita_buckets import bucket_frames, bucket_tables, quantile_edges
+from evaluation.anita.anita_sequences import Sequences, flat_pairs, sequential_accuracy
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 15)))
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.anita_compare import compare
-from evaluation.anita_distances import TILE, matches, nearest
-from evaluation.anita_privacy import privacy
+from evaluation.anita.anita_compare import compare
+from evaluation.anita.anita_distances import TILE, matches, nearest
+from evaluation.anita.anita_privacy import privacy
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.table import CodedTable
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 300), Attribute("year", 5, 5)))
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.deep_dive import deep_dive, dive_worst
-from evaluation.mgd import mgd
-from evaluation.targets import Targets, target
-from mechanisms.public.schema import Schema, parse_schema
-from mechanisms.public.table import CodedTable, code_dtype
+from evaluation.mgd.deep_dive import deep_dive, dive_worst
+from evaluation.mgd.marginal_difference import mgd
+from evaluation.mgd.targets import Targets, target
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import Schema, parse_schema
 
 TOWN = """
 columns:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from evaluation.aemc import marginal_cost
 from evaluation.cells import Cells
-from evaluation.geometry import Axis, distance_matrix
-from evaluation.movements import movements
+from evaluation.mgd.aemc import marginal_cost
+from evaluation.mgd.geometry import Axis, distance_matrix
+from evaluation.mgd.movements import movements
 from tests.evaluation.test_aemc import MATRICES, SHAPES, axes_of, settings
 from tests.evaluation.worlds import world
 

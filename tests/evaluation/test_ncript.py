@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from evaluation.cube import count_cubes, cubes_from_arrays
-from evaluation.ncript import NcriptSpec, ncript, total_loss
-from evaluation.ncript_rows import bias_penalty, heavy_hitter_violations, heavy_hitters, jaccard_distance, jsd
-from evaluation.ncript_series import horizontal_correlation, vertical_correlation
+from evaluation.ncript.combined_loss import NcriptSpec, ncript, total_loss
+from evaluation.ncript.ncript_rows import bias_penalty, heavy_hitter_violations, heavy_hitters, jaccard_distance, jsd
+from evaluation.ncript.ncript_series import horizontal_correlation, vertical_correlation
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 
 # Section 2.2.3: 1000 records; E1 … E5 and an absent type.
 TRUE = np.array([400, 150, 150, 150, 150, 0])

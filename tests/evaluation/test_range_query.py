@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.range_query import (
+from evaluation.challenges.range_query import (
     answerable_queries,
     draw_queries,
     occupied,
@@ -11,9 +11,9 @@ from evaluation.range_query import (
     range_query_error,
     relative_error,
 )
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable, code_dtype
 
 TOWN = Domain((Attribute("age", 9, 7), Attribute("sex", 2), Attribute("job", 10), Attribute("year", 5, 5)))
 

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.anita import n_way
+from evaluation.anita.anita_accuracy import n_way
 from evaluation.correlation import correlation_difference, cramers_v
 from evaluation.references import floor, independent, ladder
 from evaluation.tstr import tstr
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 
 DOMAIN = Domain((Attribute("x", 9, 8), Attribute("y", 8, 8), Attribute("job", 3), Attribute("sex", 2)))
 

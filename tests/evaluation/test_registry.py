@@ -8,11 +8,11 @@ import pytest
 
 from evaluation.catalogue import METRICS
 from evaluation.registry import NEEDS, Options, compute, find
-from mechanisms.public.apart import with_apart
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import parse_schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.out_of_schema import with_apart
 
 SCHEMA = parse_schema(
     {

@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.mgd import mgd
-from evaluation.presets import MAX_FLOW_NODES, PresetSpec, preset_targets
+from evaluation.mgd.marginal_difference import mgd
+from evaluation.mgd.presets import MAX_FLOW_NODES, PresetSpec, preset_targets
+from evaluation.mgd.targets import Targets
 from evaluation.score import ScoreSpec, score_tables
-from evaluation.targets import Targets
 from evaluation.tvd import tvd, tvd_cliques
-from mechanisms.public.column import Column
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import Schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
 
 TOWN = Domain((Attribute("age", 6, 5), Attribute("sex", 2), Attribute("job", 4), Attribute("year", 9, 9)))
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.kmarginal import draw_marginals
-from evaluation.sprint2 import BY, EDGES, binned, sprint2, sprint2_coded, sprint2_table
+from evaluation.challenges.kmarginal import draw_marginals
+from evaluation.challenges.sprint2 import BY, EDGES, binned, sprint2, sprint2_coded, sprint2_table
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 from tests.evaluation import transcribed
 
 CODES = (

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.levels import at_levels, axes_at, cell_labels, clique_at
-from evaluation.mgd import mgd
-from evaluation.presets import PresetSpec, preset_targets
-from evaluation.targets import Targets, read_targets, target
+from evaluation.mgd.levels import at_levels, axes_at, cell_labels, clique_at
+from evaluation.mgd.marginal_difference import mgd
+from evaluation.mgd.presets import PresetSpec, preset_targets
+from evaluation.mgd.targets import Targets, read_targets, target
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import Schema, parse_schema
-from mechanisms.public.table import CodedTable, code_dtype
+from mechanisms.public.schema.table_schema import Schema, parse_schema
 
 TOWN = """
 columns:

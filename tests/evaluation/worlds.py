@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from evaluation.aemc_lp import lp_cost
 from evaluation.cells import Cells
-from evaluation.geometry import Axis, distance_matrix
+from evaluation.mgd.aemc_lp import lp_cost
+from evaluation.mgd.geometry import Axis, distance_matrix
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)
 ALPHAS = (1.0, 0.25, 2.0, 0.1)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mechanisms.public.adagrid import GridQuery, grid_query
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 
 PAIR = Domain((Attribute("letter", 4), Attribute("digit", 3)))

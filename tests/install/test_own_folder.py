@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import main
-from pipeline.config import load_config
+from pipeline.settings.config import load_config
 
 MINE = "# @package data\nname: mine\npath: null\nschema: demo\nunit: caller_id\nmax_records: 3\n"
 

@@ -13,8 +13,8 @@ import pytest
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.noise import SeededNoise
-from pipeline.acceptance import Withheld
-from pipeline.config import load_config
+from pipeline.measuring.acceptance import Withheld
+from pipeline.settings.config import load_config
 from pipeline.stages import run
 from pipeline.sweeps.results import choice_warning
 from tests.pipeline.conftest import TOWN, command

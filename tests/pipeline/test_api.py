@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from evaluation.geometry import Axis
+from evaluation.mgd.geometry import Axis
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline import aemc, deep_dive, mgd
-from pipeline.config import EvaluationConfig, schema_path
-from pipeline.scoring import MANY_ROWS, affordable, build_scores
+from pipeline.settings.config import EvaluationConfig, schema_path
+from pipeline.settings.scoring import MANY_ROWS, affordable, build_scores
 from tests.pipeline.conftest import people
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.engine import open_table
 from mechanisms.public.release import load_measurements
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.table import aside_rows, load_private
+from mechanisms.sensitive.private_table import aside_rows, load_private
 from tests.pipeline.conftest import TOWN, command, people
 
 OWN = ["experiment=anita_tradeoff", *TOWN, "experiment.holdout=0.5", "selection=oneway", "synthesis=independent"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.experiments import described
 from pipeline.experiments.challenge import run as run_challenge

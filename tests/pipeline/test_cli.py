@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from tests.pipeline.conftest import TOWN, command, people
 
 

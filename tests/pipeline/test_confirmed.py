@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from tests.pipeline.conftest import command
 
 FORMS = {

@@ -10,10 +10,10 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 
-from mechanisms.public.codec import encode_columns
-from mechanisms.public.engine import open_table
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.demo import write_demo
 from pipeline.demo.calls import CHUNK

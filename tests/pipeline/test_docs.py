@@ -18,10 +18,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.compose import compose_config
-from pipeline.compose import setting_names as keys
 from pipeline.conf_folder import CONF
 from pipeline.demo import write_demo
+from pipeline.settings.compose import compose_config
+from pipeline.settings.compose import setting_names as keys
 from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
-from pipeline.build import build_schema, build_workload
-from pipeline.config import load_config
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.settings.build import build_schema, build_workload
+from pipeline.settings.config import load_config
 from pipeline.stages import run
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people
 

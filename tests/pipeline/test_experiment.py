@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.schema import load_schema
-from pipeline.config import load_config, schema_path
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline.experiments import mgd_table1
 from pipeline.experiments.claim import check
 from pipeline.experiments.paper_table1 import MARGINALS, PAPER, weighted
-from pipeline.experiments.report import paper_claim
-from pipeline.experiments.tables import laplace_plan
+from pipeline.experiments.table1_histograms import laplace_plan
+from pipeline.experiments.table1_report import paper_claim
 from pipeline.experiments.temporal_map import TemporalMap, map_schema
+from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command
 
 SMOKE = ["experiment=mgd_table1", "smoke=true"]

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.engine import open_table
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.table import load_private
+from mechanisms.sensitive.private_table import load_private
 from tests.pipeline.conftest import TOWN, command, people
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
@@ -142,8 +142,8 @@ def test_values_beyond_the_schema_are_counted_in_the_scores(town):
 
 def test_the_ready_tables_declare_roles_that_their_schemas_know():
     from pipeline.conf_folder import CONF
-    from pipeline.config import load_config
-    from pipeline.scoring import COLUMN_ROLES, build_scores
+    from pipeline.settings.config import load_config
+    from pipeline.settings.scoring import COLUMN_ROLES, build_scores
 
     for name in sorted(p.stem for p in (CONF / "data").glob("*.yaml") if p.stem != "table"):
         config = load_config([f"data={name}"])

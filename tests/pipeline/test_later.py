@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.selection.base import LATER
-from pipeline import build
-from pipeline.config import load_config
-from pipeline.later import later_cells
+from pipeline.measuring.size_bounds import later_cells
+from pipeline.settings import build
+from pipeline.settings.config import load_config
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.synthesis.pgm_worlds import cliques_of, world

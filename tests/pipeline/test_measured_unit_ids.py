@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal, load_measurements
-from mechanisms.public.schema import load_schema
-from synthesis.unit_sizes import records_shares, with_records
+from mechanisms.public.schema.table_schema import load_schema
+from synthesis.records_per_unit import records_shares, with_records
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 
 UNIT = "unit_id: {name: person, records: measured, same: [sex], order_by: [age]}\n"

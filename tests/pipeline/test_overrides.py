@@ -9,9 +9,9 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pipeline.cli import main
-from pipeline.compose import compose_config
-from pipeline.config import QueryConfig, typed
-from pipeline.overrides import readable, spelled
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import QueryConfig, typed
+from pipeline.settings.overrides import readable, spelled
 
 
 @pytest.mark.parametrize(

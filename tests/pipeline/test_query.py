@@ -10,11 +10,11 @@ import pytest
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline import query
-from synthesis.answers import estimate_count, estimate_marginal
-from synthesis.tables import marginal_tables
+from synthesis.marginal_tables import marginal_tables
+from synthesis.query_answers import estimate_count, estimate_marginal
 from tests.pipeline.conftest import TOWN, command, people
 
 SHARP = [*TOWN, "privacy.epsilon=1000000", "privacy.delta=1e-3", "hydra.run.dir=out"]

@@ -51,8 +51,8 @@ def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch):
 
 
 def test_settings_that_the_readme_names_exist():
-    from pipeline.compose import compose_config
-    from pipeline.compose import setting_names as keys
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.compose import setting_names as keys
 
     known = {*keys(compose_config("config", [])), "privacy.max_records", "data.path", "data.schema"}
     for name in re.findall(r"`((?:privacy|selection|synthesis|data)\.[a-z_]+)`", README):

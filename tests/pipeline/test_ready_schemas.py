@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mechanisms.public.schema import Schema, load_schema, parse_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import CONF, SCHEMAS
-from pipeline.config import DataConfig, schema_path
 from pipeline.demo import demo_schema
+from pipeline.settings.config import DataConfig, schema_path
 
 READY = (
     "demo",

@@ -9,13 +9,13 @@ import pytest
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.public.adagrid import GridQuery
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.covering import covering
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, sensitivity
-from mechanisms.public.rare import MergedQuery
-from mechanisms.public.table import CodedTable
+from mechanisms.public.queries.adaptive_grid import GridQuery
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
@@ -31,11 +31,11 @@ from mechanisms.selection.privbasis import PrivBasis
 from mechanisms.selection.priview import PriView
 from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
-from pipeline.fitted import build_fit
-from pipeline.rounds import measure_plan
-from pipeline.steps import Rounds
+from pipeline.measuring.fitted_models import build_fit
+from pipeline.measuring.rounds import measure_plan
+from pipeline.measuring.selection_context import Rounds
+from synthesis.pgm.graphical_model import PgmSpec
 from synthesis.pgm.junction_tree import model_cells
-from synthesis.pgm.model import PgmSpec
 
 TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
 EVERY = pairs(TOWN, TOWN.names, 1000)

@@ -16,7 +16,7 @@ from mechanisms.accounting.accountants import make_accountant
 from mechanisms.accounting.conversions import epsilon_at, group_loss, original
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
-from pipeline.config import load_config
+from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.hazards import hazards
 from tests.pipeline.conftest import TOWN, command

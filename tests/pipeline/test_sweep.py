@@ -14,15 +14,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.config import load_config
-from pipeline.floors import floors_file, metric_rows
 from pipeline.folders import is_sweep
-from pipeline.sweep_report import best_methods, render
+from pipeline.scores.floors import floors_file, metric_rows
+from pipeline.settings.config import load_config
 from pipeline.sweeps import planned
 from pipeline.sweeps.jobs import Outcome, outcome_of
 from pipeline.sweeps.planned import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
+from pipeline.sweeps.sweep_page import best_methods, render
 from tests.pipeline.conftest import TOWN, command, people
 
 FAST = [*TOWN, "synthesis=independent", "hydra.sweep.dir=sweep"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.codec import EncodingReport, encode_columns
-from mechanisms.public.engine import Source, open_table
-from mechanisms.public.schema import Schema, parse_schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.scan import Source, open_table
 
 GIGABYTE = 1_000_000_000
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.adagrid import GridQuery, grid_query, rounds_of, subsets
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries import Identity, query_arrays, query_of, sensitivity
+from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query, rounds_of, subsets
+from mechanisms.public.queries.query_matrices import Identity, query_arrays, query_of, sensitivity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import Neighbouring
 

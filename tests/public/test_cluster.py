@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
-from mechanisms.public.cluster import METHODS, cluster, cluster_from_settings
-from mechanisms.public.draft import draft_schema
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.cluster import METHODS, cluster, cluster_from_settings
+from mechanisms.public.schema.draft import draft_schema
+from mechanisms.public.schema.table_schema import load_schema
 from tests.public.table_worlds import csv, encoded, source
 
 PLACES = "place,longitude,latitude\nA,0,60\nB,1,60\nC,0.9,60.4\nD,9,60\nE,9,61\n"

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechanisms.public.codec import decode_column, decode_table, encode_table, write_table
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
+from mechanisms.public.tables.codec import decode_column, decode_table, encode_table, write_table
 from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
 
 AGE = {"kind": "integer", "min": 0, "max": 9}

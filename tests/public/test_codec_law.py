@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.codec import decode_table, write_table
-from mechanisms.public.schema import Schema, load_schema, parse_schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.tables.codec import decode_table, write_table
 from tests.public.table_worlds import encoded
 
 TEXTS = st.one_of(

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.public.distances import Distances
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import parse_schema
+from mechanisms.public.schema.distances import Distances
+from mechanisms.public.schema.table_schema import parse_schema
 from tests.public.table_worlds import schema
 
 INF = float("inf")

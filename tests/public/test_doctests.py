@@ -4,7 +4,8 @@ import doctest
 
 import pytest
 
-from mechanisms.public import domain, marginals, queries
+from mechanisms.public import domain, marginals
+from mechanisms.public.queries import query_matrices as queries
 
 
 @pytest.mark.parametrize("module", [domain, marginals, queries], ids=lambda m: m.__name__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechanisms.public.draft import draft_schema
-from mechanisms.public.schema import Schema, load_schema
+from mechanisms.public.schema.draft import draft_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema
 from tests.public.table_worlds import csv, encoded, source
 
 ROWS = "".join(

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechanisms.public.engine import open_table, stream
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.scan import open_table, stream
 from tests.public.table_worlds import codes as encode
 from tests.public.table_worlds import csv, schema, source
 

@@ -14,12 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.public.column import Column
 from mechanisms.public.errors import UserError
-from mechanisms.public.hierarchy import Hierarchy, Level
-from mechanisms.public.relations import hierarchy_fields
-from mechanisms.public.schema import Schema, load_schema, parse_schema
-from mechanisms.public.tree_build import build_hierarchy
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.hierarchy import Hierarchy, Level
+from mechanisms.public.schema.hierarchy_paths import build_hierarchy
+from mechanisms.public.schema.relations import hierarchy_fields
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import schema
 
 CITIES = {"Maryland": ["Baltimore", "Annapolis"], "Indiana": ["Lafayette", "Gary", "Muncie"]}

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 def test_loops_compile_where_no_cache_can_be_written(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    code = "from evaluation.aemc import Axis, aemc; print(aemc([9, 0], [0, 9], Axis.path(2, 2, 1.0), 0).value)"
+    code = "from evaluation.mgd.aemc import Axis, aemc; print(aemc([9, 0], [0, 9], Axis.path(2, 2, 1.0), 0).value)"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(blocked / "cache")}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

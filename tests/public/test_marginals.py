@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import STEP, count_cliques, count_sparse
-from mechanisms.public.table import CodedTable, code_dtype
 
 TOWN = Domain((Attribute("age", 7), Attribute("sex", 2), Attribute("street", 300), Attribute("zip", 70_000)))
 

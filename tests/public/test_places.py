@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mechanisms.public.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema
+from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
+from mechanisms.public.schema.table_schema import load_schema
 
 SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mechanisms.public.queries import Identity, SparseQuery, query_arrays, query_of, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery, query_arrays, query_of, sensitivity
 from mechanisms.public.units import Neighbouring
 
 SIGNED = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, -2.0]])
@@ -62,7 +62,7 @@ def test_under_replace_a_single_cell_still_moves_by_c_since_a_unit_may_have_no_r
 def test_beyond_the_exact_size_the_distance_is_bounded_from_above(monkeypatch):
     query = SparseQuery.of(SIGNED)
     exact = query.largest_column_distance("l2")
-    monkeypatch.setattr("mechanisms.public.queries.MAX_DENSE", 0)
+    monkeypatch.setattr("mechanisms.public.queries.query_matrices.MAX_DENSE", 0)
     assert query.largest_column_distance("l2") >= exact
 
 

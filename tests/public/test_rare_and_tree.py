@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries import Identity, query_arrays, query_of, sensitivity
-from mechanisms.public.rare import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.query_matrices import Identity, query_arrays, query_of, sensitivity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.tree import forest_edges, joining, pairs
 from mechanisms.public.units import Neighbouring

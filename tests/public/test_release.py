@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from mechanisms.public.adagrid import grid_query
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
-from mechanisms.public.rare import MergedQuery
+from mechanisms.public.queries.adaptive_grid import grid_query
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, load_measurements, save_answer
 
 TOWN = Domain((Attribute("age", 3, 3), Attribute("sex", 2)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import Schema, load_schema, parse_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import schema
 
 ADULT = """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import load_schema, parse_schema
+from mechanisms.public.schema.table_schema import load_schema, parse_schema
 
 WHERE = "tiny.yaml: column 'a'"
 INTEGER = {"kind": "integer", "min": 0, "max": 9}

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.codec import decode_table
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
-from mechanisms.public.engineering import build_engineering, engineer, undo
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import Schema, load_schema, parse_schema
-from mechanisms.public.steps import Recode
-from mechanisms.public.table import CodedTable
-from mechanisms.public.zeros import mend
+from mechanisms.public.rules.engineering import build_engineering, engineer, undo
+from mechanisms.public.rules.structural_zeros import mend
+from mechanisms.public.rules.transforms import Recode
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.tables.codec import decode_table
 from tests.public.table_worlds import csv, encoded
 
 GROUP = {"kind": "categorical", "values": ["fire", "medical"], "other": "else"}

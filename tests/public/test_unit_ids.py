@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.codec import decode_table, write_table
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import Schema, load_schema, parse_schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.tables.codec import decode_table, write_table
 
 COLUMNS = {"company": {"kind": "categorical", "size": 5}, "hour": {"kind": "categorical", "size": 24, "ordinal": True}}
 

@@ -14,22 +14,22 @@ import yaml
 
 from mechanisms.accounting.accountants import KINDS
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.schema import Schema, load_schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
 from mechanisms.selection.selections import SELECTIONS, method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.conf_folder import CONF
-from pipeline.config import load_config
-from pipeline.fitted import build_fit
-from pipeline.rounds import measure_plan
-from pipeline.selecting import selection_of
-from pipeline.steps import Rounds
-from synthesis.pgm.model import PgmSpec
+from pipeline.measuring.fitted_models import build_fit
+from pipeline.measuring.rounds import measure_plan
+from pipeline.measuring.selection_context import Rounds
+from pipeline.settings.config import load_config
+from pipeline.settings.selecting import selection_of
+from synthesis.pgm.graphical_model import PgmSpec
 
 ROOT = Path(__file__).parents[2]
 FORMS = {"age": 5, "job": 3, "tea": 2, "rum": 2}

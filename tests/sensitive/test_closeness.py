@@ -11,17 +11,17 @@ import pytest
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.engine import open_table
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import parse_schema
-from mechanisms.public.table import CodedTable
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.noise import SeededNoise
-from mechanisms.sensitive.table import PrivateTable, load_private
+from mechanisms.sensitive.private_table import PrivateTable, load_private
 
 SCHEMA = parse_schema({"x": 2, "y": 2, "z": 2}, where="test")
 DOMAIN = Domain(tuple(Attribute(n, 2) for n in "xyz"))

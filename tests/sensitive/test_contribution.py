@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import NO_UNIT, WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
-from mechanisms.sensitive.table import PrivateTable, load_private
+from mechanisms.sensitive.private_table import PrivateTable, load_private
 from tests.public.table_worlds import csv, schema, source
 
 ONE = 1 << WEIGHT_BITS

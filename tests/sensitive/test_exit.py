@@ -13,9 +13,9 @@ import pytest
 
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.table import CodedTable
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive import exit as the_exit
 from mechanisms.sensitive.counting import exact_marginals
@@ -272,7 +272,7 @@ def test_what_is_about_to_leave_shows_nothing_of_itself():
 @pytest.mark.parametrize("text", ["{", "[1, 2]", '{"event": 3}', '"x"', '{"choice": 7}'])
 def test_a_damaged_choice_is_refused_with_a_clear_error(text, tmp_path):
     from mechanisms.accounting.events import Exponential
-    from mechanisms.sensitive.selection import choose
+    from mechanisms.sensitive.private_choice import choose
 
     path, event = tmp_path / "choice.json", Exponential("c", 1.0)
     path.write_text(text)

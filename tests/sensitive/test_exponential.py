@@ -13,15 +13,15 @@ from scipy import stats
 
 from mechanisms.accounting.accountants import make_accountant
 from mechanisms.accounting.events import Exponential
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity
-from mechanisms.public.rare import MergedQuery
-from mechanisms.public.table import CodedTable
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.units import WEIGHT_BITS, Delta, Neighbouring
 from mechanisms.sensitive.exponential import choice_weights, choose_index
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
-from mechanisms.sensitive.selection import Candidate, PrivateCounts, PrivateScores, choose, distance_scores
+from mechanisms.sensitive.private_choice import Candidate, PrivateCounts, PrivateScores, choose, distance_scores
 
 CUBE = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2)))
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]

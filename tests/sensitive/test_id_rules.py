@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.engine import open_table
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import parse_schema
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.id_rules import normal_form, said_rules
-from mechanisms.sensitive.table import aside_rows, load_private
+from mechanisms.sensitive.private_table import aside_rows, load_private
 
 ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
 ACCENT = ["\u00e9", "e\u0301", "\u00c9"]

@@ -4,9 +4,9 @@ import stat
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
 from mechanisms.sensitive.kept_counts import KeptCounts, kept_counts
 
 DOMAIN = Domain((Attribute("a", 3), Attribute("b", 2)))

@@ -12,11 +12,11 @@ from mechanisms.accounting.accountants import KINDS
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement, Request, make_plan
-from mechanisms.public.adagrid import GridQuery
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import MATRIX_BITS, SparseQuery
-from mechanisms.public.table import CodedTable
+from mechanisms.public.queries.adaptive_grid import GridQuery
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, SparseQuery
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.exit import leave
 from mechanisms.sensitive.measurement import marginal_question, measure

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.public.engine import open_table
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.queries import Identity, sensitivity
-from mechanisms.public.schema import parse_schema
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.table import load_private
+from mechanisms.sensitive.private_table import load_private
 
 SCHEMA = parse_schema({"x": 2, "y": 2}, where="test")
 CLIQUE = ("x", "y")

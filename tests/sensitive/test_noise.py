@@ -12,11 +12,11 @@ from scipy import stats
 
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS
 from mechanisms.sensitive import deviates, fast_draws, noise
 from mechanisms.sensitive.deviates import SATURATED, Dyadic, Reader, draw
-from mechanisms.sensitive.exact import LARGEST, LIMIT, ExactAnswers, noisy
+from mechanisms.sensitive.exact_answers import LARGEST, LIMIT, ExactAnswers, noisy
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise, lattice_noise, noise_source, split_noise
 
 LAWS = {Gaussian: stats.norm, Laplace: stats.laplace}

@@ -13,16 +13,16 @@ from scipy import sparse
 
 from mechanisms.accounting.adaptive import AdaptivePlan, reserve
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import SparseQuery
-from mechanisms.public.table import CodedTable
+from mechanisms.public.queries.query_matrices import SparseQuery
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.indif import Indif
 from mechanisms.sensitive.noise import SeededNoise
-from mechanisms.sensitive.scores import noisy_scores
-from mechanisms.sensitive.selection import SCORE_BITS, Candidate, PrivateCounts, distance_scores
+from mechanisms.sensitive.noisy_distances import noisy_scores
+from mechanisms.sensitive.private_choice import SCORE_BITS, Candidate, PrivateCounts, distance_scores
 
 SMALL = Domain(tuple(Attribute(n, 2) for n in "abc"))
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))

@@ -12,7 +12,7 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.table import fingerprint, load_private
+from mechanisms.sensitive.private_table import fingerprint, load_private
 from tests.public.table_worlds import csv, schema, source
 
 KEY = bytes(32)

@@ -15,16 +15,16 @@ from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.engine import open_table
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema import parse_schema
-from mechanisms.public.unit_sizes import RecordsPerUnit
+from mechanisms.public.rules.unit_histogram import RecordsPerUnit
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.measurement import measure_histogram
 from mechanisms.sensitive.noise import SeededNoise
-from mechanisms.sensitive.table import load_private
+from mechanisms.sensitive.private_table import load_private
 
 SCHEMA = parse_schema({"x": 2}, where="test")
 DOMAIN = Domain((Attribute("x", 2),))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.queries import Identity, QueryMatrix
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.pgm.inference import Engine, onto, spread
 

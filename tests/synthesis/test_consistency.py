@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency import Target, agreed, consistent, overlaps_of
-from synthesis.nonnegative import norm_sub
-from synthesis.projection import fit, product, soften
+from synthesis.consistency.agree import Target, agreed, consistent, overlaps_of
+from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import fit, product, soften
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4), Attribute("one", 1)))
 SHAPES = {

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.table import CodedTable
-from synthesis.consistency import Target, Targets
-from synthesis.descent import descend
-from synthesis.gum import gum_rows
-from synthesis.gum_spec import GumSpec
+from synthesis.consistency.agree import Target, Targets
+from synthesis.gum.descent import descend
+from synthesis.gum.gradual_update import gum_rows
+from synthesis.gum.gum_settings import GumSpec
 
 WORLD = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5), Attribute("free", 2)))
 

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from mechanisms.public.adagrid import grid_query
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
-from mechanisms.public.rare import MergedQuery
+from mechanisms.public.queries.adaptive_grid import grid_query
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency import consistent, estimated, overlaps_of
-from synthesis.evidence import gathered
-from synthesis.nonnegative import NONNEGATIVE
+from synthesis.consistency.agree import consistent, estimated, overlaps_of
+from synthesis.consistency.evidence import gathered
+from synthesis.consistency.nonnegative import NONNEGATIVE
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4)))
 RNG = np.random.default_rng(0)

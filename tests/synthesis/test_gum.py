@@ -8,20 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.table import CodedTable
-from synthesis.consistency import Target, Targets, consistent
-from synthesis.gum import _Work, gum_rows, shrink_factor
-from synthesis.gum_spec import GumSpec, McfSpec
+from synthesis.consistency.agree import Target, Targets, consistent
+from synthesis.gum.gradual_update import _Work, gum_rows, shrink_factor
+from synthesis.gum.gum_settings import GumSpec, McfSpec
+from synthesis.gum.layout import components, lay_out
+from synthesis.gum.mcf import fewest_changes
+from synthesis.impossible import mended
 from synthesis.maxent import MaxentSpec, ViewModel, fit_maxent
-from synthesis.mcf import fewest_changes
 from synthesis.model import SYNTHESIZERS, synthesize, synthesize_recorded
-from synthesis.parts import components, lay_out
-from synthesis.zeros import mended
 
 OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
 

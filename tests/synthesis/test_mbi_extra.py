@@ -7,7 +7,7 @@ import pytest
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.mbi_extra import MbiSpec, mbi_rows
 

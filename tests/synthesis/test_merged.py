@@ -5,11 +5,11 @@ import pytest
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity
-from mechanisms.public.rare import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.gum import GumSpec
-from synthesis.merged import compressed, expanded, merged_values
+from synthesis.consistency.merged_values import compressed, expanded, merged_values
+from synthesis.gum.gradual_update import GumSpec
 from synthesis.model import SYNTHESIZERS, IndependentSpec, synthesize
 
 BOX = Domain((Attribute("a", 6, 6), Attribute("b", 2)))

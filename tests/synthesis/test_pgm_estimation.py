@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries import Identity, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.pgm.model import OPTIMIZERS, PgmSpec, fit_model, load_model
+from synthesis.consistency.total import estimate_total
+from synthesis.pgm.graphical_model import OPTIMIZERS, PgmSpec, fit_model, load_model
 from synthesis.pgm.terms import sufficient
-from synthesis.total import estimate_total
 from tests.synthesis.pgm_worlds import CLIQUES, SHAPES, cliques_of, side, told, world
 
 SIZES = (2, 3, 2, 2, 3, 2)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from synthesis.pgm.answers import largest_table, model_marginal
 from synthesis.pgm.inference import Engine
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells, still_small
+from synthesis.pgm.observed import largest_table, model_marginal
 from tests.synthesis.pgm_worlds import CLIQUES, NAMES, SHAPES, SIZES, cliques_of, joint, side, sums, world
 
 CLOSE = {"atol": 1e-9, "rtol": 1e-9}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechanisms.public.adagrid import grid_query
-from mechanisms.public.queries import QueryMatrix, SparseQuery
-from mechanisms.public.rare import MergedQuery
+from mechanisms.public.queries.adaptive_grid import grid_query
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import QueryMatrix, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.pgm.model import PgmSpec, fit_model
+from synthesis.pgm.graphical_model import PgmSpec, fit_model
 from synthesis.pgm.terms import QueryTerm, sufficient
 from tests.synthesis.pgm_worlds import world
 
@@ -30,7 +30,7 @@ def queries() -> list[QueryMatrix]:
 
 
 def _identity(cells: int) -> QueryMatrix:
-    from mechanisms.public.queries import Identity
+    from mechanisms.public.queries.query_matrices import Identity
 
     return Identity(cells)
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from mechanisms.public.engineering import engineer, undo
-from mechanisms.public.queries import Identity
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.schema import parse_schema
-from mechanisms.public.steps import cell_numbers
-from mechanisms.public.table import CodedTable
+from mechanisms.public.rules.engineering import engineer, undo
+from mechanisms.public.rules.transforms import cell_numbers
+from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.model import SYNTHESIZERS, synthesize
-from synthesis.pgm.model import PgmSpec
+from synthesis.pgm.graphical_model import PgmSpec
 
 DAY = {"kind": "date", "min": "2020-01-01", "max": "2020-01-04"}
 SCHEMA = parse_schema(

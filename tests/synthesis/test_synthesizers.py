@@ -5,20 +5,20 @@ import itertools
 import numpy as np
 import pytest
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.queries import Identity
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.table import CodedTable, code_dtype
-from synthesis.consistency import Target, Targets, consistent
-from synthesis.gum import _Work, gum_rows
-from synthesis.gum_spec import GumSpec
+from synthesis.consistency.agree import Target, Targets, consistent
+from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.total import default_rows, estimate_total
+from synthesis.gum.gradual_update import _Work, gum_rows
+from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import independent_rows
 from synthesis.model import SYNTHESIZERS, predict_memory_bytes, synthesize
-from synthesis.nonnegative import norm_sub
 from synthesis.rounding import systematic
-from synthesis.total import default_rows, estimate_total
 
 TOWN = Domain((Attribute("age", 6, 6), Attribute("sex", 2), Attribute("job", 4), Attribute("note", 1)))
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from mechanisms.public.schema import load_schema
-from mechanisms.public.table import CodedTable
-from pipeline.config import LimitsConfig, schema_path
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline.demo import write_demo
 from pipeline.progress import Stages
-from pipeline.two_tables import loaded
+from pipeline.scores.two_tables import loaded
+from pipeline.settings.config import LimitsConfig, schema_path
 from tests.bench.peers.catalogue import STAND_IN
 
 #: Name → the file of codes in $DATA_DIR, beside its domain JSON.

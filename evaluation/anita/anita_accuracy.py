@@ -1,0 +1,189 @@
+"""ANITA's accuracy (Platzer 2020, section 2): distances of all or many n-way tables over few buckets per attribute."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.anita.anita_buckets import bucket_tables
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques, count_sparse
+
+#: Tables with more cells are counted by sorting; fewer, many in one pass.
+DENSE_CELLS = 4_000_000
+BATCH_CELLS = 8_000_000
+COLUMNS = ("attributes", "cells", "l1d", "tvd", "hellinger", "floor")
+
+
+@dataclass(frozen=True, eq=False)
+class NWay:
+    """The distances of the n-way tables of one n.
+
+    Attributes:
+        n: attributes per table.
+        frame: one row per table: attributes, cells that occur, l1d, tvd, hellinger, and floor: the TVD that two samples
+            of these sizes from the real distribution are expected to have (normal approximation).
+        possible: how many n-way tables there are.
+        reason: why there are no distances.
+    """
+
+    n: int
+    frame: pd.DataFrame
+    possible: int
+    reason: str = ""
+
+    @property
+    def accuracy(self) -> float | None:
+        """1 − mean TVD: 1 is perfect, 0 is no overlap."""
+        return None if self.frame.empty else 1 - _mean(self.frame["tvd"])
+
+    def worst(self, k: int = 10) -> pd.DataFrame:
+        """The k tables with the largest TVD."""
+        return self.frame.sort_values("tvd", ascending=False, kind="stable").head(k).reset_index(drop=True)
+
+    def matrix(self, column: str = "tvd") -> pd.DataFrame:
+        """Two-way distances as a symmetric matrix of the attributes; undrawn pairs and the diagonal are NaN."""
+        if self.n != 2:
+            raise ValueError("only two-way tables make a matrix")
+        names = list(dict.fromkeys(name for pair in self.frame["attributes"] for name in pair))
+        matrix = pd.DataFrame(np.nan, index=names, columns=names)
+        for (a, b), value in zip(self.frame["attributes"], self.frame[column], strict=True):
+            matrix.loc[a, b] = matrix.loc[b, a] = value
+        return matrix
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
+        out: dict[str, Any] = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
+        if self.reason or self.frame.empty:
+            return out | {"reason": self.reason or "no tables of so many attributes"}
+        means = {f"mean_{c}": _mean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}
+        worst = self.worst()
+        listed = [
+            {"attributes": list(a), "tvd": float(t)} for a, t in zip(worst["attributes"], worst["tvd"], strict=True)
+        ]
+        out |= means | {"floor_tvd": _mean(self.frame["floor"]), "worst": listed}
+        if self.n <= 2:
+            shown = self.frame.drop(columns="floor").assign(attributes=self.frame["attributes"].map(list))
+            out["all"] = shown.to_dict(orient="records")
+        return out
+
+
+def draw_sets(names: Sequence[str], n: int, *, limit: int, seed: int) -> list[Clique]:
+    """All sets of n names, or a seeded random `limit` of them (each set once)."""
+    possible = math.comb(len(names), n)
+    if possible <= limit:
+        return list(itertools.combinations(names, n))
+    rng = np.random.default_rng(seed)
+    if possible <= 2_000_000:
+        every = list(itertools.combinations(range(len(names)), n))
+        chosen = {every[i] for i in rng.choice(possible, limit, replace=False)}
+    else:
+        chosen = set()
+        while len(chosen) < limit:
+            chosen.add(tuple(int(i) for i in np.sort(rng.choice(len(names), n, replace=False))))
+    return [tuple(names[i] for i in places) for places in sorted(chosen)]
+
+
+def n_way(
+    real: CodedTable,
+    synthetic: CodedTable,
+    n: int,
+    *,
+    m: int | None = 10,
+    limit: int = 10_000,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+) -> NWay:
+    """Distances of n-way tables of the real and the synthetic records over at most m buckets per attribute.
+
+    Goal: every n attributes together are distributed as in the real table. Range: TVD in [0, 1], L1D = 2 TVD, Hellinger
+    in [0, 1]; 0 is perfect. Reference: `floor`, what a second sample of the same people would score.
+    Edge cases: a table without records has no distances; fewer than n attributes make none.
+
+    Args:
+        m: buckets per attribute; None to compare the codes as they are.
+        limit: at most so many tables, drawn with `seed` (section 2: a random subset beyond few attributes).
+        columns: those to compare; None for all.
+    """
+    if n < 1:
+        raise UserError(f"got {n}", where="n", fix="at least 1 attribute")
+    names = tuple(real.domain.names if columns is None else columns)
+    possible = math.comb(len(names), n)
+    empty = pd.DataFrame({name: [] for name in COLUMNS})
+    if real.rows == 0 or synthetic.rows == 0:
+        return NWay(n, empty, possible, "a table without records has no distribution")
+    if m is not None:
+        real, synthetic = bucket_tables(real, [synthetic], m=m)
+    sets = [real.domain.canonical(s) for s in draw_sets(names, n, limit=limit, seed=seed)]
+    return NWay(n, table_distances(real, synthetic, sets), possible)
+
+
+def table_distances(real: CodedTable, synthetic: CodedTable, sets: Sequence[Clique]) -> pd.DataFrame:
+    """The distances of these marginals of two tables with records, one row each, in the columns of `NWay.frame`.
+
+    Cost: one pass over the rows of both tables per batch of marginals; very large ones are sorted.
+    """
+    rows = [row for batch in _batches(real.domain, sets) for row in _batch(real, synthetic, batch)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _batches(domain: Domain, sets: Sequence[Clique]) -> list[list[Clique]]:
+    batches: list[list[Clique]] = []
+    room = 0
+    for clique in sets:
+        cells = domain.cells(clique)
+        if not batches or cells > room:
+            batches.append([])
+            room = max(BATCH_CELLS, cells)
+        batches[-1].append(clique)
+        room -= cells
+    return batches
+
+
+def _batch(real: CodedTable, synthetic: CodedTable, sets: list[Clique]) -> list[tuple[object, ...]]:
+    domain = real.domain
+    if domain.cells(sets[0]) > DENSE_CELLS:
+        return [_row(s, *_sparse(real, synthetic, s), real.rows, synthetic.rows) for s in sets]
+    with ThreadPoolExecutor(2) as pool:
+        counted = list(pool.map(lambda table: count_cliques(table, sets), (real, synthetic)))
+    return [_row(s, q, p, real.rows, synthetic.rows) for s, q, p in zip(sets, *counted, strict=True)]
+
+
+def _sparse(real: CodedTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    (ids_q, q), (ids_p, p) = count_sparse(real, clique), count_sparse(synthetic, clique)
+    ids = np.union1d(ids_q, ids_p)
+    both = np.zeros((2, ids.size), np.int64)
+    both[0, np.searchsorted(ids, ids_q)] = q
+    both[1, np.searchsorted(ids, ids_p)] = p
+    return both[0], both[1]
+
+
+def _row(
+    clique: Clique, real: NDArray[np.int64], synthetic: NDArray[np.int64], n_real: int, n_synthetic: int
+) -> tuple[object, ...]:
+    q, p = real / real.sum(), synthetic / synthetic.sum()
+    l1d = float(np.abs(q - p).sum())
+    hellinger = math.sqrt(max(0.0, 1.0 - float(np.sqrt(q * p).sum())))
+    cells = int(np.count_nonzero((real > 0) | (synthetic > 0)))
+    return clique, cells, l1d, l1d / 2, hellinger, expected_tvd(q, n_real, n_synthetic)
+
+
+def expected_tvd(shares: NDArray[np.float64], rows: int, other_rows: int) -> float:
+    """The expected TVD of two samples of one distribution: ½ Σ √(2/π · p(1 − p)(1/n + 1/n')), nearly exact for cells
+    of some records, and too large for rarer ones."""
+    spread = math.sqrt(2 / math.pi * (1 / rows + 1 / other_rows))
+    return min(1.0, 0.5 * spread * float(np.sqrt(shares * (1 - shares)).sum()))
+
+
+def _mean(values: pd.Series) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,134 @@
+"""Buckets of ANITA (Platzer 2020, section 2): at most m per attribute, fitted on the real table, applied to both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+
+Values = NDArray[np.generic]
+
+
+def bucket_tables(real: CodedTable, others: Sequence[CodedTable], *, m: int = 10) -> list[CodedTable]:
+    """The real and further tables over at most m buckets per attribute.
+
+    Ordinal attributes: quantiles of the real values, [lo, hi), so that buckets hold about as many records each. Others:
+    the m − 1 most frequent codes of the real table (the lower code where they tie) and one bucket for all others; an
+    attribute with at most m codes in all tables keeps them. *Other* and *missing* codes of ordinal attributes that
+    occur are buckets of their own.
+    """
+    _check(m)
+    tables = [real, *others]
+    columns: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in tables]
+    attributes = []
+    for i, attribute in enumerate(real.domain.attributes):
+        mapping, size, ordered = _mapping(attribute, [t.columns[i] for t in tables], m)
+        attributes.append(Attribute(attribute.name, size, ordered))
+        for out, table in zip(columns, tables, strict=True):
+            out.append(mapping[table.columns[i]])
+    domain = Domain(tuple(attributes))
+    return [CodedTable(domain, tuple(c), t.weights) for c, t in zip(columns, tables, strict=True)]
+
+
+def _mapping(
+    attribute: Attribute, columns: list[NDArray[np.unsignedinteger]], m: int
+) -> tuple[NDArray[np.unsignedinteger], int, int]:
+    """Code → bucket, how many buckets, how many of them on a line."""
+    counts = [np.bincount(c, minlength=attribute.size) for c in columns]
+    occurs = np.flatnonzero(np.sum(counts, axis=0))
+    mapping = np.zeros(attribute.size, np.int64)
+    if not attribute.ordered:
+        size = _frequent(mapping, counts[0], occurs, m)
+        return mapping.astype(code_dtype(size)), size, 0
+    special = occurs[occurs >= attribute.ordered]
+    inner = quantile_edges(np.arange(attribute.ordered), counts[0][: attribute.ordered], max(m - len(special), 1))
+    mapping[: attribute.ordered] = np.searchsorted(inner, np.arange(attribute.ordered), side="right")
+    line = len(inner) + 1
+    mapping[special] = line + np.arange(len(special))
+    size = line + len(special)
+    return mapping.astype(code_dtype(size)), size, line
+
+
+def _frequent(mapping: NDArray[np.int64], counts: NDArray[np.int64], occurs: NDArray[np.int64], m: int) -> int:
+    """Number the most frequent codes, the rest together; how many numbers there are."""
+    kept = occurs
+    if len(occurs) > m:
+        kept = np.sort(np.argsort(-counts, kind="stable")[: m - 1])
+    mapping[:] = len(kept)
+    mapping[kept] = np.arange(len(kept))
+    return max(len(kept) + (len(occurs) > m), 1)
+
+
+def quantile_edges(values: Values, counts: NDArray[np.number], m: int) -> Values:
+    """The inner edges of at most m buckets [lo, hi) that hold about as many records each.
+
+    Args:
+        values: ascending. counts: records of each value.
+    """
+    above = np.cumsum(counts)
+    if m < 2 or not len(above) or above[-1] == 0:
+        return values[:0]
+    places = np.searchsorted(above, above[-1] * np.arange(1, m) / m, side="right")
+    first = np.flatnonzero(counts)[0]
+    edges: Values = values[np.unique(places[places > first])]
+    return edges
+
+
+def bucket_frames(real: pd.DataFrame, others: Sequence[pd.DataFrame], *, m: int = 10) -> list[CodedTable]:
+    """The same for frames of values: numbers and dates by quantiles, the rest by frequency; absent values apart.
+
+    Raises:
+        UserError: a frame lacks a column, or holds another kind of values in it.
+    """
+    _check(m)
+    tables = [real, *others]
+    columns: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in tables]
+    attributes = []
+    for name in real.columns:
+        for frame in others:
+            _comparable(real, frame, name)
+        coded, size, ordered = _codes([f[name] for f in tables])
+        attribute = Attribute(str(name), size, ordered)
+        mapping, size, ordered = _mapping(attribute, coded, m)
+        attributes.append(Attribute(str(name), size, ordered))
+        for out, codes in zip(columns, coded, strict=True):
+            out.append(mapping[codes])
+    domain = Domain(tuple(attributes))
+    return [CodedTable(domain, tuple(c)) for c in columns]
+
+
+def _codes(series: list[pd.Series]) -> tuple[list[NDArray[np.unsignedinteger]], int, int]:
+    """Codes of the values of several tables, how many, and how many of them on a line."""
+    line = _on_a_line(series[0])
+    both = pd.concat(series, ignore_index=True)
+    numbers, values = pd.factorize(both if line else both.astype(object), sort=line)
+    size = len(values) + bool((numbers < 0).any())
+    codes = np.where(numbers < 0, len(values), numbers).astype(code_dtype(max(size, 1)))
+    cuts = np.cumsum([len(s) for s in series])[:-1]
+    return np.split(codes, cuts), max(size, 1), len(values) if line else 0
+
+
+def _on_a_line(series: pd.Series) -> bool:
+    kinds = pd.api.types
+    return (kinds.is_numeric_dtype(series) and not kinds.is_bool_dtype(series)) or kinds.is_datetime64_any_dtype(series)
+
+
+def _comparable(real: pd.DataFrame, other: pd.DataFrame, name: str) -> None:
+    if name not in other.columns:
+        fix = "tables with the same columns, or name the columns that both have"
+        raise UserError("absent from one of the tables", where=f"column {name!r}", fix=fix)
+    kinds = [_on_a_line(f[name]) for f in (real, other)]
+    if kinds[0] != kinds[1] and other[name].notna().any():
+        fix = "read both tables with the same types"
+        raise UserError(f"{real[name].dtype} against {other[name].dtype}", where=f"column {name!r}", fix=fix)
+
+
+def _check(m: int) -> None:
+    if m < 2:
+        raise UserError(f"got {m}", where="buckets", fix="at least 2 buckets")

@@ -1,0 +1,209 @@
+"""Nearest and second nearest records under exact distances: Hamming, or mixed for ordinal and categorical columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.jit import compiled, compiled_with
+
+Kind = Literal["hamming", "mixed"]
+
+#: Reference rows compared at a time: their codes and distances stay in the processor's nearest cache.
+TILE = 1024
+#: Mixed distances closer than this are equal (sums of 32-bit numbers).
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """For each record asked about: how far the two nearest reference records are.
+
+    Attributes:
+        first, second: distances in attributes, from 0 to the number of columns; second is inf for a single reference.
+        index: the first of the nearest reference records.
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    index: NDArray[np.int64]
+
+    @property
+    def ratio(self) -> NDArray[np.float64]:
+        """Nearest over second nearest, in [0, 1]: 1 where both are 0 (neither stands out), NaN without a second."""
+        safe = np.where(self.second > 0, self.second, 1.0)
+        ratio = np.where(self.second > 0, self.first / safe, 1.0)
+        return np.asarray(np.where(np.isinf(self.second), np.nan, ratio))
+
+
+def nearest(queries: CodedTable, reference: CodedTable, *, kind: Kind = "hamming") -> Nearest:
+    """The two nearest reference records of every query record, compared with all of them.
+
+    Hamming counts the attributes that differ. Mixed counts |i − j| / (k − 1) of ordinal attributes instead, and 1
+    between *other*, *missing* and the values.
+    Cost: rows × rows × columns byte comparisons, 32 and more at a time, on all cores; memory: the tables again.
+    """
+    if queries.domain != reference.domain:
+        raise ValueError("the two tables have different domains")
+    n = queries.rows
+    if n == 0 or reference.rows == 0:
+        return Nearest(np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1, np.int64))
+    if kind == "mixed":
+        a, b = (_positions(t) for t in (queries, reference))
+        first, second, index = _search_mixed(a, b)
+        for values in (first, second):
+            values[values < TOLERANCE] = 0.0
+        return Nearest(first, second, index)
+    dtype = np.uint8 if max(a.size for a in queries.domain.attributes) <= 256 else np.uint32
+    a, b = (np.ascontiguousarray(np.stack([c.astype(dtype) for c in t.columns])) for t in (queries, reference))
+    return Nearest(*_search_hamming(a, b, np.uint8(0) if len(a) < 256 else np.uint16(0)))
+
+
+def _positions(table: CodedTable) -> NDArray[np.float32]:
+    """Places on lines of length 1: whatever has no order is at least 1 apart."""
+    rows = []
+    for attribute, column in zip(table.domain.attributes, table.columns, strict=True):
+        codes = column.astype(np.float32)
+        k = attribute.ordered
+        rows.append(codes if k < 2 else np.where(column < k, codes / np.float32(k - 1), codes + 2))
+    return np.ascontiguousarray(np.stack(rows).astype(np.float32))
+
+
+@compiled_with(parallel=True)
+def _search_hamming(queries, reference, zero):
+    """Columns × rows; `zero` has the type in which differences are counted."""
+    width, n = queries.shape
+    m = reference.shape[1]
+    first, second = np.full(n, np.inf), np.full(n, np.inf)
+    index = np.full(n, -1, np.int64)
+    for i in numba.prange(n):
+        apart = np.full(TILE, zero)
+        one, two, where = width + 1, width + 1, -1
+        for start in range(0, m, TILE):
+            size = min(TILE, m - start)
+            _differences(queries[:, i], reference, start, apart[:size])
+            if _least(apart[:size]) < two:
+                for j in range(size):
+                    d = np.int64(apart[j])
+                    if d < one:
+                        one, two, where = d, one, start + j
+                    elif d < two:
+                        two = d
+        first[i], index[i] = one, where
+        if two <= width:
+            second[i] = two
+    return first, second, index
+
+
+@compiled
+def _differences(query, reference, start, apart):
+    apart[:] = 0
+    for c in range(query.size):
+        value = query[c]
+        row = reference[c, start : start + apart.size]
+        for j in range(apart.size):
+            apart[j] += row[j] != value
+
+
+@compiled
+def _least(values):
+    least = values[0]
+    for j in range(values.size):
+        least = min(least, values[j])
+    return least
+
+
+@compiled_with(parallel=True)
+def _search_mixed(queries, reference):
+    n = queries.shape[1]
+    m = reference.shape[1]
+    first, second = np.full(n, np.inf), np.full(n, np.inf)
+    index = np.full(n, -1, np.int64)
+    for i in numba.prange(n):
+        apart = np.empty(TILE, np.float32)
+        one, two, where = np.inf, np.inf, -1
+        for start in range(0, m, TILE):
+            size = min(TILE, m - start)
+            _gaps(queries[:, i], reference, start, apart[:size])
+            if _least(apart[:size]) < two:
+                for j in range(size):
+                    if apart[j] < one:
+                        one, two, where = apart[j], one, start + j
+                    elif apart[j] < two:
+                        two = apart[j]
+        first[i], second[i], index[i] = one, two, where
+    return first, second, index
+
+
+@compiled
+def _gaps(query, reference, start, apart):
+    apart[:] = 0.0
+    one = np.float32(1.0)
+    for c in range(query.size):
+        value = query[c]
+        row = reference[c, start : start + apart.size]
+        for j in range(apart.size):
+            apart[j] += min(abs(row[j] - value), one)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """How many records of a table equal a reference record.
+
+    Attributes:
+        rows: of the table.
+        exact: in every attribute.
+        all_but_one: in all attributes but one, and none in every attribute.
+    """
+
+    rows: int
+    exact: int
+    all_but_one: int
+
+    def to_json(self) -> dict[str, float | int | None]:
+        """JSON values: counts and shares."""
+        share = [None if not self.rows else x / self.rows for x in (self.exact, self.all_but_one)]
+        return {
+            "rows": self.rows,
+            "exact": self.exact,
+            "exact_share": share[0],
+            "all_but_one": self.all_but_one,
+            "all_but_one_share": share[1],
+        }
+
+
+def matches(queries: CodedTable, reference: CodedTable) -> Matches:
+    """Records that equal a reference record in all attributes, and in all but one (Platzer 2020, section 3).
+
+    Cost: one sort of the reference per attribute; records are compared by 64-bit sums, whose chance to collide is
+    about rows × rows × columns / 2⁶⁴.
+    """
+    if queries.domain != reference.domain:
+        raise ValueError("the two tables have different domains")
+    rng = np.random.default_rng(0)
+    sums = [np.zeros(t.rows, np.uint64) for t in (queries, reference)]
+    parts = []
+    for i, attribute in enumerate(queries.domain.attributes):
+        marks = rng.integers(0, 2**64, attribute.size, np.uint64)
+        pair = [marks[t.columns[i]] for t in (queries, reference)]
+        for total, part in zip(sums, pair, strict=True):
+            total += part
+        parts.append(pair)
+    exact = np.isin(sums[0], sums[1])
+    near = np.zeros(queries.rows, bool)
+    left = np.flatnonzero(~exact)
+    for asked, known in parts if len(queries.domain) > 1 else ():
+        near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - known)
+    return Matches(queries.rows, int(exact.sum()), int(near.sum()))
+
+
+def project(table: CodedTable, names: tuple[str, ...]) -> CodedTable:
+    """The table with some of its columns."""
+    domain: Domain = table.domain.project(names)
+    return CodedTable(domain, tuple(table.column(n) for n in names), table.weights)

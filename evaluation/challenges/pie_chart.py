@@ -1,0 +1,148 @@
+"""The pie chart score of sprint 1 of the NIST temporal map challenge, and its inverse (Li et al. 2021a, Appendix B)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import rel_entr
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.units import WEIGHT_BITS
+
+#: A category below this share of its segment is no slice of the pie.
+SHARE = 0.05
+#: Added to every count before the distance.
+SMOOTHING = 1e-9
+#: A segment whose total is off by more than so many records loses BIAS_PENALTY.
+BIAS_RECORDS = 500
+BIAS_PENALTY = 0.25
+#: Lost per category that the submission shows and the truth does not.
+MISLEADING_PENALTY = 0.2
+#: Larger maps do not fit the memory that their histograms need.
+MAX_CELLS = 100_000_000
+#: Cells scored at a time.
+CHUNK_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PieChart:
+    """The score of one submission.
+
+    Attributes:
+        segments: one score in [0, 1] per map segment (1 is perfect).
+        score: S, their sum; None where the truth is empty.
+        inverse: 1 − S / segments (0 is perfect): what Li et al. 2021a compare with MGD.
+        reason: why there is no score.
+    """
+
+    segments: NDArray[np.float64]
+    score: float | None
+    inverse: float | None
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        facts = {"score": self.score, "inverse": self.inverse, "segments": self.segments.size}
+        return facts | ({"reason": self.reason} if self.reason else {})
+
+
+def pie_chart(
+    real: CodedTable,
+    synthetic: CodedTable,
+    *,
+    spatial: str | Sequence[str],
+    temporal: str | Sequence[str],
+    category: str,
+) -> PieChart:
+    """The pie chart score of two tables over one domain; a segment is a place in a span of time.
+
+    Args:
+        real, synthetic: tables over the same domain; weights count as they are.
+        spatial, temporal: the attributes (one name, or several) whose combinations are the map's segments.
+        category: the attribute whose values are the slices of a pie.
+
+    Raises:
+        UserError: an unknown attribute, one that is named twice, or a map with more than MAX_CELLS cells.
+    """
+    if real.domain != synthetic.domain:
+        raise ValueError("the two tables have different domains")
+    clique = segment_clique(real.domain, spatial, temporal, category)
+    shape = (-1, real.domain[category].size)
+    truth, submitted = (_records(table, clique).reshape(shape) for table in (real, synthetic))
+    return pie_chart_counts(truth, submitted)
+
+
+def segment_clique(
+    domain: Domain, spatial: str | Sequence[str], temporal: str | Sequence[str], category: str
+) -> tuple[str, ...]:
+    """The attributes of the map's histogram, the category last."""
+    names = [[n] if isinstance(n, str) else list(n) for n in (spatial, temporal)]
+    clique = (*names[0], *names[1], category)
+    if not names[0] + names[1] or len(set(clique)) < len(clique):
+        raise UserError(f"got {list(clique)}", where="pie chart", fix="different attributes for place, time, category")
+    cells = domain.cells(clique)
+    if cells > MAX_CELLS:
+        fix = f"coarser attributes; at most {MAX_CELLS:,}"
+        raise UserError(f"{' × '.join(clique)} has {cells:,} cells", where="pie chart", fix=fix)
+    return clique
+
+
+def pie_chart_counts(truth: NDArray[Any], submitted: NDArray[Any]) -> PieChart:
+    """The pie chart score of two histograms.
+
+    Args:
+        truth, submitted: records, segments × categories; non-negative and finite.
+
+    Raises:
+        UserError: negative, infinite or NaN counts.
+    """
+    a, b = np.asarray(truth, np.float64), np.asarray(submitted, np.float64)
+    if a.ndim != 2 or a.shape != b.shape or not a.size:
+        raise ValueError(f"shapes {a.shape} and {b.shape}: segments × categories, the same on both sides")
+    for name, counts in (("true", a), ("submitted", b)):
+        if not (np.isfinite(counts).all() and (counts >= 0).all()):
+            raise UserError(f"negative or not finite {name} counts", where="pie chart", fix="counts of at least 0")
+    step = max(1, CHUNK_CELLS // a.shape[1])
+    segments = np.concatenate([_segments(a[i : i + step], b[i : i + step]) for i in range(0, len(a), step)])
+    if not a.any():
+        return PieChart(segments, None, None, "the true table is empty: there is no pie to compare with")
+    score = math.fsum(segments)
+    return PieChart(segments, score, 1.0 - score / segments.size)
+
+
+def _segments(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """clip(1 − JSD − misleading − bias, 0, 1) per row, and 1 where both rows are equal."""
+    bias = np.where(np.abs(a.sum(1) - b.sum(1)) > BIAS_RECORDS, BIAS_PENALTY, 0.0)
+    slices_a, slices_b = _slices(a), _slices(b)
+    misleading = MISLEADING_PENALTY * ((slices_a == 0) & (slices_b > 0)).sum(1)
+    raw = 1.0 - _jensen_shannon(slices_a, slices_b) - misleading - bias
+    return np.where((a == b).all(1), 1.0, np.clip(raw, 0.0, 1.0))
+
+
+def _slices(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The counts that are at least SHARE of their row; 0 elsewhere."""
+    total = counts.sum(1, keepdims=True)
+    share = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return np.where(share >= SHARE, counts, 0.0)
+
+
+def _jensen_shannon(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The Jensen-Shannon distance (the square root, base 2) of each pair of smoothed, normalised rows."""
+    p, q = (x / x.sum(1, keepdims=True) for x in (a + SMOOTHING, b + SMOOTHING))
+    middle = (p + q) / 2
+    divergence = (rel_entr(p, middle).sum(1) + rel_entr(q, middle).sum(1)) / math.log(2) / 2
+    return np.asarray(np.sqrt(np.maximum(divergence, 0.0)), np.float64)
+
+
+def _records(table: CodedTable, clique: tuple[str, ...]) -> NDArray[np.float64]:
+    """The histogram in records."""
+    scale = 1.0 if table.weights is None else 2.0**-WEIGHT_BITS
+    return np.asarray(count_cliques(table, [clique])[0] * scale, np.float64)

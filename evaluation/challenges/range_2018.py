@@ -1,0 +1,132 @@
+"""Range queries, the second metric of the 2018 challenge (Li et al. 2021b, §5.1): 300 conditions on random columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.units import WEIGHT_BITS
+
+QUERIES, CHANCE = 300, 0.33
+#: The least share that a synthetic answer counts as.
+LEAST = 1e-6
+#: Queries drawn until one holds a true record; the last tries pass through a true record's values.
+TRIES = 50
+
+#: The codes that each chosen column may have.
+Query = dict[str, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class RangeScore:
+    """The score and the answers.
+
+    Attributes:
+        score: 10⁶ · max(0, 1 − √mean(d²) / ln 10³), d = ln(max(synthetic share, 10⁻⁶) / true share); None without one.
+        frame: one row per query: its columns, the true and the synthetic share.
+        seed: of the draw.
+        reason: why there is no score.
+    """
+
+    score: float | None
+    frame: pd.DataFrame
+    seed: int
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first, and the mean relative error of the same queries (Li et al. 2021a)."""
+        if self.score is None:
+            return {"score": None, "reason": self.reason}
+        error = ((self.frame["synthetic"] - self.frame["real"]).abs() / self.frame["real"]).mean()
+        return {
+            "score": self.score,
+            "queries": len(self.frame),
+            "mean_relative_error": float(error),
+            "seed": self.seed,
+            "mean_columns": float(self.frame["columns"].map(len).mean()),
+        }
+
+
+def range_score(real: CodedTable, synthetic: CodedTable, *, queries: int = QUERIES, seed: int = 0) -> RangeScore:
+    """The challenge's range-query score of two tables of codes.
+
+    Each column is in a query with chance 0.33 (a query without any is drawn again). An ordinal column gets a random
+    range of its codes; any other a random subset of its codes, of random size. At least one true record satisfies every
+    query: after fifty draws in vain a query is widened by the values of a random true record.
+    Goal: shares of any group of records, right by their ratio. Range: [0, 1,000,000]; the latter is perfect. Reference:
+    its floor. Edge cases: an answer of no record counts as 10⁻⁶; a table without records has no score.
+    """
+    if queries < 1:
+        raise UserError(f"got {queries}", where="range queries", fix="at least one query")
+    if real.rows == 0 or synthetic.rows == 0 or not len(real.domain):
+        return RangeScore(None, pd.DataFrame(), seed, "a table without records has no shares")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(queries):
+        query, share = _answerable(real, rng)
+        rows.append((tuple(query), share, answer(synthetic, query)))
+    frame = pd.DataFrame(rows, columns=["columns", "real", "synthetic"])
+    logs = np.log(np.maximum(frame["synthetic"], LEAST) / frame["real"])
+    score = 1e6 * max(0.0, 1 - math.sqrt(math.fsum(logs**2) / queries) / math.log(1e3))
+    return RangeScore(score, frame, seed)
+
+
+def _answerable(real: CodedTable, rng: np.random.Generator) -> tuple[Query, float]:
+    for _ in range(TRIES):
+        query = draw_query(real.domain, rng)
+        share = answer(real, query)
+        if share > 0:
+            return query, share
+    row = int(rng.integers(0, real.rows))
+    for name, chosen in query.items():
+        _widen(chosen, int(real.column(name)[row]), real.domain[name].ordered)
+    return query, answer(real, query)
+
+
+def draw_query(domain: Domain, rng: np.random.Generator) -> Query:
+    """Conditions on a random subset of the columns, at least one."""
+    while True:
+        picked = np.flatnonzero(rng.random(len(domain)) < CHANCE)
+        if picked.size:
+            return {domain.attributes[i].name: _condition(domain.attributes[i], rng) for i in picked}
+
+
+def _condition(attribute: Attribute, rng: np.random.Generator) -> NDArray[np.bool_]:
+    chosen = np.zeros(attribute.size, bool)
+    if attribute.ordered:
+        low, high = np.sort(rng.integers(0, attribute.ordered, 2))
+        chosen[low : high + 1] = True
+    else:
+        chosen[rng.choice(attribute.size, int(rng.integers(1, attribute.size + 1)), replace=False)] = True
+    return chosen
+
+
+def _widen(chosen: NDArray[np.bool_], code: int, ordered: int) -> None:
+    chosen[code] = True
+    if code < ordered:
+        inside = np.flatnonzero(chosen[:ordered])
+        chosen[inside.min() : inside.max() + 1] = True
+
+
+def answer(table: CodedTable, query: Query) -> float:
+    """The share of the records whose every value is among the query's; columns are read as far as rows are left."""
+    left: NDArray[np.int64] | None = None
+    for name, chosen in sorted(query.items(), key=lambda item: np.count_nonzero(item[1]) / item[1].size):
+        column = table.column(name)
+        keep = np.flatnonzero(chosen[column if left is None else column[left]])
+        left = keep if left is None else left[keep]
+        if not left.size:
+            return 0.0
+    assert left is not None
+    if table.weights is None:
+        return left.size / table.rows
+    weights = table.weights * 2.0**-WEIGHT_BITS
+    return float(weights[left].sum() / weights.sum())

@@ -1,0 +1,205 @@
+"""Range queries as Li et al. 2021a draw them (Appendix B): counts in 30 % of the values of each attribute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_sparse
+from mechanisms.public.units import WEIGHT_BITS
+
+#: Queries that hold no true record are drawn again, at most so often for each query that is asked for.
+MAX_DRAWS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class RangeQueries:
+    """Queries over some attributes: a record counts if each of its values is among the query's values.
+
+    Attributes:
+        attributes: the attributes that every query restricts.
+        chosen: per attribute, codes × queries: whether the query holds the value.
+        seed, share: how they were drawn.
+    """
+
+    attributes: tuple[Attribute, ...]
+    chosen: tuple[NDArray[np.bool_], ...]
+    seed: int
+    share: float
+
+    @property
+    def clique(self) -> Clique:
+        return tuple(a.name for a in self.attributes)
+
+    @property
+    def size(self) -> int:
+        return int(self.chosen[0].shape[1])
+
+    def only(self, places: NDArray[np.int64]) -> RangeQueries:
+        """Some of the queries."""
+        return RangeQueries(self.attributes, tuple(c[:, places] for c in self.chosen), self.seed, self.share)
+
+
+@dataclass(frozen=True, eq=False)
+class RangeError:
+    """How wrong a table answers range queries.
+
+    Attributes:
+        error: mean over the queries of |synthetic − true| / true; None where no query holds a true record.
+        errors: the relative error of each query; NaN where its true answer is 0.
+        seed: of the queries.
+        undefined: how many queries hold no true record; they are not in the mean.
+        reason: why there is no error.
+    """
+
+    error: float | None
+    errors: NDArray[np.float64]
+    seed: int
+    undefined: int
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the error first."""
+        facts = {"error": self.error, "queries": self.errors.size, "undefined": self.undefined, "seed": self.seed}
+        return facts | ({"reason": self.reason} if self.reason else {})
+
+
+def draw_queries(
+    domain: Domain, attributes: Sequence[str], *, count: int = 300, share: float = 0.3, seed: int = 0
+) -> RangeQueries:
+    """Random queries: a range of the codes of each ordered attribute, a random subset of those of any other.
+
+    Both hold round(share · k) of the attribute's k values, at least one. *Other* and *missing* codes of an ordered
+    attribute lie in no range and do not count in k; of a categorical one they are values like any other.
+
+    Args:
+        attributes: every query restricts all of them.
+        count: how many queries.
+        share: of the values of each attribute, in (0, 1].
+        seed: the same seed and domain give the same queries; a larger count goes on with the same sequence.
+
+    Raises:
+        UserError: no or unknown attributes, or a number out of range.
+    """
+    if count < 1:
+        raise UserError(f"got {count}", where="range queries: count", fix="a whole number of at least 1")
+    if not 0 < share <= 1:
+        raise UserError(f"got {share}", where="range queries: share", fix="a number above 0, at most 1")
+    if seed < 0:
+        raise UserError(f"got {seed}", where="range queries: seed", fix="a whole number of at least 0")
+    chosen = tuple(domain[name] for name in attributes)
+    if not chosen or len({a.name for a in chosen}) < len(chosen):
+        raise UserError(f"got {list(attributes)}", where="range queries", fix="at least one attribute, each once")
+    streams = np.random.default_rng(seed).spawn(len(chosen))
+    return RangeQueries(
+        chosen, tuple(_values(a, count, share, r) for a, r in zip(chosen, streams, strict=True)), seed, share
+    )
+
+
+def _values(attribute: Attribute, count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Codes × queries: the values of each query."""
+    k = attribute.ordered or attribute.size
+    width = max(1, round(share * k))
+    places = np.arange(attribute.size).reshape(-1, 1)
+    if attribute.ordered:
+        start = rng.integers(0, k - width + 1, count)
+        return np.asarray((places >= start) & (places < start + width))
+    rank = rng.random((count, attribute.size)).argsort(axis=1).argsort(axis=1)
+    return np.ascontiguousarray((rank < width).T)
+
+
+def answerable_queries(
+    real: CodedTable, attributes: Sequence[str], *, count: int = 300, share: float = 0.3, seed: int = 0
+) -> RangeQueries:
+    """`count` random queries each of which holds at least one true record, as in Li et al. 2021b, section 5.1.
+
+    Of a longer seeded sequence the first `count` such queries; fewer where MAX_DRAWS · count queries do not have them.
+    They depend on the true table: NOT private.
+
+    Raises:
+        UserError: as of `draw_queries`.
+    """
+    queries = draw_queries(real.domain, attributes, count=count, share=share, seed=seed)
+    codes, counts = occupied(real, queries.clique)
+    if not counts.any():
+        return queries
+    drawn = count
+    while True:
+        holding = np.flatnonzero(range_answers(queries, codes, counts) > 0)
+        if holding.size >= count or drawn >= MAX_DRAWS * count:
+            return queries.only(holding[:count]) if holding.size else queries.only(np.arange(count))
+        drawn = min(2 * drawn, MAX_DRAWS * count)
+        queries = draw_queries(real.domain, attributes, count=drawn, share=share, seed=seed)
+
+
+def range_query_error(real: CodedTable, synthetic: CodedTable, queries: RangeQueries) -> RangeError:
+    """The mean relative error of the synthetic table's answers; 0 is perfect, and there is no upper bound.
+
+    Cost: a sort of the rows of either table, and about a nanosecond per occupied cell, query and attribute.
+    """
+    if real.domain != synthetic.domain:
+        raise ValueError("the two tables have different domains")
+    truth, made = (range_answers(queries, *occupied(t, queries.clique)) for t in (real, synthetic))
+    return relative_error(truth, made, seed=queries.seed)
+
+
+def relative_error(truth: NDArray[np.float64], made: NDArray[np.float64], *, seed: int) -> RangeError:
+    """The mean of |made − truth| / truth over the queries with a true answer above 0.
+
+    Args:
+        truth, made: answers in records, one per query.
+    """
+    defined = truth > 0
+    errors = np.full(truth.shape, np.nan)
+    np.divide(np.abs(made - truth), truth, out=errors, where=defined)
+    undefined = int((~defined).sum())
+    if undefined == truth.size:
+        return RangeError(None, errors, seed, undefined, "no query holds a true record, and the error is relative")
+    return RangeError(math.fsum(errors[defined]) / (truth.size - undefined), errors, seed, undefined)
+
+
+def occupied(table: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The occupied cells of one marginal: attributes × cells of codes, and their records."""
+    numbers, counts = count_sparse(table, clique)
+    codes = np.stack(np.unravel_index(numbers, table.domain.shape(clique))).astype(np.int64)
+    return codes, np.asarray(counts * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS), np.float64)
+
+
+def range_answers(queries: RangeQueries, codes: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The records that each query holds.
+
+    Args:
+        codes: one row per attribute of the queries, one column per cell.
+        counts: records of each cell.
+    """
+    first = np.cumsum([0, *(a.size for a in queries.attributes[:-1])]).astype(np.int64)
+    return np.asarray(_sums(np.concatenate(queries.chosen), first, codes.astype(np.int64), counts.astype(np.float64)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _sums(
+    chosen: NDArray[np.bool_], first: NDArray[np.int64], codes: NDArray[np.int64], counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Σ of the counts of the cells whose every code is chosen, per query."""
+    queries = chosen.shape[1]
+    sums = np.zeros(queries)
+    inside = np.empty(queries, np.bool_)
+    for cell in range(counts.size):
+        inside[:] = chosen[first[0] + codes[0, cell]]
+        for axis in range(1, first.size):
+            row = chosen[first[axis] + codes[axis, cell]]
+            for q in range(queries):
+                inside[q] &= row[q]
+        for q in range(queries):
+            if inside[q]:
+                sums[q] += counts[cell]
+    return sums

@@ -1,0 +1,230 @@
+"""AEMC of one marginal: split into independent parts, each solved exactly.
+
+Source: Li et al. 2021a, section 2.2 (Equation 1) and Appendix A.1 (the cost α of adding and removing).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.cells import Cells
+from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
+from evaluation.mgd.aemc_graph import check_size, graph_size
+from evaluation.mgd.aemc_lp import lp_cost
+from evaluation.mgd.aemc_path import path_costs
+from evaluation.mgd.aemc_tree import tree_costs, tree_of
+from evaluation.mgd.geometry import Axis, distance_matrix
+from evaluation.mgd.independent_parts import Parts, split
+from mechanisms.public.errors import UserError, did_you_mean
+
+Solver = Literal["auto", "exact", "flow", "lp"]
+SOLVERS = ("auto", "exact", "flow", "lp")
+
+#: The linear programme takes parts of at most so many cells (their square is the number of its variables).
+LP_CELLS = 1_000
+#: Parts that need a general solver are laid out densely, so many cells at a time.
+CHUNK_CELLS = 20_000_000
+
+#: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share
+#: BUSY of all cells are beyond tolerance: noise all over is mended nearby, tables of another kind by long chains.
+WORK_DENSE, WORK_SPARSE, BUSY = 4_000.0, 200.0, 0.25
+
+
+@dataclass(frozen=True)
+class Aemc:
+    """A marginal's score.
+
+    Attributes:
+        value: cost per true record; None where the truth is empty.
+        solver: which solvers ran: closed, path, tree, simplex, flow, lp; closed alone where no part exceeds Δ.
+        error: the most by which `value` may be wrong beside float rounding; 0 where the solver is exact.
+        reason: why there is no value.
+        note: what the user should know about the settings.
+    """
+
+    value: float | None
+    solver: str
+    error: float = 0.0
+    reason: str = ""
+    note: str = ""
+
+
+def aemc(
+    p: ArrayLike,
+    q: ArrayLike,
+    distance: ArrayLike | Axis | Sequence[Axis],
+    delta: float = 2.0,
+    alpha: float = 1.0,
+    *,
+    solver: Solver = "auto",
+) -> Aemc:
+    """The Approximate Earth Mover Cost of Equation 1 for two whole tables.
+
+    Args:
+        p, q: synthetic and true records (counts or weights), of the same shape.
+        distance: T × T for the T cells in C order, from row to column, np.inf where no mass may move; or one Axis for
+            each dimension of p.
+        delta: tolerance Δ ≥ 0, in records.
+        alpha: cost of adding or removing one record.
+        solver: auto, or one of exact (our own solvers alone), flow (OR-Tools) and lp (HiGHS).
+    Raises:
+        UserError: negative or NaN counts, shapes that do not fit, a problem beyond the solver.
+    """
+    if isinstance(distance, Axis):
+        axes: tuple[Axis, ...] = (distance,)
+    elif isinstance(distance, Sequence) and all(isinstance(a, Axis) for a in distance):
+        axes = tuple(a for a in distance if isinstance(a, Axis))
+    else:
+        p, q = np.ravel(np.asarray(p)), np.ravel(np.asarray(q))
+        axes = (Axis.matrix(p.size, np.asarray(distance, np.float64)),)
+    return marginal_cost(Cells.dense(p, q), axes, delta=delta, alpha=alpha, solver=solver)
+
+
+def marginal_cost(
+    cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0, solver: Solver = "auto"
+) -> Aemc:
+    """Equation 1 for one marginal: min Σ X_ij M_ij + α Σ_j max(|Σ_i X_ij − Q_j| − Δ, 0), per true record.
+
+    Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or above 0, so that its free
+    shortage is at most min(Δ, Q_j). Cells that no mass connects are independent parts; parts within tolerance cost
+    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several by a network simplex, or
+    by OR-Tools where that would take long.
+
+    Args:
+        axes: how mass moves along each attribute.
+        delta: tolerance Δ ≥ 0, in records.
+        alpha: cost of adding or removing one record, above 0.
+    Raises:
+        UserError: settings that make no sense, a problem beyond the solver.
+    """
+    check_settings(cells, axes, delta, alpha, solver)
+    truth = float(cells.q.sum())
+    if truth <= 0:
+        return Aemc(None, "none", reason="the true table is empty, and the cost is per true record")
+    if not any(a.moves for a in axes):
+        alone = float(np.maximum(np.abs(cells.p - cells.q) - delta, 0.0).sum())
+        return Aemc(alpha * alone / truth, "closed", note=_note(axes, alpha))
+    check_solver(axes, solver)
+    parts = split(cells, axes, delta)
+    cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
+    for moving, chosen in parts.groups():
+        some = _solve(cells, parts, moving, chosen, axes, delta, alpha, solver)
+        cost, error = cost + some[0], error + some[1]
+        solvers.add(some[2])
+    return Aemc(cost / truth, "+".join(sorted(solvers)) or "closed", error / truth, note=_note(axes, alpha))
+
+
+def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float, solver: str = "auto") -> None:
+    """Raises UserError for a tolerance, a cost, a solver or axes that make no sense."""
+    if not (math.isfinite(delta) and delta >= 0):
+        raise UserError(f"got Δ = {delta}", where="delta", fix="a finite number of records of at least 0")
+    if not (math.isfinite(alpha) and alpha > 0):
+        raise UserError(f"got α = {alpha}", where="alpha", fix="a finite cost above 0; 1 in the paper")
+    if solver not in SOLVERS:
+        fix = did_you_mean(solver, SOLVERS) or f"one of {', '.join(SOLVERS)}"
+        raise UserError(f"no solver {solver!r}", where="solver", fix=fix)
+    if cells.shape != tuple(a.size for a in axes):
+        raise UserError(
+            f"distances for {tuple(a.size for a in axes)} codes, but a table of {cells.shape}", where="AEMC"
+        )
+
+
+def check_solver(axes: Sequence[Axis], solver: str) -> None:
+    """Raises UserError for moving axes that a solver cannot take, for their kind or for their size."""
+    moving = [a for a in axes if a.moves]
+    width = math.prod(a.length for a in moving)
+    if solver == "lp" and width > LP_CELLS:
+        raise UserError(f"parts of {width:,} cells; at most {LP_CELLS:,}", where="solver lp", fix="solver auto")
+    if solver == "exact" and any(a.kind == "matrix" for a in moving):
+        raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
+    if solver == "flow" or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
+        check_size(moving)
+
+
+def flow_nodes(axes: Sequence[Axis]) -> int:
+    """How many nodes the largest flow graph of this marginal has; 0 where `auto` needs no flow."""
+    moving = [a for a in axes if a.moves]
+    needed = len(moving) > 1 or any(a.kind == "matrix" for a in moving)
+    return graph_size(moving)[0] if needed else 0
+
+
+def _note(axes: Sequence[Axis], alpha: float) -> str:
+    widest = sum(a.widest for a in axes)
+    if widest <= 2 * alpha:
+        return ""
+    return (
+        f"removing and adding a record costs {2 * alpha:.4g}, less than moving it over the widest distance"
+        f" ({widest:.4g}): such movements are never used"
+    )
+
+
+def _solve(
+    cells: Cells,
+    parts: Parts,
+    moving: tuple[int, ...],
+    chosen: NDArray[np.int64],
+    axes: Sequence[Axis],
+    delta: float,
+    alpha: float,
+    solver: Solver,
+) -> tuple[float, float, str]:
+    """Cost, error bound and solver of the parts whose mass moves along the same axes."""
+    used = [axes[i] for i in moving]
+    columns = (chosen, parts.starts, parts.order, parts.place, cells.p, cells.q)
+    kind = used[0].kind if len(used) == 1 else "product"
+    if solver in ("auto", "exact"):
+        if kind == "path":
+            costs = path_costs(*columns, used[0].length, float(used[0].step), float(delta), float(alpha))
+            return float(costs.sum()), 0.0, "path"
+        if kind == "tree":
+            return float(tree_costs(*columns, tree_of(used[0], alpha), delta, alpha).sum()), 0.0, "tree"
+    width = math.prod(a.length for a in used)
+    cost, error, names = 0.0, 0.0, set()
+    for piece in np.array_split(chosen, min(chosen.size, -(-chosen.size * width // CHUNK_CELLS))):
+        p, q = dense_parts(cells, parts, piece, used)
+        some = _by_flow(p, q, used, delta, alpha, solver)
+        cost, error = cost + some[0], error + some[1]
+        names.add(some[2])
+    return cost, error, "+".join(sorted(names))
+
+
+def _by_flow(
+    p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float, solver: Solver
+) -> tuple[float, float, str]:
+    """The same for parts that need a general solver; p, q are parts × cells."""
+    if solver == "lp":
+        return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
+    if solver != "flow" and all(a.kind != "matrix" for a in used):
+        busy = float(np.mean(np.abs(p - q) > delta))
+        limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
+        found = simplex_cost(p, q, used, delta, alpha, limit)
+        if found is not None:
+            return *found, "simplex"
+    flow = flow_cost(p, q, used, delta, alpha)
+    return flow.cost, flow.error, "flow"
+
+
+def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float) -> float:
+    inner = [Axis.matrix(a.length, a.table[: a.length, : a.length]) for a in used]
+    distance = distance_matrix(inner)
+    return math.fsum(lp_cost(left, right, distance, delta, alpha) for left, right in zip(p, q, strict=True))
+
+
+def dense_parts(
+    cells: Cells, parts: Parts, chosen: NDArray[np.int64], used: Sequence[Axis]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Synthetic and true counts of some parts with the same moving axes, parts × cells."""
+    width = math.prod(a.length for a in used)
+    p, q = np.zeros((2, chosen.size, width))
+    sizes = np.diff(parts.starts)[chosen]
+    row = np.repeat(np.arange(chosen.size), sizes)
+    at = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(parts.starts[chosen], sizes)
+    cell = parts.order[at]
+    p[row, parts.place[cell]], q[row, parts.place[cell]] = cells.p[cell], cells.q[cell]
+    return p, q

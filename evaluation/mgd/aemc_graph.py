@@ -1,0 +1,144 @@
+"""The sparse graph along which the mass of one part moves (Li et al. 2021a, section 4.3 and Appendix A).
+
+Axes whose distances are a metric give arcs between neighbours, and the node sets of P and Q are one. A matrix that
+breaks the triangle inequality may be used once only: it gives arcs from one copy of the grid to the next. With such an
+axis alone these copies are the two node sets of Appendix A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.mgd.geometry import Axis, Weight
+from mechanisms.public.errors import UserError
+
+#: A graph of so many arcs needs some 4 GB while it is solved.
+MOST_ARCS = 30_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The graph of one part, before any counts.
+
+    Attributes:
+        nodes: how many.
+        tail, head: the arcs, each open in one direction.
+        axis: of each arc, the number of the axis along which it moves.
+        cost: of each arc, the number of its cost in `costs`; all costs of an axis are consecutive.
+        costs: the different costs.
+        first, last: of each cell in C order, the node where its mass starts and the one where it is weighed.
+        hops: an upper bound on the arcs of any useful movement.
+    """
+
+    nodes: int
+    tail: NDArray[np.int32]
+    head: NDArray[np.int32]
+    axis: NDArray[np.int8]
+    cost: NDArray[np.int32]
+    costs: tuple[Weight, ...]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    hops: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """The arcs along one axis."""
+
+    nodes: int
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    cost: NDArray[np.int64]
+    costs: tuple[Weight, ...]
+    hops: int
+
+
+def _line(axis: Axis) -> _Line:
+    if axis.kind == "path":
+        at = np.arange(axis.length - 1)
+        tail, head = np.concatenate([at, at + 1]), np.concatenate([at + 1, at])
+        return _Line(axis.length, tail, head, np.zeros(tail.size, np.int64), (axis.step,), axis.length - 1)
+    if axis.kind == "tree":
+        below = np.arange(axis.parent.size - 1)
+        above = axis.parent[:-1]
+        tail, head = np.concatenate([below, above]), np.concatenate([above, below])
+        return _Line(axis.parent.size, tail, head, np.zeros(tail.size, np.int64), (axis.step,), 2 * axis.depth)
+    table = axis.table[: axis.length, : axis.length]
+    off = np.isfinite(table) & ~np.eye(axis.length, dtype=bool)
+    tail, head = np.nonzero(off)
+    values, cost = np.unique(table[off], return_inverse=True)
+    return _Line(axis.length, tail, head, cost.astype(np.int64), tuple(map(float, values)), 1)
+
+
+def graph_size(axes: Sequence[Axis]) -> tuple[int, int]:
+    """Nodes and arcs of the graph of these moving axes, without those to the bank; cheap."""
+    nodes, arcs, layers = 1, 0.0, 1
+    for a in axes:
+        here = a.parent.size if a.kind == "tree" else a.length
+        each = a.length * a.length if a.kind == "matrix" else 2 * (here - 1)
+        arcs = arcs * here + nodes * each
+        nodes *= here
+        layers += not a.is_metric
+    return nodes * layers, int(arcs)
+
+
+def check_size(axes: Sequence[Axis]) -> None:
+    """Raises UserError for moving axes whose graph is too large for memory."""
+    nodes, arcs = graph_size(axes)
+    if nodes + arcs > MOST_ARCS:
+        fix = "fewer finite weights, or values at a coarser level"
+        raise UserError(f"a flow graph of {nodes:,} nodes and {arcs:,} arcs is too large", where="AEMC", fix=fix)
+
+
+def graph_of(axes: Sequence[Axis]) -> Graph:
+    """The graph of one part with these moving axes.
+
+    Raises:
+        UserError: a graph too large for memory.
+    """
+    check_size(axes)
+    lines = [_line(a) for a in axes]
+    shape = tuple(line.nodes for line in lines)
+    grid = np.arange(math.prod(shape)).reshape(shape)
+    leaves = grid[tuple(slice(0, a.length) for a in axes)]
+    layer = 0
+    costs: list[Weight] = []
+    pieces = []
+    for number, (axis, line) in enumerate(zip(axes, lines, strict=True)):
+        if axis.is_metric:
+            pieces.append(_arcs(grid, number, line, len(costs), 0))
+            costs += line.costs
+    for number, (axis, line) in enumerate(zip(axes, lines, strict=True)):
+        if not axis.is_metric:
+            pieces.append(_arcs(leaves, number, line, len(costs), grid.size, layer * grid.size))
+            costs += line.costs
+            pieces.append(_stay(leaves.ravel() + layer * grid.size, grid.size, number, len(costs)))
+            costs.append(0.0)
+            layer += 1
+    columns = [np.concatenate(c) for c in zip(*pieces, strict=True)]
+    tail, head, cost = (c.astype(np.int32) for c in columns[:3])
+    first = leaves.ravel().astype(np.int32)
+    last = (leaves.ravel() + layer * grid.size).astype(np.int32)
+    hops = sum(line.hops for line in lines)
+    every = (tail, head, columns[3].astype(np.int8), cost)
+    return Graph(grid.size * (layer + 1), *every, tuple(costs), first, last, hops)
+
+
+def _arcs(
+    grid: NDArray[np.int64], number: int, line: _Line, first_cost: int, ahead: int, shift: int = 0
+) -> tuple[NDArray[np.int64], ...]:
+    """The arcs of one axis at every place of the others; `ahead` is added to the head, `shift` to both ends."""
+    rows = np.moveaxis(grid, number, 0).reshape(grid.shape[number], -1)
+    tail, head = rows[line.tail].ravel() + shift, rows[line.head].ravel() + shift + ahead
+    cost = np.repeat(line.cost + first_cost, rows.shape[1])
+    return tail, head, cost, np.full(tail.size, number)
+
+
+def _stay(nodes: NDArray[np.int64], ahead: int, number: int, cost: int) -> tuple[NDArray[np.int64], ...]:
+    """What does not move along this axis goes to the next copy at no cost."""
+    return nodes, nodes + ahead, np.full(nodes.size, cost), np.full(nodes.size, number)

@@ -1,0 +1,82 @@
+"""Tables at the levels that target marginals ask for: leaves, or coarser nodes as columns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluation.mgd.geometry import Axis
+from evaluation.mgd.targets import TargetMarginal, Weight
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema
+
+
+def clique_at(schema: Schema, target: TargetMarginal) -> Clique:
+    """The names of a target marginal's columns in the table that `at_levels` makes."""
+    return tuple(_name(schema, n, v) for n, v in zip(target.attributes, target.levels, strict=True))
+
+
+def at_levels(table: CodedTable, schema: Schema, targets: Sequence[TargetMarginal]) -> CodedTable:
+    """The table with one further column per coarser level that a target asks for.
+
+    The codes of *other* and *missing* come behind the nodes of the level, as they come behind the leaves.
+    Cost: a pass over the rows per such column; memory: the new columns.
+    """
+    wanted = {
+        (name, level): None
+        for one in targets
+        for name, level in zip(one.attributes, one.levels, strict=True)
+        if level < schema[name].hierarchy.depth
+    }
+    attributes, columns = list(table.domain.attributes), list(table.columns)
+    for name, level in wanted:
+        nodes = len(schema[name].hierarchy.level(level))
+        special = table.domain[name].size - len(schema[name].hierarchy.leaves)
+        size = nodes + special
+        places = np.concatenate([schema[name].hierarchy.nodes_of(level), nodes + np.arange(special)])
+        attributes.append(Attribute(_name(schema, name, level), size, nodes if schema[name].hierarchy.ordered else 0))
+        columns.append(places.astype(code_dtype(size))[table.column(name)])
+    return CodedTable(Domain(tuple(attributes)), tuple(columns), table.weights, table.known)
+
+
+def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:
+    """How mass moves along each attribute of a target marginal, at its level and weight.
+
+    Raises:
+        UserError: a coarser level of an attribute whose distances are an explicit matrix.
+    """
+    return tuple(
+        _axis(schema, name, level, weight)
+        for name, level, weight in zip(target.attributes, target.levels, target.weights, strict=True)
+    )
+
+
+def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
+    column, hierarchy = schema[name], schema[name].hierarchy
+    nodes = len(hierarchy.level(level))
+    size = nodes + column.size - len(hierarchy.leaves)
+    if weight is None:
+        return Axis.fixed(size)
+    if column.distances is not None:
+        if level < hierarchy.depth:
+            fix = "the leaves, or a hierarchy instead of distances"
+            raise UserError(
+                f"{name!r} has explicit distances, which have no levels", where="evaluation.targets", fix=fix
+            )
+        return Axis.matrix(size, column.distances.matrix, weight)
+    if hierarchy.ordered:
+        return Axis.path(size, nodes, weight)
+    return Axis.tree(size, [np.array(hierarchy.level(i).parents) for i in range(level, 0, -1)], weight)
+
+
+def cell_labels(schema: Schema, name: str, level: int) -> tuple[str, ...]:
+    """What each code of an attribute at a level means, in words."""
+    return (*schema[name].hierarchy.level(level).nodes, *schema[name].specials)
+
+
+def _name(schema: Schema, name: str, level: int) -> str:
+    hierarchy = schema[name].hierarchy
+    return name if level == hierarchy.depth else f"{name} at {hierarchy.level(level).name}"

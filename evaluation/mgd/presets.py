@@ -1,0 +1,155 @@
+"""Ready sets of target marginals (Li et al. 2021a, sections 2.3.2, 3.1, 3.2 and 3.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evaluation.mgd.aemc import flow_nodes
+from evaluation.mgd.levels import axes_at
+from evaluation.mgd.targets import TargetMarginal, Targets, subsets, target
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.table_schema import Schema
+
+#: Sampled marginals whose min-cost flow would have more nodes are passed over (seconds each).
+MAX_FLOW_NODES = 5_000
+
+
+@dataclass(frozen=True)
+class PresetSpec:
+    """Settings of a preset.
+
+    Attributes:
+        name: kway (all k-way marginals or a seeded sample), thirds (the paper's 1/9, 1/9, 1/3 over three attributes),
+            located (k-way marginals with a temporal or spatial attribute), pie (one marginal, all weights ∞), or pums
+            (3-way marginals, and one that counts as much as all of them together).
+        attributes: thirds: the three; located: the temporal and spatial ones; pie: those of the marginal; pums: those
+            of the heavy marginal, income last.
+        k: kway, located: the orders.
+        max_marginals: at most so many marginals of each order, else a seeded sample.
+        delta: tolerance Δ, in records.
+        seed: of the sample.
+    """
+
+    name: str = "kway"
+    attributes: tuple[str, ...] = ()
+    k: tuple[int, ...] = (1, 2, 3)
+    max_marginals: int = 300
+    delta: float = 2.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for setting, value, least in (("max_marginals", self.max_marginals, 1), ("seed", self.seed, 0)):
+            if value < least:
+                fix = f"a whole number of at least {least}"
+                raise UserError(f"got {value}", where=f"evaluation.{setting}", fix=fix)
+        if not self.k or min(self.k) < 1 or len(set(self.k)) < len(self.k):
+            raise UserError(f"got {list(self.k)}", where="evaluation.k", fix="orders from 1 on, each once: [1,2,3]")
+        if not 0 <= self.delta < math.inf:
+            raise UserError(f"got {self.delta}", where="evaluation.delta", fix="a number of records of at least 0")
+
+
+def preset_targets(schema: Schema, spec: PresetSpec) -> Targets:
+    """The target marginals of a preset.
+
+    Raises:
+        UserError: no such preset; attributes that it needs are missing or unknown.
+    """
+    if spec.name not in PRESETS:
+        fix = did_you_mean(spec.name, PRESETS) or f"one of {', '.join(PRESETS)}"
+        raise UserError(f"no preset {spec.name!r}", where="evaluation.preset", fix=fix)
+    for name in spec.attributes:
+        schema.domain.index(name)
+    return PRESETS[spec.name](schema, spec)
+
+
+def _kway(schema: Schema, spec: PresetSpec) -> Targets:
+    """All k-way marginals, or a seeded sample of each order."""
+    return _sampled(schema, spec, lambda clique: True, "marginals")
+
+
+def _located(schema: Schema, spec: PresetSpec) -> Targets:
+    """Section 3.1: marginals with at least one temporal or spatial attribute."""
+    _needs(spec, 1, "the temporal and spatial columns")
+    anchors = set(spec.attributes)
+    said = f"marginals with {' or '.join(spec.attributes)}"
+    return _sampled(schema, spec, lambda clique: not anchors.isdisjoint(clique), said)
+
+
+def _thirds(schema: Schema, spec: PresetSpec) -> Targets:
+    """Section 3.2: 1/9 for each one- and two-way marginal of three attributes, 1/3 for the three-way one."""
+    _needs(spec, 3, "three columns, such as month, neighbourhood and incident type", exactly=True)
+    marginals = [
+        target(schema, c, delta=spec.delta, weight=1 / 3 if len(c) == 3 else 1 / 9)
+        for c in subsets(schema.domain.canonical(spec.attributes), (1, 2, 3))
+    ]
+    return Targets(tuple(marginals), ("weights 1/9, 1/9 and 1/3 over " + " × ".join(spec.attributes),))
+
+
+def _pie(schema: Schema, spec: PresetSpec) -> Targets:
+    """Section 3.2: one marginal, all weights ∞: the sense of the pie chart."""
+    _needs(spec, 1, "the columns of the marginal")
+    one = target(schema, spec.attributes, weights={}, delta=spec.delta)
+    return Targets((one,), ("one marginal, no mass moves: " + " × ".join(spec.attributes),))
+
+
+def _pums(schema: Schema, spec: PresetSpec) -> Targets:
+    """Section 3.3: many 3-way marginals, and CITY × SEX × INCWAGE, which weighs as much as all of them together."""
+    _needs(spec, 3, "three columns: city, sex and income (ordinal)", exactly=True)
+    income = spec.attributes[-1]
+    if not schema.domain[income].ordered:
+        fix = "declare the column as integer, or as ordinal, in the schema"
+        raise UserError(f"{income!r} is not ordinal", where="evaluation.attributes", fix=fix)
+    rest = _sampled(schema, replace(spec, k=(3,)), lambda clique: set(clique) != set(spec.attributes), "marginals")
+    heavy = target(schema, spec.attributes, delta=spec.delta, weight=float(max(len(rest.marginals), 1)))
+    said = f"{' × '.join(spec.attributes)} weighs as much as all others together"
+    return Targets((heavy, *rest.marginals), (*rest.note, said))
+
+
+PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
+    "kway": _kway,
+    "thirds": _thirds,
+    "located": _located,
+    "pie": _pie,
+    "pums": _pums,
+}
+
+
+def _needs(spec: PresetSpec, count: int, what: str, *, exactly: bool = False) -> None:
+    found = len(set(spec.attributes))
+    if found < count or (exactly and len(spec.attributes) != count):
+        raise UserError(
+            f"preset {spec.name!r} got {len(spec.attributes)} columns",
+            where="evaluation.attributes",
+            fix=f"evaluation.attributes=[…]: {what}",
+        )
+
+
+def _sampled(schema: Schema, spec: PresetSpec, wanted: Callable[[tuple[str, ...]], bool], said: str) -> Targets:
+    """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`."""
+    rng = np.random.default_rng(spec.seed)
+    marginals: list[TargetMarginal] = []
+    notes = []
+    for k in spec.k:
+        every = [c for c in subsets(schema.domain.names, (k,)) if wanted(c)]
+        if not every:
+            continue
+        drawn = rng.permutation(len(every)) if len(every) > spec.max_marginals else np.arange(len(every))
+        found: dict[int, TargetMarginal] = {}
+        left = 0
+        for place in drawn:
+            if len(found) == spec.max_marginals:
+                break
+            one = target(schema, every[place], delta=spec.delta)
+            if flow_nodes(axes_at(schema, one)) <= MAX_FLOW_NODES:
+                found[int(place)] = one
+            else:
+                left += 1
+        chosen = [found[i] for i in sorted(found)]
+        large = f", {left} left out for the size of their flow" if left else ""
+        notes.append(f"{k}-way: {len(chosen)} of {len(every)} {said} (seed {spec.seed}){large}")
+        marginals += chosen
+    return Targets(tuple(marginals), tuple(notes))

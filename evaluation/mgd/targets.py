@@ -1,0 +1,178 @@
+"""Target marginals of MGD: which marginals, at which levels, with which weights (Li et al. 2021a, section 2.3.2)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.table_schema import Schema
+
+#: ∞: no mass moves between values of the attribute.
+INFINITE = None
+Weight = Fraction | None
+
+FIELDS = ("attributes", "weights", "delta", "weight")
+
+
+@dataclass(frozen=True)
+class TargetMarginal:
+    """One target marginal φ.
+
+    Attributes:
+        attributes: names of columns.
+        levels: of each attribute the level of its hierarchy, 1 (coarsest) … depth (leaves).
+        weights: w_a of each attribute: a fraction in [0, 1], the finite ones summing to 1, or None for ∞.
+        delta: tolerance Δ, in records.
+        weight: ω, the marginal's share in the score.
+    """
+
+    attributes: tuple[str, ...]
+    levels: tuple[int, ...]
+    weights: tuple[Weight, ...]
+    delta: float = 2.0
+    weight: float = 1.0
+
+    def label(self, schema: Schema) -> str:
+        """`month × neighbourhood at district`."""
+        parts = []
+        for name, level in zip(self.attributes, self.levels, strict=True):
+            hierarchy = schema[name].hierarchy
+            parts.append(name if level == hierarchy.depth else f"{name} at {hierarchy.level(level).name}")
+        return " × ".join(parts)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The marginals to score, and how they were chosen.
+
+    Attributes:
+        marginals: the target marginals Φ.
+        note: sentences that say how they were chosen and what was left out.
+    """
+
+    marginals: tuple[TargetMarginal, ...]
+    note: tuple[str, ...] = ()
+
+
+def target(
+    schema: Schema,
+    attributes: Sequence[str | Mapping[str, str | int]],
+    *,
+    weights: Mapping[str, Any] | None = None,
+    delta: float = 2.0,
+    weight: float = 1.0,
+    where: str = "evaluation.targets",
+) -> TargetMarginal:
+    """A target marginal, with the paper's defaults: leaves; ∞ for categorical attributes, equal weights for ordinal.
+
+    Args:
+        attributes: names of columns, or {name: level} for a level of the hierarchy by name or number.
+        weights: per attribute a number in [0, 1], a fraction such as "1/3", or "inf"; where some are given, the others
+            weigh ∞.
+    Raises:
+        UserError: an unknown column or level; weights that do not sum to 1; Δ < 0; ω ≤ 0.
+    """
+    names, levels = _attributes(schema, attributes, where)
+    if weights is None:
+        found = _default_weights(schema, names)
+    else:
+        for name in weights:
+            if name not in names:
+                fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
+                raise UserError(f"a weight for {name!r}, which is not in the marginal", where=where, fix=fix)
+        found = tuple(_weight(weights.get(n, "inf"), f"{where}: weight of {n!r}") for n in names)
+    finite = [w for w in found if w is not None]
+    if finite and sum(finite) != 1:
+        if abs(float(sum(finite)) - 1) > 1e-9:
+            fix = 'finite weights that sum to 1 (write thirds as "1/3"), or inf'
+            raise UserError(f"the finite weights sum to {float(sum(finite)):g}", where=where, fix=fix)
+        found = tuple(None if w is None else w / sum(finite) for w in found)
+    if not _is_number(delta) or not 0 <= delta < math.inf:
+        raise UserError(f"got delta {delta!r}", where=where, fix="a number of records of at least 0")
+    if not _is_number(weight) or not 0 < weight < math.inf:
+        raise UserError(f"got weight {weight!r}", where=where, fix="a number above 0")
+    return TargetMarginal(names, levels, found, float(delta), float(weight))
+
+
+def read_targets(schema: Schema, given: object, *, delta: float, where: str = "evaluation.targets") -> Targets:
+    """Target marginals from a list of mappings with `attributes`, and optionally `weights`, `delta` and `weight`.
+
+    Raises:
+        UserError: anything that `target` refuses, or an unknown field; names the entry.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        fix = "a list such as [{attributes: [age, sex], weights: {age: 1}, delta: 2, weight: 0.5}]"
+        raise UserError(f"got {given!r}", where=where, fix=fix)
+    marginals = []
+    for number, entry in enumerate(given, start=1):
+        place = f"{where}, entry {number}"
+        if not isinstance(entry, Mapping):
+            entry = {"attributes": entry}
+        for field in entry:
+            if field not in FIELDS:
+                fix = did_you_mean(str(field), FIELDS) or f"fields: {', '.join(FIELDS)}"
+                raise UserError(f"no field {field!r}", where=place, fix=fix)
+        weights = entry.get("weights")
+        if weights is not None and not isinstance(weights, Mapping):
+            raise UserError(f"got weights {weights!r}", where=place, fix="{column: 0.5, other: inf}")
+        marginals.append(
+            target(
+                schema,
+                entry.get("attributes", ()),
+                weights=weights,
+                delta=entry.get("delta", delta),
+                weight=entry.get("weight", 1.0),
+                where=place,
+            )
+        )
+    return Targets(tuple(marginals), (f"{len(marginals)} marginals as listed in {where}",))
+
+
+def subsets(attributes: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, ...]]:
+    """Every subset of these sizes, small ones first."""
+    return [c for k in sizes for c in itertools.combinations(attributes, k)]
+
+
+def _attributes(schema: Schema, given: object, where: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise UserError(f"got attributes {given!r}", where=where, fix="a list of columns, e.g. [age, sex]")
+    names, levels = [], []
+    for one in given:
+        pairs = list(one.items()) if isinstance(one, Mapping) else [(str(one), None)]
+        if len(pairs) != 1:
+            raise UserError(f"got {one!r}", where=where, fix="a column, or {column: level}")
+        name, level = pairs[0]
+        schema.domain.index(name)
+        hierarchy = schema[name].hierarchy
+        if name in names:
+            raise UserError(f"column {name!r} is in the marginal twice", where=where)
+        names.append(name)
+        levels.append(hierarchy.depth if level is None else hierarchy.number(level))
+    return tuple(names), tuple(levels)
+
+
+def _default_weights(schema: Schema, names: Sequence[str]) -> tuple[Weight, ...]:
+    ordinal = [n for n in names if schema.domain[n].ordered >= 2]
+    return tuple(Fraction(1, len(ordinal)) if n in ordinal else INFINITE for n in names)
+
+
+def _weight(given: Any, where: str) -> Weight:
+    text = str(given).strip().lower()
+    if text in {"inf", ".inf", "infinity", "∞", "none", "null"}:
+        return INFINITE
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(-1)
+    if isinstance(given, bool) or not 0 <= value <= 1:
+        raise UserError(f"got {given!r}", where=where, fix='a number in [0, 1], a fraction such as "1/3", or inf')
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

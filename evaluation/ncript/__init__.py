@@ -1,0 +1,1 @@
+"""N-CRiPT: five losses of temporal maps (N-CRiPT 2021)."""

@@ -1,0 +1,1 @@
+"""Query matrices over the cells of a marginal: identity, merged cells, adaptive grids."""

@@ -1,0 +1,276 @@
+"""Adaptive granularity (McKenna 2021): fine cells where the noisy answers so far are large, aggregates elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.grid_program import Program, Writer
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.units import Norm, round_up
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """One measured set of attributes: its fine cells, and its parents' queries for all other cells.
+
+    Attributes:
+        shape: its attributes' sizes.
+        fine: flat numbers of the cells that are measured one by one, ascending.
+        parents: per parent the axes that it sums over, its node, and which of its rows touch a coarse cell.
+        parts: per row the number of which the row's entries are 1/√ (L2) or 1/ (L1).
+    """
+
+    shape: tuple[int, ...]
+    fine: NDArray[np.int64]
+    parents: tuple[tuple[Axes, _Node, NDArray[np.int64]], ...]
+    parts: NDArray[np.int64]
+
+    @cached_property
+    def program(self) -> Program:
+        """The 0/1 structure as steps: fine cells first, then each parent's rows."""
+        writer = Writer()
+        self._write(writer, writer.start(math.prod(self.shape)), np.arange(self.parts.size))
+        return writer.program(self.parts.size)
+
+    def _write(self, writer: Writer, place: int, rows: NDArray[np.int64]) -> None:
+        """This set's steps; its table was made last and starts at `place`; its answers are these rows (-1: unasked)."""
+        writer.take(place, self.fine, rows[: self.fine.size])
+        done = self.fine.size
+        for axes, node, asked in self.parents:
+            theirs = np.full(node.parts.size, -1)
+            theirs[asked] = rows[done : done + asked.size]
+            done += asked.size
+            if (theirs >= 0).any():
+                node._write(writer, writer.summed(place, self.shape, axes), theirs)
+
+
+@dataclass(frozen=True, eq=False)
+class GridQuery:
+    """Fine cells of a marginal one by one, and its parents' queries over the cells that are not fine.
+
+    The matrix is never built: a product sums the marginal once per parent and goes on with the parent's own query.
+    Every entry is 1 for a fine cell and 1/√n (L2) or 1/n (L1) for an aggregate, n the product of the numbers of parents
+    on the way, so that every column has norm 1; entries are rounded down to multiples of 2**-bits.
+
+    Attributes:
+        shape: the sizes of the clique's attributes.
+        fine: per measured set of attributes (its axes in the clique, the whole clique included) the flat numbers of its
+            fine cells, ascending. A set's parents are the largest sets inside it; a set without any has all cells fine.
+        norm: which norm of the columns is 1.
+        bits: how fine the entries are.
+    """
+
+    shape: tuple[int, ...]
+    fine: Mapping[Axes, NDArray[np.int64]]
+    norm: Norm
+    bits: int = MATRIX_BITS
+
+    @cached_property
+    def _root(self) -> _Node:
+        nodes: dict[Axes, _Node] = {}
+        for axes in sorted(self.fine, key=lambda a: (len(a), a)):
+            nodes[axes] = self._node(axes, nodes)
+        return nodes[tuple(range(len(self.shape)))]
+
+    def _node(self, axes: Axes, smaller: Mapping[Axes, _Node]) -> _Node:
+        shape, fine = tuple(self.shape[a] for a in axes), self.fine[axes]
+        coarse = np.ones(shape, np.int8)  # 0 for the fine cells
+        coarse.ravel()[fine] = 0
+        inside = largest_inside(axes, list(smaller))
+        if not coarse.any():
+            return _Node(shape, fine, (), np.ones(fine.size, np.int64))
+        if not inside:
+            raise ValueError(f"the set {axes} has no parent to cover the cells that are not fine")
+        parents, parts = [], [np.ones(fine.size, np.int64)]
+        for parent in inside:
+            summed = tuple(i for i, a in enumerate(axes) if a not in parent)
+            rows = np.flatnonzero(smaller[parent].program.answer(coarse.sum(axis=summed, dtype=np.int64).ravel()))
+            parents.append((summed, smaller[parent], rows))
+            parts.append(smaller[parent].parts[rows] * len(inside))
+        return _Node(shape, fine, tuple(parents), np.concatenate(parts))
+
+    @cached_property
+    def _weights(self) -> NDArray[np.int64]:
+        """The entries of each row, times 2**bits, rounded down."""
+        kinds, place = np.unique(self._root.parts, return_inverse=True)
+        one = 1 << self.bits
+        found = [math.isqrt(one * one // int(n)) if self.norm == "l2" else one // int(n) for n in kinds]
+        return np.array(found, np.int64)[place]
+
+    @property
+    def rows(self) -> int:
+        return int(self._root.parts.size)
+
+    @property
+    def columns(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def fine_cells(self) -> NDArray[np.int64]:
+        """The cells that are measured one by one: their answers come first, each with entry 1."""
+        return self._root.fine
+
+    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self._root.program.answer(marginal.ravel()) * (self._weights * 2.0**-self.bits))
+
+    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        if float(np.abs(marginal).astype(np.float64).sum()) * 2.0**self.bits >= 2.0**62:
+            raise OverflowError("the answers do not fit 63 bits")
+        return np.asarray(self._root.program.answer(marginal.ravel()) * self._weights, np.int64)
+
+    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(
+            self._root.program.transpose(answers * (self._weights * 2.0**-self.bits), self.columns), np.float64
+        )
+
+    def _column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Per column the sum of entries (L1) or of their squares (L2), exact, times 2**bits or 4**bits."""
+        entries = self._weights if norm == "l1" else self._weights**2
+        return np.asarray(self._root.program.transpose(entries, self.columns), np.int64)
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        """max over columns of ‖q‖, rounded up."""
+        return _length(int(self._column_sums(norm).max(initial=0)), norm, self.bits)
+
+    def largest_column_distance(self, norm: Norm) -> float:
+        """A bound on max over pairs of columns of ‖q − q'‖; attained where the two largest columns share no row.
+
+        Entries are not negative, so that ‖q − q'‖₂² ≤ ‖q‖₂² + ‖q'‖₂² and ‖q − q'‖₁ ≤ ‖q‖₁ + ‖q'‖₁.
+        """
+        if self.columns < 2:
+            return 0.0
+        two = np.partition(self._column_sums(norm), self.columns - 2)[-2:]
+        return _length(int(two[0]) + int(two[1]), norm, self.bits)
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """What the query is saved as; `from_arrays` takes it back."""
+        facts = {"shape": np.array(self.shape), "settings": np.array([1 if self.norm == "l1" else 2, self.bits])}
+        return {**facts, **{"fine_" + "_".join(map(str, axes)): cells for axes, cells in self.fine.items()}}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> GridQuery:
+        """The query of `arrays`; ValueError for cells or sets outside of its shape."""
+        shape = tuple(int(n) for n in arrays["shape"])
+        fine = {tuple(map(int, k.split("_")[1:])): arrays[k] for k in arrays if k.startswith("fine_")}
+        for axes, cells in fine.items():
+            if any(a >= len(shape) for a in axes) or list(axes) != sorted(set(axes)):
+                raise ValueError(f"no set {axes} in {len(shape)} attributes")
+            outside = cells.size and (cells[0] < 0 or cells[-1] >= math.prod(shape[a] for a in axes))
+            if outside or (np.diff(cells) < 1).any():
+                raise ValueError(f"the fine cells of {axes} are out of order or outside")
+        norm, bits = (int(n) for n in arrays["settings"])
+        if tuple(range(len(shape))) not in fine or norm not in (1, 2) or not 0 <= bits <= MATRIX_BITS:
+            raise ValueError("no adaptive grid")
+        return cls(shape, fine, "l1" if norm == 1 else "l2", bits)
+
+
+def _length(total: int, norm: Norm, bits: int) -> float:
+    """A sum of entries or of squares as a norm: exact where it is, else rounded up."""
+    if norm == "l1":
+        return float(total) * 2.0**-bits
+    root = math.isqrt(total)
+    return root * 2.0**-bits if root * root == total else round_up(math.sqrt(total) * 2.0**-bits)
+
+
+S = TypeVar("S", Axes, Clique)
+
+
+def largest_inside(whole: S, sets: Sequence[S]) -> list[S]:
+    """The sets strictly inside `whole` that lie in no larger one that does, in the order given."""
+    inside = [s for s in sets if set(s) < set(whole)]
+    return [s for s in inside if not any(set(s) < set(t) for t in inside)]
+
+
+def plausible(answers: Sequence[NoisyMarginal], threshold: float) -> NDArray[np.bool_]:
+    """Which cells of a marginal were measured one by one and have a noisy count of at least threshold · σ.
+
+    Args:
+        answers: all answers of one clique (whole, or adaptive grids of the same fine cells); several are averaged with
+            weights 1/σ².
+    """
+    precision = np.array([a.stddev**-2 for a in answers])
+    fine = _fine_cells(answers[0])
+    mean = sum(p * a.values[: fine.size] for p, a in zip(precision, answers, strict=True)) / precision.sum()
+    found = np.zeros(answers[0].query.columns, np.bool_)
+    found[fine[mean >= threshold * precision.sum() ** -0.5]] = True
+    return found
+
+
+def grid_query(
+    domain: Domain,
+    clique: Clique,
+    known: Sequence[NoisyMarginal],
+    *,
+    threshold: float,
+    norm: Norm,
+    bits: int = MATRIX_BITS,
+) -> Identity | GridQuery:
+    """The query matrix of a marginal from the noisy answers of the rounds before (McKenna 2021).
+
+    A cell is measured finely where every parent's cell was and its noisy count is at least threshold · σ; all other
+    cells are covered by the parents' queries, restricted to them. Without parents, or with every cell fine: the
+    identity. With no fine cell: the parents' queries again, as one measurement.
+
+    Guarantee: a function of noisy answers and public facts alone.
+    Args:
+        known: answers so far, identities or adaptive grids; the parents are the largest cliques strictly inside.
+        threshold: in standard deviations of the parent's noise.
+        norm: l2 for Gaussian, l1 for Laplace noise: every column has norm 1, up to rounding down by 2**-bits.
+    """
+    by_clique: dict[Clique, list[NoisyMarginal]] = {}
+    for answer in known:
+        if set(answer.clique) < set(clique):
+            by_clique.setdefault(answer.clique, []).append(answer)
+    parents = largest_inside(clique, list(by_clique))
+    shape = domain.shape(clique)
+    keep = np.ones(shape, np.bool_)
+    fine: dict[Axes, NDArray[np.int64]] = {}
+    for parent in parents:
+        axes = tuple(clique.index(n) for n in parent)
+        mask = plausible(by_clique[parent], threshold).reshape(domain.shape(parent))
+        keep &= np.expand_dims(mask, tuple(i for i in range(len(clique)) if i not in axes))
+        fine.update(_sets(by_clique[parent][0], axes))
+    if not parents or keep.all():
+        return Identity(domain.cells(clique))
+    fine[tuple(range(len(clique)))] = np.flatnonzero(keep)
+    return GridQuery(shape, fine, norm, bits)
+
+
+def _fine_cells(answer: NoisyMarginal) -> NDArray[np.int64]:
+    query = answer.query
+    if isinstance(query, GridQuery):
+        return query.fine_cells
+    if isinstance(query, Identity):
+        return np.arange(query.cells)
+    raise TypeError(f"an adaptive grid cannot build on a {type(query).__name__}")
+
+
+def _sets(answer: NoisyMarginal, axes: Axes) -> dict[Axes, NDArray[np.int64]]:
+    """The sets that a parent's query is made of, by their axes in the child."""
+    if isinstance(answer.query, GridQuery):
+        return {tuple(axes[a] for a in inner): cells for inner, cells in answer.query.fine.items()}
+    return {axes: _fine_cells(answer)}
+
+
+def rounds_of(cliques: Sequence[Clique]) -> list[list[int]]:
+    """The places of the cliques, by order: all one-way ones, then two-way ones, and so on."""
+    orders = sorted({len(c) for c in cliques})
+    places = {k: [i for i, c in enumerate(cliques) if len(c) == k] for k in orders}
+    return [places[k] for k in orders]
+
+
+def subsets(clique: Clique) -> list[Clique]:
+    """Every non-empty subset, smaller ones first."""
+    return [s for size in range(1, len(clique) + 1) for s in itertools.combinations(clique, size)]

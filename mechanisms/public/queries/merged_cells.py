@@ -1,0 +1,112 @@
+"""Rare values merged (MST, McKenna, Miklau & Sheldon 2021): one cell for all values whose noisy counts are small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.units import Norm, round_up
+
+
+@dataclass(frozen=True, eq=False)
+class MergedQuery:
+    """A marginal in which codes of each attribute are merged: every cell counts in exactly one answer.
+
+    Attributes:
+        labels: per attribute of the clique, each code's group, 0 … groups − 1.
+    """
+
+    labels: tuple[NDArray[np.int64], ...]
+    bits: int = 0
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return tuple(int(own.max()) + 1 for own in self.labels)
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Each cell's answer."""
+        found = np.zeros(1, np.int64)
+        for own, size in zip(self.labels, self.groups, strict=True):
+            found = (found[:, None] * size + own[None, :]).ravel()
+        return found
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.groups)
+
+    @property
+    def columns(self) -> int:
+        return math.prod(own.size for own in self.labels)
+
+    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self._rows, marginal, minlength=self.rows).astype(np.float64)
+
+    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = np.zeros(self.rows, np.int64)
+        np.add.at(found, self._rows, marginal)
+        return found
+
+    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(answers[self._rows], np.float64)
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        return 1.0
+
+    def largest_column_distance(self, norm: Norm) -> float:
+        if self.rows < 2:
+            return 0.0
+        return 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """What the query is saved as; `from_arrays` takes it back."""
+        return {f"labels_{i}": own for i, own in enumerate(self.labels)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> MergedQuery:
+        """The query of `arrays`; ValueError for groups that are not numbered 0, 1, …"""
+        labels = tuple(arrays[f"labels_{i}"] for i in range(sum(k.startswith("labels_") for k in arrays)))
+        if not labels or any(not np.array_equal(np.unique(own), np.arange(own.max() + 1)) for own in labels):
+            raise ValueError("no merged marginal")
+        return cls(labels)
+
+
+def rare_groups(
+    domain: Domain, known: Sequence[NoisyMarginal], threshold: float, floor: float = 0.0
+) -> dict[str, NDArray[np.int64]]:
+    """Per attribute the groups of its codes: all codes with a noisy count below θ (two or more) are the last group.
+
+    θ = max(threshold · σ, floor), as in Li et al. 2021b, section 5.3, which takes 4.5 and 800 records.
+
+    An attribute without a noisy one-way marginal keeps all of its codes apart.
+
+    Args:
+        known: whole one-way marginals; others are passed over.
+    """
+    groups = {a.name: np.arange(a.size) for a in domain.attributes}
+    for answer in known:
+        if len(answer.clique) > 1 or not isinstance(answer.query, Identity):
+            continue
+        common = answer.values >= max(threshold * answer.stddev, floor)
+        if np.count_nonzero(~common) < 2:
+            continue  # one rare value alone has nothing to merge with
+        own = np.cumsum(common) - 1
+        own[~common] = int(common.sum())
+        groups[answer.clique[0]] = own.astype(np.int64)
+    return groups
+
+
+def merged_query(domain: Domain, clique: Clique, groups: Mapping[str, NDArray[np.int64]]) -> Identity | MergedQuery:
+    """The marginal with merged codes; the identity where nothing is merged."""
+    if all(int(groups[n].max()) + 1 == domain[n].size for n in clique):
+        return Identity(domain.cells(clique))
+    return MergedQuery(tuple(groups[n] for n in clique))

@@ -1,0 +1,210 @@
+"""Query matrices over a flattened marginal: answer, transpose, column norms and column distances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mechanisms.public.units import Neighbouring, Norm, round_up
+
+#: Entries are whole multiples of 2**-MATRIX_BITS, so that answers to counts on a lattice lie on a lattice.
+MATRIX_BITS = 16
+#: Up to so many entries the exact distance of columns is computed; beyond, twice the norm stands for it.
+MAX_DENSE = 4_000_000
+
+
+class QueryMatrix(Protocol):
+    """A linear map from a flattened marginal (`columns` cells) to `rows` answers."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def bits(self) -> int:
+        """Entries are multiples of 2**-bits."""
+        ...
+
+    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Q · marginal."""
+        ...
+
+    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        """2**bits · Q · marginal, in whole numbers."""
+        ...
+
+    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Qᵀ · answers."""
+        ...
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        """max over columns of ‖q‖."""
+        ...
+
+    def largest_column_distance(self, norm: Norm) -> float:
+        """max over pairs of columns of ‖q − q'‖."""
+        ...
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Every cell of a marginal, once."""
+
+    cells: int
+    bits: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.cells
+
+    @property
+    def columns(self) -> int:
+        return self.cells
+
+    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        return marginal
+
+    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        return marginal
+
+    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return answers
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        return 1.0
+
+    def largest_column_distance(self, norm: Norm) -> float:
+        if self.cells < 2:
+            return 0.0
+        return 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseQuery:
+    """Any sparse query matrix; entries are snapped to multiples of 2**-bits before anything is computed from it.
+
+    Attributes:
+        scaled: the matrix times 2**bits, whole numbers, `rows` × `columns`.
+        bits: how fine the entries are; the noise lies on a lattice of 2**-(WEIGHT_BITS + bits) records.
+    """
+
+    scaled: sparse.csr_array
+    bits: int = MATRIX_BITS
+
+    @classmethod
+    def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
+        """The snapped matrix of a dense or sparse one (`rows` × `columns`)."""
+        csr = sparse.csr_array(matrix)
+        data = np.rint(csr.data * 2.0**bits).astype(np.int64)
+        return cls(sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape), bits)
+
+    @property
+    def rows(self) -> int:
+        return int(self.scaled.shape[0])
+
+    @property
+    def columns(self) -> int:
+        return int(self.scaled.shape[1])
+
+    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.scaled @ marginal) * 2.0**-self.bits
+
+    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        size = abs(self.scaled).astype(np.float64) @ np.abs(marginal).astype(np.float64)
+        if float(np.max(size, initial=0.0)) >= 2.0**62:
+            raise OverflowError("the answers do not fit 63 bits: fewer rows per table, or smaller entries")
+        return np.asarray(self.scaled @ marginal, dtype=np.int64)
+
+    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.scaled.T @ answers) * 2.0**-self.bits
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        entries = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
+        sums = np.asarray((entries if norm == "l1" else entries.multiply(entries)).sum(axis=0)).ravel()
+        largest = float(sums.max(initial=0.0))
+        return largest if norm == "l1" else round_up(math.sqrt(largest))
+
+    def largest_column_distance(self, norm: Norm) -> float:
+        """max over pairs of columns; a bound where the matrix is too large to compare all pairs.
+
+        The bound is twice the largest norm, √2 times for L2 and entries of one sign (no two columns point apart).
+        """
+        columns = np.unique(self.scaled.T.toarray(), axis=0) if self.columns * self.rows <= MAX_DENSE else None
+        if columns is None:
+            factor = round_up(math.sqrt(2)) if norm == "l2" and (self.scaled.data >= 0).all() else 2.0
+            return round_up(factor * self.largest_column_norm(norm))
+        largest = 0.0
+        for column in columns:
+            gaps = np.abs(columns - column).astype(np.float64) * 2.0**-self.bits
+            sums = gaps.sum(axis=1) if norm == "l1" else np.sqrt((gaps**2).sum(axis=1))
+            largest = max(largest, float(sums.max()))
+        return largest if norm == "l1" else round_up(largest)
+
+
+def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
+    """The largest change of the answers, in records, when one unit changes; rounded up.
+
+    A unit adds a non-negative vector of total weight at most C to the marginal. Under `add_remove` the answers move by
+    at most C times the largest column norm; under `replace` two such vectors are exchanged, whose difference is
+    largest at extreme points: C times the larger of that norm and the largest distance between two columns
+    (Li et al. 2021b, 2.3).
+
+    >>> every_cell = Identity(6)
+    >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=3)
+    3.0
+    >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.REPLACE, max_records=3)
+    6.0
+    """
+    largest = query.largest_column_norm(norm)
+    if neighbouring is Neighbouring.REPLACE:
+        largest = max(largest, query.largest_column_distance(norm))
+    exact = largest == int(largest)
+    return max_records * largest if exact else round_up(max_records * largest)
+
+
+def query_arrays(query: QueryMatrix) -> dict[str, NDArray[np.int64]]:
+    """The arrays that a query matrix is saved as; `query_of` takes them back."""
+    from mechanisms.public.queries.adaptive_grid import GridQuery  # these are built on this file
+    from mechanisms.public.queries.merged_cells import MergedQuery
+
+    if isinstance(query, Identity):
+        return {"cells": np.array([query.cells])}
+    if isinstance(query, SparseQuery):
+        csr = query.scaled
+        shape, bits = np.array(csr.shape), np.array([query.bits])
+        return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": shape, "bits": bits}
+    if isinstance(query, GridQuery | MergedQuery):
+        return query.arrays()
+    raise TypeError(f"no way to save a {type(query).__name__}")
+
+
+def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
+    """The query matrix of that class name from its arrays; ValueError for an unknown name or arrays that are none."""
+    from mechanisms.public.queries.adaptive_grid import GridQuery  # these are built on this file
+    from mechanisms.public.queries.merged_cells import MergedQuery
+
+    if any(a.dtype.kind not in "iu" or a.ndim != 1 for key, a in arrays.items() if key != "values"):
+        raise ValueError("a query matrix is saved as rows of whole numbers")
+    if name == "Identity":
+        return Identity(int(arrays["cells"][0]))
+    if name == "SparseQuery":
+        shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+        csr = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        csr.check_format(full_check=True)
+        bits = int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS
+        if not 0 <= bits <= MATRIX_BITS:
+            raise ValueError(f"entries in multiples of 2^-{bits}")
+        return SparseQuery(csr, bits)
+    if name == "GridQuery":
+        return GridQuery.from_arrays(arrays)
+    if name == "MergedQuery":
+        return MergedQuery.from_arrays(arrays)
+    raise ValueError(f"no query matrix called {name!r}")

@@ -1,0 +1,66 @@
+"""Lists of combinations of values in a schema: which cells of a few columns they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.rules.transforms import MAX_COMBINATIONS, cells_of
+from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.facts_file import read_facts
+from mechanisms.public.schema.fields import as_text
+
+
+def possible_cells(
+    columns: object, given: object, known: Mapping[str, Column], rule: str, where: str, folder: Path
+) -> tuple[tuple[str, ...], NDArray[np.bool_], list[list[str | None]]]:
+    """A list of possible combinations: the columns, which of their cells are listed, and the list as labels.
+
+    Args:
+        given: rows of values in the order of the columns, or the path of a CSV with the columns in its header.
+    """
+    if not isinstance(columns, list | tuple) or not columns or len(set(map(str, columns))) < len(columns):
+        raise UserError(f"{rule}: columns: got {columns!r}", where=where, fix="a list of columns, each named once")
+    names = tuple(as_text(n, rule, where) for n in columns)
+    sizes = [known_column(n, known, rule, where).size for n in names]
+    check_cells(sizes, rule, where)
+    rows = given
+    if isinstance(given, str):
+        header, rows = read_facts(folder / Path(given).expanduser(), field=rule, where=where)
+        if sorted(header) != sorted(names):
+            fix = f"the header {','.join(names)}"
+            raise UserError(f"{rule}: {given}: the header is {','.join(header)}", where=where, fix=fix)
+        rows = [[row[header.index(n)] for n in names] for row in rows]
+    if not isinstance(rows, list | tuple) or not rows:
+        raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
+    labels = [codes_by_label(known[n]) for n in names]
+    cells = np.zeros(cells_of(sizes), np.bool_)
+    said = []
+    for row in rows:
+        values = [row.get(n, row) for n in names] if isinstance(row, Mapping) else row
+        if not isinstance(values, list | tuple) or len(values) != len(names):
+            raise UserError(f"{rule}: got {row!r}", where=where, fix=f"a value for each of {', '.join(names)}")
+        codes = [code_of(known[n], v, k, rule=rule, where=where) for n, v, k in zip(names, values, labels, strict=True)]
+        cells[np.ravel_multi_index(codes, sizes)] = True
+        said.append([label_of(known[n], c) for n, c in zip(names, codes, strict=True)])
+    return names, cells, said
+
+
+def known_column(name: str, known: Mapping[str, Column], rule: str, where: str) -> Column:
+    """The column of that name; UserError with a suggestion for an unknown one."""
+    if name not in known:
+        fix = did_you_mean(name, known) or f"one of {', '.join(known)}"
+        raise UserError(f"{rule}: no column {name!r}", where=where, fix=fix)
+    return known[name]
+
+
+def check_cells(sizes: Sequence[int], rule: str, where: str) -> None:
+    """Refuse a table of more combinations than a rule may need."""
+    if cells_of(sizes) > MAX_COMBINATIONS:
+        fix = f"at most {MAX_COMBINATIONS:,}: fewer or coarser columns"
+        raise UserError(f"{rule}: {cells_of(sizes):,} combinations", where=where, fix=fix)

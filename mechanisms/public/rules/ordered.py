@@ -1,0 +1,87 @@
+"""ordered: columns whose values ascend in every row, such as the times of one event after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import check_cells, known_column
+from mechanisms.public.rules.structural_zeros import Zeros, permuted
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Columns of one kind and the same bins; where two of them hold a value, the earlier column's is not larger.
+
+    Attributes:
+        columns: from the least to the largest.
+        values: how many codes of each are values; the codes behind them have no order.
+    """
+
+    columns: tuple[str, ...]
+    values: int
+
+    def zeros(self, domain: Domain) -> list[Zeros]:
+        """Descending pairs of bins as structural zeros."""
+        found = []
+        for place, first in enumerate(self.columns):
+            for second in self.columns[place + 1 :]:
+                cells = np.zeros(domain.shape((first, second)), np.bool_)
+                cells[: self.values, : self.values] = np.tri(self.values, k=-1, dtype=np.bool_)
+                found.append(permuted(domain, (first, second), cells.ravel()))
+        return found
+
+
+def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]]) -> list[NDArray[Any]]:
+    """The values of some columns, exchanged within each row so that those present ascend.
+
+    Values of bins that ascend stay in their bins.
+    """
+    found = [np.array(v) for v in values]
+    for last in range(len(found), 1, -1):
+        for low in range(last - 1):
+            for high in range(low + 1, last):
+                swap = (found[low] > found[high]) & ~absent[low] & ~absent[high]
+                found[low], found[high] = (
+                    np.where(swap, found[high], found[low]),
+                    np.where(swap, found[low], found[high]),
+                )
+    return found
+
+
+def parse_ordered(given: object, known: Mapping[str, Column], where: str) -> tuple[tuple[Ordered, ...], list[Any]]:
+    """`ordered: [[received, dispatched, on_scene]]`.
+
+    Raises:
+        UserError: an unknown column, or columns whose bins differ or have no order.
+    """
+    if given is None:
+        return (), []
+    groups = given if isinstance(given, list | tuple) else [given]
+    found = []
+    for group in groups:
+        if not isinstance(group, list | tuple) or len(group) < 2 or len(set(map(str, group))) < len(group):
+            fix = "lists of two or more columns: ordered: [[received, dispatched]]"
+            raise UserError(f"ordered: got {group!r}", where=where, fix=fix)
+        columns = [known_column(str(n), known, "ordered", where) for n in group]
+        first = columns[0]
+        for column in columns:
+            runs = column.kind in ORDERED_KINDS and not _cyclic(column)
+            if not runs or (column.kind, column.labels) != (first.kind, first.labels):
+                fix = "numbers, dates or times with the same bins in all of them"
+                what = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
+                raise UserError(what, where=where, fix=fix)
+        check_cells((first.size, first.size), "ordered", where)
+        found.append(Ordered(tuple(c.name for c in columns), first.value_codes))
+    return tuple(found), [list(o.columns) for o in found]
+
+
+def _cyclic(column: Column) -> bool:
+    return column.bins is not None and column.bins.calendar in {"month_of_year", "day_of_week", "hour_of_day"}

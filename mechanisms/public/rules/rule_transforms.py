@@ -1,0 +1,202 @@
+"""The steps derive, recode and availability, from a schema's fields: the step, and the fields that say it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.domain import Attribute
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
+from mechanisms.public.rules.structural_zeros import Zeros
+from mechanisms.public.rules.transforms import Availability, Conflict, Derive, Recode, cells_of
+from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.facts_file import read_facts
+from mechanisms.public.schema.fields import as_text, one_of
+
+Known = Mapping[str, Column]
+#: More columns than this in one availability rule would make more flags than any marginal can hold.
+MAX_FLAGS = 16
+
+
+def parse_derive(
+    name: str, given: object, known: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+) -> tuple[Derive, dict[str, Any]]:
+    """`derive: {column: {from: column, map: {value: value}, otherwise: value, conflict: mapping}}`.
+
+    The map may be a mapping (one source), a list of rows that end in the derived value, or the path of a CSV with the
+    sources and the derived column in its header. What it does not list takes `otherwise`; without that, *other* and
+    *missing* of a single source stay so, and all other values must be listed.
+
+    Raises:
+        UserError: unknown columns or values, a value mapped twice, or values without one.
+    """
+    rule = f"derive {name!r}"
+    fields = _fields(given, ("from", "map", "otherwise", "conflict"), rule, where)
+    target = known_column(name, known, rule, where)
+    said = fields.get("from")
+    sources = tuple(as_text(n, rule, where) for n in (said if isinstance(said, list | tuple) else [said]))
+    if name in sources or len(set(sources)) < len(sources):
+        raise UserError(f"{rule}: from: got {said!r}", where=where, fix="other columns, each named once")
+    columns = [known_column(n, known, rule, where) for n in sources]
+    sizes = tuple(c.size for c in columns)
+    check_cells(sizes, rule, where)
+    table = _unlisted(target, columns, fields.get("otherwise"), rule, where)
+    rows = _map_rows(fields.get("map"), sources, name, rule, where, folder)
+    listed = _place(table, rows, [*columns, target], rule, where)
+    gap = np.flatnonzero(table < 0)
+    if gap.size:
+        codes = np.unravel_index(int(gap[0]), sizes)
+        value = ", ".join(repr(label_of(c, int(v))) for c, v in zip(columns, codes, strict=True))
+        fix = f"list {'it' if gap.size == 1 else f'all {gap.size:,} values without one'}, or set otherwise: VALUE"
+        raise UserError(f"{rule}: the map says nothing for {value}", where=where, fix=fix)
+    conflict = _conflict(fields, rule, where)
+    step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict)
+    again: dict[str, Any] = {"from": list(sources), "map": listed, "conflict": conflict}
+    return step, again | ({"otherwise": fields["otherwise"]} if "otherwise" in fields else {})
+
+
+def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where: str, folder: Path) -> list[list[Any]]:
+    if isinstance(given, str):
+        header, lines = read_facts(folder / Path(given).expanduser(), field=rule, where=where)
+        if sorted(header) != sorted([*sources, name]):
+            fix = f"the header {','.join([*sources, name])}"
+            raise UserError(f"{rule}: {given}: the header is {','.join(header)}", where=where, fix=fix)
+        return [[line[header.index(n)] for n in (*sources, name)] for line in lines]
+    if isinstance(given, Mapping) and len(sources) == 1:
+        return [[source, value] for source, value in given.items()]
+    width = len(sources) + 1
+    if (
+        isinstance(given, list | tuple)
+        and given
+        and all(isinstance(r, list | tuple) and len(r) == width for r in given)
+    ):
+        return [list(row) for row in given]
+    fix = "map: {value: value}; a list of rows [source, …, derived]; or the path of a CSV with these columns"
+    raise UserError(f"{rule}: map: got {given!r}", where=where, fix=fix)
+
+
+def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str) -> NDArray[np.int64]:
+    """The derived code of every cell before the map is read; −1: none yet."""
+    table = np.full(cells_of([c.size for c in columns]), -1, np.int64)
+    if otherwise is not None:
+        table[:] = code_of(target, otherwise, codes_by_label(target), rule=rule, where=where)
+    elif len(columns) == 1:
+        source = columns[0]
+        for own, its in ((source.other_code, target.other_code), (source.missing_code, target.missing_code)):
+            if own is not None and its is not None:
+                table[own] = its
+    return table
+
+
+def _place(
+    table: NDArray[np.int64], rows: Sequence[Sequence[Any]], columns: Sequence[Column], rule: str, where: str
+) -> list[list[str | None]]:
+    """Write the map's rows into the table; returns them as labels."""
+    labels = [codes_by_label(c) for c in columns]
+    sizes = [c.size for c in columns[:-1]]
+    seen: dict[int, int] = {}
+    for row in rows:
+        codes = [code_of(c, v, k, rule=rule, where=where) for c, v, k in zip(columns, row, labels, strict=True)]
+        cell = int(np.ravel_multi_index(codes[:-1], sizes))
+        if seen.setdefault(cell, codes[-1]) != codes[-1]:
+            said = ", ".join(map(repr, row[:-1]))
+            raise UserError(f"{rule}: {said} is mapped to two values", where=where, fix="one value for each source")
+        table[cell] = codes[-1]
+    cells = [(*map(int, np.unravel_index(cell, sizes)), code) for cell, code in seen.items()]
+    return [[label_of(c, v) for c, v in zip(columns, codes, strict=True)] for codes in cells]
+
+
+def parse_recode(
+    name: str, given: object, known: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+) -> tuple[Recode, dict[str, Any]]:
+    """`recode: {name: {columns: [a, b], combinations: all | rows | path.csv, conflict: mapping}}`.
+
+    Combinations that the schema declares impossible are left out in any case.
+
+    Raises:
+        UserError: fewer than two columns, unknown values, too many combinations, none possible, a name in use.
+    """
+    rule = f"recode {name!r}"
+    fields = _fields(given, ("columns", "combinations", "conflict"), rule, where)
+    names = _columns(fields.get("columns"), known, rule, where)
+    sizes = tuple(known[n].size for n in names)
+    check_cells(sizes, rule, where)
+    possible = np.ones(cells_of(sizes), np.bool_)
+    again: dict[str, Any] = {"columns": list(names), "combinations": "all", "conflict": _conflict(fields, rule, where)}
+    listed = fields.get("combinations", "all")
+    if listed != "all":
+        own, cells, _ = possible_cells(fields["columns"], listed, known, rule, where, folder)
+        shape = [known[n].size for n in own]
+        possible = cells.reshape(shape).transpose([own.index(n) for n in names]).ravel()
+        codes = np.stack(np.unravel_index(np.flatnonzero(possible), sizes), axis=1)
+        again["combinations"] = [[label_of(known[n], int(v)) for n, v in zip(names, row, strict=True)] for row in codes]
+    for clique, cells in zeros:
+        if set(clique) <= set(names):
+            inside = tuple(known[n].size if n in clique else 1 for n in names)
+            possible = (possible.reshape(sizes) & ~cells.reshape(inside)).ravel()
+    if not possible.any():
+        raise UserError(f"{rule}: no combination is possible", where=where, fix="list one that `impossible` allows")
+    return Recode.of(name, names, sizes, possible, again["conflict"]), again
+
+
+def parse_availability(
+    name: str, given: object, known: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+) -> tuple[Availability, dict[str, Any]]:
+    """`availability: {name: {columns: [received, on_scene], shared: when, conflict: mapping}}`.
+
+    For columns (times, mostly) that hold the same value wherever they are not missing.
+
+    Raises:
+        UserError: columns with other values or bins than the first, or that are never missing.
+    """
+    rule = f"availability {name!r}"
+    fields = _fields(given, ("columns", "shared", "conflict"), rule, where)
+    names = _columns(fields.get("columns"), known, rule, where)
+    if len(names) > MAX_FLAGS:
+        raise UserError(f"{rule}: {len(names)} columns", where=where, fix=f"at most {MAX_FLAGS}")
+    first = known[names[0]]
+    for column in (known[n] for n in names):
+        if column.missing_code is None:
+            raise UserError(f"{rule}: column {column.name!r} is never missing", where=where, fix="missing: true")
+        if (column.labels, column.other) != (first.labels, first.other):
+            fix = "the same bins and values for all of them"
+            what = f"{rule}: column {column.name!r} has other values than {first.name!r}"
+            raise UserError(what, where=where, fix=fix)
+    shared = as_text(fields.get("shared", f"{name} value"), rule, where)
+    conflict = _conflict(fields, rule, where)
+    attribute = Attribute(shared, first.size, first.attribute.ordered)
+    return Availability(name, attribute, names, conflict), {
+        "columns": list(names),
+        "shared": shared,
+        "conflict": conflict,
+    }
+
+
+def _columns(given: object, known: Known, rule: str, where: str) -> tuple[str, ...]:
+    """Two or more columns, in the order of the table."""
+    if not isinstance(given, list | tuple) or len(given) < 2 or len(set(map(str, given))) < len(given):
+        raise UserError(f"{rule}: columns: got {given!r}", where=where, fix="two or more columns, each named once")
+    names = [known_column(as_text(n, rule, where), known, rule, where).name for n in given]
+    return tuple(sorted(names, key=list(known).index))
+
+
+def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise UserError(f"{rule}: got {given!r}", where=where, fix=f"a mapping of {', '.join(allowed)}")
+    for field in given:
+        if field not in allowed:
+            fix = f"{did_you_mean(str(field), allowed)} known fields: {', '.join(allowed)}".strip()
+            raise UserError(f"{rule}: unknown field {field!r}", where=where, fix=fix)
+    return given
+
+
+def _conflict(fields: Mapping[str, Any], rule: str, where: str) -> Conflict:
+    word = one_of(fields.get("conflict", "mapping"), ("mapping", "refuse"), f"{rule}: conflict", where)
+    return cast(Conflict, word)

@@ -1,0 +1,159 @@
+"""Structural zeros: combinations of values that cannot occur, followed through the steps, and kept out of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.transforms import MAX_COMBINATIONS, Coarsen, Codes, Found, Step, cell_numbers, split_cells
+
+#: A clique in domain order, and for each of its cells (flat, C order) whether it is impossible.
+Zeros = tuple[Clique, NDArray[np.bool_]]
+#: Rows are mended one rule after the other so often, before those that still break one are replaced.
+PASSES = 20
+
+
+def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
+    """One entry per clique.
+
+    Raises:
+        UserError: every combination of some columns is impossible.
+    """
+    found: dict[Clique, NDArray[np.bool_]] = {}
+    for clique, cells in zeros:
+        found[clique] = found[clique] | cells if clique in found else cells
+    for clique, cells in found.items():
+        if cells.all():
+            fix = "leave at least one combination possible"
+            raise UserError("every combination is impossible", where=f"impossible: {' × '.join(clique)}", fix=fix)
+    return tuple(found.items())
+
+
+def permuted(domain: Domain, names: Sequence[str], cells: NDArray[np.bool_]) -> Zeros:
+    """Zeros over columns in any order, in domain order."""
+    clique = domain.canonical(names)
+    axes = [list(names).index(n) for n in clique]
+    return clique, np.ascontiguousarray(cells.reshape(domain.shape(names)).transpose(axes)).ravel()
+
+
+def after(step: Step, zeros: Zeros, before: Domain, domain: Domain) -> Zeros | None:
+    """Zeros in the domain behind a step; None where they would need too large a table.
+
+    Exact but for coarse bins: such a bin is impossible only where all of its values are.
+    """
+    clique, cells = zeros
+    gone = [n for n in clique if n in step.takes]
+    if not gone:
+        return permuted(domain, clique, cells)
+    if isinstance(step, Coarsen):
+        axis = clique.index(step.fine.name)
+        table = np.moveaxis(cells.reshape(before.shape(clique)), axis, 0)
+        merged = np.ones((step.coarse.size, *table.shape[1:]), np.bool_)
+        np.logical_and.at(merged, step.groups, table)
+        return permuted(domain, clique, np.moveaxis(merged, 0, axis))
+    names = [n for n in clique if n not in gone]
+    names += [n for n in (*step.reads, *(a.name for a in step.gives)) if n not in names]
+    new = domain.canonical(names)
+    if domain.cells(new) > MAX_COMBINATIONS:
+        return None
+    codes = split_cells(np.arange(domain.cells(new)), new, domain.shape(new))
+    codes |= step.backward(codes, np.random.default_rng(0))
+    return new, cells[cell_numbers(codes, clique, before.shape(clique))]
+
+
+def mend(codes: Found, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> int:
+    """Move rows out of impossible combinations, in place; returns how many rows were moved.
+
+    A row changes one column where that is enough, by the frequencies of the rows that are possible. What still breaks a
+    rule after some passes becomes a copy of a possible row; where none is, one is searched for, code by code.
+
+    Raises:
+        UserError: the rules leave no row possible.
+    """
+    first = broken(codes, domain, zeros)
+    if not first.any():
+        return 0
+    for _ in range(PASSES):
+        moved = sum(_mend_one(codes, domain, z, rng) for z in zeros)
+        if moved == 0:
+            return int(first.sum())
+    left = broken(codes, domain, zeros)
+    good, bad = np.flatnonzero(~left), np.flatnonzero(left)
+    if bad.size and not good.size:
+        for name, code in _possible_row(domain, zeros, rng).items():
+            codes[name][bad[0]] = code
+        good, bad = bad[:1], bad[1:]
+    source = rng.choice(good, bad.size) if bad.size else good[:0]
+    for column in codes.values():
+        column[bad] = column[source]
+    return int(first.sum())
+
+
+def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
+    """Whether each row has an impossible combination."""
+    rows = len(next(iter(codes.values()))) if codes else 0
+    found = np.zeros(rows, np.bool_)
+    for clique, cells in zeros:
+        found |= cells[cell_numbers(codes, clique, domain.shape(clique))]
+    return found
+
+
+def _mend_one(codes: Found, domain: Domain, zeros: Zeros, rng: np.random.Generator) -> int:
+    clique, cells = zeros
+    shape = domain.shape(clique)
+    own = cell_numbers(codes, clique, shape)
+    bad = np.flatnonzero(cells[own])
+    if not bad.size:
+        return 0
+    counts = np.bincount(own, minlength=cells.size)
+    order = bad[np.argsort(own[bad], kind="stable")]
+    for rows in np.split(order, np.flatnonzero(np.diff(own[order])) + 1):
+        near = _neighbours(int(own[rows[0]]), shape)
+        near = near[~cells[near]]
+        near = near if near.size else np.flatnonzero(~cells)
+        weights = counts[near].astype(np.float64)
+        weights = weights if weights.sum() > 0 else np.ones(near.size)
+        chosen = split_cells(rng.choice(near, rows.size, p=weights / weights.sum()), clique, shape)
+        for name in clique:
+            codes[name][rows] = chosen[name]
+    return int(bad.size)
+
+
+def _neighbours(cell: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The cells that differ in one column."""
+    found, stride = [], 1
+    for size in reversed(shape):
+        code = cell // stride % size
+        found.append(cell + (np.delete(np.arange(size), code) - code) * stride)
+        stride *= size
+    return np.concatenate(found).astype(np.int64)
+
+
+def _possible_row(domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> dict[str, int]:
+    """A possible row's codes in the columns of the zeros, found by backtracking in the order of the columns."""
+    touched = {n for clique, _ in zeros for n in clique}
+    names = [n for n in domain.names if n in touched]
+    orders = [rng.permutation(domain[n].size) for n in names]
+    at, row, i = [0] * len(names), dict.fromkeys(names, 0), 0
+    while 0 <= i < len(names):
+        if at[i] == len(orders[i]):
+            at[i] = 0
+            i -= 1
+            if i >= 0:
+                at[i] += 1
+            continue
+        row[names[i]] = int(orders[i][at[i]])
+        known = set(names[: i + 1])
+        whole = [(c, z) for c, z in zeros if names[i] in c and set(c) <= known]
+        if any(z[np.ravel_multi_index([row[n] for n in c], domain.shape(c))] for c, z in whole):
+            at[i] += 1
+        else:
+            i += 1
+    if i < 0:
+        fix = "declare fewer combinations impossible: together they leave none"
+        raise UserError("no synthetic row satisfies the structural zeros", where="schema: impossible", fix=fix)
+    return row

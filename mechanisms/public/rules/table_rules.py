@@ -1,0 +1,143 @@
+"""Rules of a schema beyond its columns: what follows from what, what cannot be, who synthetic rows belong to.
+
+All of them are public facts; they are part of the released schema, so that a release needs no other file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
+from mechanisms.public.rules.joint_bins import coarsened
+from mechanisms.public.rules.mapped import Mapped, parse_mapped
+from mechanisms.public.rules.ordered import Ordered, parse_ordered
+from mechanisms.public.rules.rule_transforms import parse_availability, parse_derive, parse_recode
+from mechanisms.public.rules.structural_zeros import Zeros, joined, permuted
+from mechanisms.public.rules.transforms import Step
+from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
+from mechanisms.public.schema.code_labels import codes_meant
+from mechanisms.public.schema.column import Column
+
+#: The fields of a schema that hold rules.
+RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "unit_id")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules, checked against the columns.
+
+    Attributes:
+        declared: the fields as `parse_rules` reads them back, with the content of every file; what the schema saves.
+        steps: in the order of application: derivations, availability, recodings, coarse bins.
+        zeros: structural zeros over the table's columns.
+        ordered: groups of columns whose values ascend in every row.
+        unit_ids: how synthetic rows get the id of a unit, or None.
+        mapped: columns that are filled from another by a mapping measured with noise.
+    """
+
+    declared: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    steps: tuple[Step, ...] = field(default=(), compare=False)
+    zeros: tuple[Zeros, ...] = field(default=(), compare=False)
+    ordered: tuple[Ordered, ...] = ()
+    unit_ids: UnitIds | None = None
+    mapped: tuple[Mapped, ...] = ()
+
+
+def parse_rules(
+    given: Mapping[str, Any], columns: Sequence[Column], *, where: str, folder: Path, leave_out: Sequence[str] = ()
+) -> Rules:
+    """The rules of a schema.
+
+    Args:
+        given: field → declaration; fields that are no rules are passed over.
+        columns: of the table.
+        where: the file, for messages.
+        folder: where the files lie that the declarations name.
+
+    Raises:
+        UserError: a rule that cannot be; names the rule and the column.
+    """
+    known = {c.name: c for c in columns}
+    domain = Domain(tuple(c.attribute for c in columns))
+    declared: dict[str, Any] = {}
+    ordered, orders = parse_ordered(given.get("ordered"), known, where)
+    impossible, patterns = parse_impossible(given.get("impossible"), domain, known, where, folder)
+    zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
+    steps: list[Step] = []
+    for field_name, parse in (("derive", parse_derive), ("availability", parse_availability), ("recode", parse_recode)):
+        entries = given.get(field_name) or {}
+        if not isinstance(entries, Mapping):
+            raise UserError(f"{field_name}: got {entries!r}", where=where, fix=f"{field_name}: {{name: {{…}}}}")
+        found = [parse(str(n), e, known, zeros=zeros, where=where, folder=folder) for n, e in entries.items()]
+        if found:
+            declared[field_name] = {str(n): said for n, (_, said) in zip(entries, found, strict=True)}
+        steps += [step for step, _ in found]
+    steps = _sorted(steps, where)
+    steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
+    declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}
+    ids, said = parse_unit_ids(given.get("unit_id"), known, leave_out=leave_out, where=where, folder=folder)
+    declared |= {} if ids is None else {"unit_id": said}
+    mapped, pairs = parse_mapped(given.get("mapped"), known, where)
+    declared |= {"mapped": pairs} if pairs else {}
+    return Rules(declared, tuple(steps), zeros, ordered, ids, mapped)
+
+
+def _sorted(steps: list[Step], where: str) -> list[Step]:
+    """Derivations that read a derived column before the one that derives it.
+
+    Raises:
+        UserError: columns that follow from each other.
+    """
+    targets = {t for s in steps if not s.gives for t in s.takes}
+    left, found = [s for s in steps if not s.gives], []
+    while left:
+        free = [s for s in left if not any(s.takes[0] in other.reads for other in left)]
+        if not free:
+            names = ", ".join(repr(s.takes[0]) for s in left)
+            raise UserError(
+                f"columns follow from each other: {names}", where=f"{where}: derive", fix="drop one of them"
+            )
+        found += free
+        left = [s for s in left if s not in free]
+    for step in steps:
+        both = [n for n in step.takes if step.gives and n in targets]
+        if both:
+            fix = "leave it out here: it is written from the columns that it follows from"
+            raise UserError(f"{step.rule}: column {both[0]!r} is derived", where=where, fix=fix)
+    return found + [s for s in steps if s.gives]
+
+
+def parse_impossible(
+    given: object, domain: Domain, known: Mapping[str, Column], where: str, folder: Path
+) -> tuple[list[Zeros], list[Any]]:
+    """Structural zeros, from patterns that cannot occur or from lists of all that can."""
+    if given is None:
+        return [], []
+    if not isinstance(given, list | tuple):
+        fix = "impossible: [{age: {max: 14}, employed: [yes]}, {columns: [city, county], possible: pairs.csv}]"
+        raise UserError(f"impossible: got {given!r}", where=where, fix=fix)
+    found, said = [], []
+    for number, entry in enumerate(given, start=1):
+        rule = f"impossible: rule {number}"
+        if not isinstance(entry, Mapping) or not entry:
+            raise UserError(f"{rule}: got {entry!r}", where=where, fix="{column: value, other column: [values]}")
+        if set(entry) == {"columns", "possible"}:
+            names, cells, rows = possible_cells(entry["columns"], entry["possible"], known, rule, where, folder)
+            found.append(permuted(domain, names, ~cells))
+            said.append({"columns": list(names), "possible": rows})
+            continue
+        names = tuple(str(n) for n in entry)
+        sizes = [known_column(n, known, rule, where).size for n in names]
+        check_cells(sizes, rule, where)
+        parts = [codes_meant(known[n], v, rule=rule, where=where) for n, v in zip(names, entry.values(), strict=True)]
+        found.append(permuted(domain, names, reduce(np.logical_and.outer, parts).ravel()))
+        said.append(dict(zip(names, entry.values(), strict=True)))
+    return found, said

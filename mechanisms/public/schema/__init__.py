@@ -1,0 +1,1 @@
+"""Schemas: columns, kinds, bins, hierarchies; public facts about a table, from YAML and back."""

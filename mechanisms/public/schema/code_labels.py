@@ -1,0 +1,110 @@
+"""A value as a schema names it → its code: for rules that speak of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.fields import as_text
+
+
+def codes_by_label(column: Column) -> dict[str, int]:
+    """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
+    found = {label: code for code, label in enumerate(column.labels)}
+    if column.kind == "flag":
+        found = dict.fromkeys(column.false, 0) | dict.fromkeys(column.true, 1)
+    if column.other is not None and column.other_code is not None:
+        found.setdefault(column.other, column.other_code)
+    if column.missing_code is not None:
+        for text in ("", *column.missing_texts):
+            found.setdefault(text, column.missing_code)
+    return found
+
+
+def label_of(column: Column, code: int) -> str | None:
+    """The label that `code_of` reads back; None for missing."""
+    if code == column.missing_code:
+        return None
+    return column.other if code == column.other_code else column.labels[code]
+
+
+def code_of(column: Column, value: object, known: Mapping[str, int], *, rule: str, where: str) -> int:
+    """The code that a rule's value names; null is missing.
+
+    Args:
+        known: from `codes_by_label`.
+        rule: names the rule in messages.
+
+    Raises:
+        UserError: the column has no such value; suggests one.
+    """
+    if value is None:
+        if column.missing_code is None:
+            raise UserError(
+                f"{rule}: column {column.name!r} is never missing", where=where, fix="a value of the column"
+            )
+        return column.missing_code
+    text = as_text(value, rule, where)
+    if text not in known:
+        few = ", ".join(map(repr, list(known)[:8])) + (", …" if len(known) > 8 else "")
+        fix = did_you_mean(text, known) or f"one of {few}"
+        raise UserError(f"{rule}: column {column.name!r} has no value {text!r}", where=where, fix=fix)
+    return known[text]
+
+
+def codes_meant(column: Column, wanted: object, *, rule: str, where: str) -> NDArray[np.bool_]:
+    """Which codes a pattern means: one value, a list of values, or {min, max} over a column of whole numbers.
+
+    Raises:
+        UserError: an unknown value, or bounds on a column that has none, or that cut a bin.
+    """
+    found = np.zeros(column.size, np.bool_)
+    known = codes_by_label(column)
+    if isinstance(wanted, Mapping):
+        found[: column.value_codes] = _between(column, wanted, rule, where)
+        return found
+    for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
+        found[code_of(column, value, known, rule=rule, where=where)] = True
+    return found
+
+
+def _between(column: Column, wanted: Mapping[object, object], rule: str, where: str) -> NDArray[np.bool_]:
+    numbers = column.kind in ORDERED_KINDS and column.kind not in DATE_KINDS
+    if not (numbers or column.codes is not None) or not wanted or set(wanted) - {"min", "max"}:
+        fix = "a value, a list of values, or {min: …, max: …} for a column of numbers"
+        raise UserError(f"{rule}: column {column.name!r}: got {dict(wanted)!r}", where=where, fix=fix)
+    low, high = (_number(wanted.get(k), d, rule, where) for k, d in (("min", -np.inf), ("max", np.inf)))
+    first, last = bin_bounds(column)
+    inside, touched = (first >= low) & (last <= high), (last >= low) & (first <= high)
+    if (inside != touched).any():
+        fix = "bounds at the edges of the bins: " + ", ".join(
+            column.labels[i] for i in np.flatnonzero(inside != touched)
+        )
+        raise UserError(f"{rule}: the bounds cut a bin of column {column.name!r}", where=where, fix=fix)
+    return np.asarray(inside)
+
+
+def _number(value: object, default: float, rule: str, where: str) -> float:
+    if value is None:
+        return default
+    try:
+        return float(str(value))
+    except ValueError as error:
+        raise UserError(f"{rule}: got {value!r}", where=where, fix="a number") from error
+
+
+def bin_bounds(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest value of each bin of a column of numbers; floats: bins without their upper edge."""
+    grid = column.grid
+    if isinstance(grid, FloatGrid):
+        upper = np.nextafter(grid.edges[1:], -np.inf)
+        upper[-1] = grid.edges[-1]
+        return grid.edges[:-1], upper
+    assert isinstance(grid, IntegerGrid)
+    starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[1:] - 1] - 1
+    return starts.astype(np.float64), last.astype(np.float64)

@@ -1,0 +1,147 @@
+"""Column: the public facts about one column of the table, and what each of its codes means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, cast
+
+from mechanisms.public.domain import Attribute
+from mechanisms.public.schema.bins import Bins, Grid, float_grid, integer_grid
+from mechanisms.public.schema.distances import Distances
+from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.labels import value_labels
+from mechanisms.public.schema.places import Places
+
+Kind = Literal["categorical", "integer", "float", "date", "datetime", "flag"]
+Outside = Literal["clip", "other", "missing", "refuse"]
+ORDERED_KINDS = ("integer", "float", "date", "datetime")
+DATE_KINDS = ("date", "datetime")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. Codes: its values, *other* if declared, *missing* if it may be missing, then *outside* for scores.
+
+    Attributes:
+        name: as in the table's header.
+        kind: what the values are.
+        values: categorical: the texts, in the order of their codes.
+        whole: categorical: the values are whole numbers and are decoded as such.
+        codes: categorical: the values are the whole numbers 0 … codes − 1, instead of `values`.
+        ordinal: categorical: the codes lie on a line.
+        true, false: flag: the texts of either; the first of each is written.
+        low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
+        bins: ordered kinds: the discretization; None for one code per whole number.
+        decimals: float: decimals of decoded values.
+        format: date kinds: strftime format of the text; None for ISO.
+        other: the label of the *other* code, or None.
+        missing: whether there is a *missing* code.
+        missing_texts: further texts that mean missing (NULL and empty text always do, unless they are listed values).
+        outside: what happens to a value outside the domain.
+        tree: the hierarchy over the value codes, if one is declared.
+        distances: the distances between the value codes, if they are declared (then there is no `tree`).
+        places: where the value codes lie on a map, if that is declared.
+        joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
+        one_way_only: the column stands in no joint marginal.
+        apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    whole: bool = False
+    codes: int | None = None
+    ordinal: bool = False
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    low: float = 0
+    high: float = 0
+    bins: Bins | None = None
+    decimals: int | None = None
+    format: str | None = None
+    other: str | None = None
+    missing: bool = True
+    missing_texts: tuple[str, ...] = ()
+    outside: Outside = "clip"
+    tree: Hierarchy | None = field(default=None, repr=False)
+    distances: Distances | None = field(default=None, repr=False)
+    places: Places | None = field(default=None, repr=False)
+    joint_bins: tuple[str, object] | None = None
+    one_way_only: bool = False
+    apart: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Read as a number."""
+        return self.kind in {"integer", "float"} or self.codes is not None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text that stands for a value code of a categorical column or a flag, in the order of the codes."""
+        return (*self.false, *self.true) if self.kind == "flag" else self.values
+
+    @property
+    def value_codes(self) -> int:
+        """How many codes stand for values."""
+        if self.kind == "flag":
+            return 2
+        return len(self.values) or self.codes or self.grid.size
+
+    @property
+    def other_code(self) -> int | None:
+        return None if self.other is None else self.value_codes
+
+    @property
+    def missing_code(self) -> int | None:
+        return self.value_codes + (self.other is not None) if self.missing else None
+
+    @property
+    def outside_code(self) -> int | None:
+        return self.size - 1 if self.apart else None
+
+    @property
+    def size(self) -> int:
+        return self.value_codes + (self.other is not None) + self.missing + self.apart
+
+    @property
+    def attribute(self) -> Attribute:
+        """The column as an attribute of the domain."""
+        return Attribute(self.name, self.size, self.value_codes if self.on_a_line else 0)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What the value codes are called: the leaves of the hierarchy."""
+        return value_labels(self)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """What the codes behind the value codes are called."""
+        other = () if self.other is None else (self.other,)
+        return (*other, *(("missing",) if self.missing else ()), *(("outside the schema",) if self.apart else ()))
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The hierarchy over the value codes: as declared, else one root over the leaves."""
+        return self.tree or Hierarchy.default(self.labels, ordered=self.on_a_line)
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether the value codes are ordinal."""
+        return self.kind in ORDERED_KINDS or self.ordinal
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The value codes of an ordered column, or of whole-number codes."""
+        if self.codes is not None:
+            return integer_grid(0, self.codes - 1, None, unit="integer", where=self.name)
+        if self.kind == "float":
+            bins = cast(Bins, self.bins)
+            return float_grid(self.low, self.high, bins, decimals=self.decimals, where=self.name)
+        unit = {"date": "day", "datetime": "second"}.get(self.kind, "integer")
+        return integer_grid(int(self.low), int(self.high), self.bins, unit=unit, where=self.name)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds that values are clipped to: in the column's unit, both included."""
+        return (0, self.codes - 1) if self.codes is not None else (self.low, self.high)

@@ -1,0 +1,286 @@
+"""One column's declaration → Column and back: a table of fields per kind, and errors that name the field."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.rules.joint_bins import parse_joint_bins
+from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
+from mechanisms.public.schema.fields import as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.schema.places import parse_places
+from mechanisms.public.schema.relations import parse_relations
+
+PLACES = ("coordinates", "geojson")
+COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
+RANGE = ("min", "max", "bins")
+#: The fields of each kind.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "categorical": ("values", "size", "ordinal"),
+    "integer": RANGE,
+    "float": (*RANGE, "decimals"),
+    "date": (*RANGE, "format"),
+    "datetime": (*RANGE, "format"),
+    "flag": ("true", "false"),
+}
+TRUE = ("true", "True", "TRUE", "1")
+FALSE = ("false", "False", "FALSE", "0")
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class Missing(NamedTuple):
+    code: bool
+    texts: tuple[str, ...]
+
+
+def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Path) -> Column:
+    """A checked column.
+
+    Args:
+        fields: its declaration: `kind` and the fields of that kind.
+        where: the file and the column, for messages.
+        folder: where the files that the declaration names lie.
+
+    Raises:
+        UserError: an unknown, absent, or contradictory field; names it.
+    """
+    given = {("true" if k else "false") if isinstance(k, bool) else str(k): v for k, v in fields.items()}
+    kind = one_of(given.get("kind"), tuple(FIELDS), "kind", where)
+    for field in given:
+        if field not in COMMON + FIELDS[kind]:
+            allowed = sorted({*COMMON, *FIELDS[kind]})
+            fix = f"{did_you_mean(str(field), allowed)} {kind} knows {', '.join(allowed)}".strip()
+            raise UserError(f"unknown field {field!r}", where=where, fix=fix)
+    parts = {"categorical": _categorical, "flag": _flag}.get(kind, _ordered)(kind, given, where)
+    texts = parts.get("values", ()) + parts.get("true", ()) + parts.get("false", ())
+    no_code = "" in texts or "codes" in parts
+    missing = _missing(given.get("missing", not no_code), texts, where)
+    other = None if given.get("other") is None else as_text(given["other"], "other", where)
+    _check_labels(texts, other, missing, where)
+    column = Column(name, cast(Kind, kind), other=other, missing=missing.code, missing_texts=missing.texts, **parts)
+    column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
+    _check_column(column, where)
+    alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
+    joint: dict[str, Any] = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
+    if alone and joint["joint_bins"] is not None:
+        raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
+    if given.keys() & set(PLACES):
+        joint["places"] = parse_places(given, column.labels, where=where, folder=folder)
+    return Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
+
+
+def vars_of(column: Column) -> dict[str, Any]:
+    """The declared fields of a column."""
+    return {name: getattr(column, name) for name in Column.__dataclass_fields__}
+
+
+def _categorical(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    values, size = given.get("values"), given.get("size")
+    parts: dict[str, Any] = {"ordinal": true_or_false(given.get("ordinal", False), "ordinal", where)}
+    if (values is None) == (size is None):
+        fix = "values: [a, b, ...]; or size: n for the whole numbers 0 … n − 1"
+        raise UserError("categorical needs either values or size", where=where, fix=fix)
+    if values is None:
+        return parts | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
+    texts = text_list(values, "values", where)
+    if len(texts) > MAX_CODES:
+        fix = f"at most {MAX_CODES:,}; other: takes the rest"
+        raise UserError(f"values: {len(texts):,} of them", where=where, fix=fix)
+    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+    return parts | {"values": texts, "whole": whole}
+
+
+def _flag(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    return {side: text_list(given.get(side, texts), side, where) for side, texts in (("true", TRUE), ("false", FALSE))}
+
+
+def _ordered(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    form = given.get("format")
+    if form is not None and (not isinstance(form, str) or "%" not in form):
+        raise UserError(f"format: got {form!r}", where=where, fix='for example format: "%Y-%m-%d"')
+    declared = given.get("bins")
+    low = None if given.get("min") is None else bound(given["min"], kind, form, "min", where)
+    high = None if given.get("max") is None else bound(given["max"], kind, form, "max", where)
+    bins = None if declared is None else _bins(declared, kind, form, where)
+    if bins is not None and bins.edges is not None:
+        bins, low, high = _edges(bins.edges, low, high, kind, where)
+    if low is None or high is None:
+        fix = "bounds from public knowledge, generous rather than tight; or bins: {edges: [...]}"
+        raise UserError(f"{kind} needs min and max", where=where, fix=fix)
+    if low > high or (kind == "float" and low == high):
+        raise UserError("min must lie below max", where=where, fix="exchange them, or widen the range")
+    if bins is None and kind == "float":
+        bins = Bins(count=20)
+    if bins is None and kind in DATE_KINDS:
+        bins = default_calendar(int(low), int(high), unit="day" if kind == "date" else "second")
+    decimals = given.get("decimals")
+    if decimals is not None:
+        decimals = whole_number(decimals, "decimals", where, low=0, high=15)
+    return {"low": low, "high": high, "bins": bins, "decimals": decimals, "format": form}
+
+
+def bound(value: object, kind: str, form: str | None, field: str, where: str) -> float:
+    """A bound in the column's unit: a number, or days or seconds from 1970-01-01."""
+    if kind not in DATE_KINDS:
+        try:
+            number = float(cast(Any, value)) if not isinstance(value, bool) else math.nan
+        except (TypeError, ValueError):
+            number = math.nan
+        whole = kind == "integer"
+        if not math.isfinite(number) or (whole and (number != int(number) or abs(number) > 2**53)):
+            allowed = "a whole number up to 2^53" if whole else "a finite number"
+            raise UserError(f"{field}: got {value!r}", where=where, fix=allowed)
+        return int(number) if whole else number
+    moment, day_only = _moment(value, form)
+    if moment is None:
+        raise UserError(
+            f"{field}: got {value!r}, which is no date", where=where, fix=f'for example {field}: "2016-12-31"'
+        )
+    elapsed = moment - EPOCH
+    if kind == "date":
+        return elapsed.days
+    # A day as the upper bound of a time means the whole day.
+    return elapsed.days * DAY + elapsed.seconds + (DAY - 1 if day_only and field == "max" else 0)
+
+
+def _moment(value: object, form: str | None) -> tuple[datetime.datetime | None, bool]:
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None), False
+    if isinstance(value, datetime.date):
+        return datetime.datetime(value.year, value.month, value.day), True
+    text = str(value).strip()
+    iso = _iso(text)
+    if iso is not None or form is None:
+        return iso, len(text) <= 10
+    return _parsed(text, form), "%H" not in form
+
+
+def _iso(text: str) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def _parsed(text: str, form: str) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.strptime(text, form).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
+    known = ("count", "edges", "calendar") if kind in DATE_KINDS else ("count", "edges")
+    if not isinstance(declared, Mapping) or len(declared) != 1:
+        raise UserError(f"bins: got {declared!r}", where=where, fix=f"one of {', '.join(known)}: bins: {{count: 20}}")
+    name, value = next(iter(declared.items()))
+    one_of(name, known, "bins", where)
+    if name == "count":
+        return Bins(count=whole_number(value, "bins: count", where, low=1, high=MAX_CODES))
+    if name == "calendar":
+        return Bins(calendar=one_of(value, CALENDAR, "bins: calendar", where))
+    edges = value if isinstance(value, list | tuple) else []
+    if not 2 <= len(edges) <= MAX_CODES + 1:
+        fix = f"at least two ascending edges, at most {MAX_CODES + 1:,}"
+        said = repr(value) if len(edges) < 2 else f"{len(edges):,} edges"
+        raise UserError(f"bins: edges: got {said}", where=where, fix=fix)
+    return Bins(edges=tuple(bound(e, kind, form, "bins: edges", where) for e in edges))
+
+
+def _edges(
+    edges: tuple[float, ...], low: float | None, high: float | None, kind: str, where: str
+) -> tuple[Bins, float, float]:
+    """Edges and the bounds that they imply: the last edge bounds floats, and lies just behind the last whole unit."""
+    if any(b <= a for a, b in itertools.pairwise(edges)):
+        raise UserError("bins: edges must ascend, without repeats", where=where, fix="sort them")
+    last = edges[-1] if kind == "float" else edges[-1] - 1
+    if kind != "float" and high == edges[-1]:
+        edges, last = (*edges[:-1], edges[-1] + 1), edges[-1]
+    if (low not in {None, edges[0]}) or (high not in {None, last}):
+        fix = "leave min and max out, or let the first edge be min and the last one max (left-closed bins: or max + 1)"
+        raise UserError("bins: edges do not fit min and max", where=where, fix=fix)
+    return Bins(edges=edges), edges[0], last
+
+
+def _missing(value: object, texts: tuple[str, ...], where: str) -> Missing:
+    if isinstance(value, bool):
+        if value and "" in texts:
+            fix = "missing: false; or missing: [NA] for another text that means missing"
+            raise UserError("the empty text is a listed value, so it cannot also mean missing", where=where, fix=fix)
+        return Missing(value, ())
+    if not isinstance(value, list | tuple):
+        raise UserError(f"missing: got {value!r}", where=where, fix='true, false, or a list of texts: missing: ["?"]')
+    return Missing(True, tuple(t for t in text_list(value, "missing", where) if t or "" in texts))
+
+
+def _check_labels(texts: tuple[str, ...], other: str | None, missing: Missing, where: str) -> None:
+    labels = [*texts, *missing.texts, *([] if other is None else [other])]
+    twice = sorted({label for label in labels if labels.count(label) > 1}) if len(set(labels)) < len(labels) else []
+    if twice:
+        fix = "each text may mean one thing only: one value, other, or missing"
+        raise UserError(f"given twice: {', '.join(map(repr, twice[:5]))}", where=where, fix=fix)
+    if other == "":
+        raise UserError("other: the label is empty", where=where, fix="other: Other")
+
+
+def _outside(column: Column, given: object, where: str) -> Outside:
+    ordered = column.kind in ORDERED_KINDS or column.codes is not None
+    if given is None:
+        if ordered:
+            return "clip"
+        return "other" if column.other is not None else "missing" if column.missing else "clip"
+    name = one_of(given, ("clip", "other", "missing", "refuse"), "outside", where)
+    if name == "clip" and not ordered:
+        raise UserError("outside: clip needs numbers or dates", where=where, fix="outside: other, missing or refuse")
+    if (name == "other" and column.other is None) or (name == "missing" and not column.missing):
+        fix = "other: Other" if name == "other" else "missing: true"
+        raise UserError(f"outside: {name}, but the column has no such code", where=where, fix=fix)
+    return cast(Outside, name)
+
+
+def _check_column(column: Column, where: str) -> None:
+    """What only the whole column shows: its bins can be built, its labels and its format can be read back."""
+    if column.kind not in ORDERED_KINDS and column.codes is None:
+        return
+    try:
+        grid = column.grid
+    except UserError as error:
+        raise UserError(error.what, where=where, fix=error.fix) from error
+    if column.other is not None and _reads_as_value(column, column.other):
+        raise UserError(f"other: {column.other!r} reads as a value", where=where, fix="other: Other")
+    if column.format is not None and isinstance(grid, IntegerGrid):
+        _check_format(grid, column, column.format, where)
+
+
+def _reads_as_value(column: Column, label: str) -> bool:
+    if column.kind in DATE_KINDS:
+        return _moment(label, column.format)[0] is not None
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_format(grid: IntegerGrid, column: Column, form: str, where: str) -> None:
+    """A value written in the format must be read back into its own bin; runs are checked at both ends."""
+    unit = 1 if column.kind == "datetime" else DAY
+    for run in np.unique(np.linspace(0, len(grid.starts) - 1, 500).astype(int)):
+        start, last = int(grid.starts[run]), int(grid.ends[run]) - 1
+        for value in (start, last):
+            moment = EPOCH + datetime.timedelta(seconds=value * unit)
+            back = _parsed(moment.strftime(form), form)
+            read = (
+                None if back is None else min(max(int((back - EPOCH).total_seconds()) // unit, column.low), column.high)
+            )
+            if read is None or not start <= read <= last:
+                fix = "a format with year, month, day (and time), or bins as coarse as the format"
+                raise UserError(f"format: {form!r} loses what the bins need", where=where, fix=fix)

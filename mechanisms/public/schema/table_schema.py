@@ -1,0 +1,328 @@
+"""Schema: the public facts about a table, from YAML, JSON, or a plain domain file; written back as YAML."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.rules.engineering import Engineering, build_engineering
+from mechanisms.public.rules.mapped import check_mapped
+from mechanisms.public.rules.structural_zeros import Zeros
+from mechanisms.public.rules.table_rules import RULES, Rules, parse_rules
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
+from mechanisms.public.schema.facts_file import check_alone
+from mechanisms.public.schema.fields import as_text, text_list
+from mechanisms.public.schema.places import place_fields
+from mechanisms.public.schema.relations import relation_fields
+
+TOP = ("name", "source", "confirmed_public", "columns", "leave_out", *RULES)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Public facts about a table; holds no row.
+
+    Attributes:
+        name: of the table.
+        columns: in the order in which the table is released.
+        leave_out: known columns of the table that are ignored.
+        source: where the public facts come from.
+        confirmed_public: whether a person has written in the file that all of this is public knowledge.
+        rules: what follows from what, what cannot be, and who synthetic rows belong to.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    leave_out: tuple[str, ...] = ()
+    source: str = ""
+    confirmed_public: bool = False
+    rules: Rules = field(default_factory=Rules)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """Names and sizes of the codes of the table's columns."""
+        return Domain(tuple(c.attribute for c in self.columns))
+
+    @cached_property
+    def engineering(self) -> Engineering:
+        """The steps between the table's columns and what is measured."""
+        alone = [c.name for c in self.columns if c.one_way_only] + [m.target for m in self.rules.mapped]
+        found = build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
+        check_mapped(self.rules.mapped, self.domain, found.measured)
+        return found
+
+    @property
+    def measured(self) -> Domain:
+        """Names and sizes of what is measured and synthesized: `domain`, where the schema declares no step."""
+        return self.engineering.measured
+
+    @property
+    def zeros(self) -> tuple[Zeros, ...]:
+        """Structural zeros over `measured`: cliques, each with a truth value per cell (flat, C order)."""
+        return self.engineering.zeros
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Columns whose values outside the domain refuse the run: outside of what the guarantee covers."""
+        return tuple(c.name for c in self.columns if c.outside == "refuse")
+
+    @property
+    def refusing_rules(self) -> tuple[str, ...]:
+        """Rules that refuse the run where a row contradicts them: outside of what the guarantee covers."""
+        return tuple(s.rule for s in self.rules.steps if s.conflict == "refuse")
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[self.domain.index(name)]
+
+    def to_yaml(self) -> str:
+        """The schema as YAML that `load_schema` reads back; this text is released."""
+        top: dict[str, Any] = {"name": self.name, "source": self.source, "confirmed_public": self.confirmed_public}
+        top["columns"] = {c.name: column_fields(c) for c in self.columns}
+        if self.leave_out:
+            top["leave_out"] = list(self.leave_out)
+        return dump_yaml(top | dict(self.rules.declared))
+
+
+def load_schema(path: Path) -> Schema:
+    """A schema from a file: YAML, JSON, or a plain domain JSON (column → size, all categorical).
+
+    With `base: FILE` it starts from the schema in another file: its own fields count, and of each column those that it
+    names anew. That all of it is public, both files must say: the base does not know what is added to it.
+
+    Raises:
+        UserError: the file is absent, not readable, or says something that cannot be; names file, column and field.
+    """
+    content = _content(path)
+    if content.get("base") is not None and isinstance(content.get("columns", {}), Mapping):
+        content = _on_base(content, path)
+    try:
+        return parse_schema(content, where=str(path), folder=Path(path).parent)
+    except (OverflowError, RecursionError) as error:
+        raise UserError(
+            f"a number or a nesting beyond reason: {error}", where=str(path), fix="mend the file"
+        ) from error
+
+
+def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
+    """The fields of a schema and of the one that it starts from."""
+    check_alone(field="base", where=str(path))
+    file = path.parent / as_text(content["base"], "base", str(path))
+    base = _content(file)
+    if not isinstance(base.get("columns"), Mapping) or base.get("base") is not None or file.parent != path.parent:
+        fix = "a schema in the same folder, with columns and no base of its own"
+        raise UserError(f"base: got {content['base']!r}", where=str(path), fix=fix)
+    columns = dict(base["columns"])
+    for name, fields in (content.get("columns") or {}).items():
+        known = columns.get(name)
+        columns[name] = known | fields if isinstance(known, dict) and isinstance(fields, dict) else fields
+    confirmed = content.get("confirmed_public", False)
+    confirmed = base.get("confirmed_public", False) if confirmed is True else confirmed
+    own = {k: v for k, v in content.items() if k != "base"}
+    return {**base, **own, "columns": columns, "confirmed_public": confirmed}
+
+
+def _content(path: Path) -> Mapping[Any, Any]:
+    where = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError("not UTF-8 text", where=where, fix="save it as UTF-8") from error
+    except OSError as error:
+        raise UserError(f"cannot read the schema: {error.strerror}", where=where, fix="check the path") from error
+    try:
+        if path.suffix.lower() == ".json":
+            content = json.loads(text, object_pairs_hook=_no_repeats)
+        else:
+            content = yaml.load(text, Loader=_Loader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        fix = "mend the YAML or JSON; texts with : or # need quotes"
+        said = " ".join(str(error).replace(' in "<unicode string>",', "").split())
+        raise UserError(f"not well formed: {said}", where=where, fix=fix) from error
+    if not isinstance(content, Mapping):
+        raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
+    return content
+
+
+def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path()) -> Schema:
+    """A checked schema from parsed YAML or JSON.
+
+    Args:
+        mapping: with `columns`; or column → size; or column → {"kind", "values" | "min", "max", "optional"}.
+        where: the file, for messages.
+        folder: where the files that it names lie; the schema holds their content.
+
+    Raises:
+        UserError: names column and field.
+    """
+    if not isinstance(mapping.get("columns"), Mapping):
+        return _parse_domain(mapping, where, folder)
+    for key in mapping:
+        if key not in TOP:
+            fix = f"{did_you_mean(str(key), TOP)} known fields: {', '.join(TOP)}".strip()
+            raise UserError(f"unknown field {key!r}", where=where, fix=fix)
+    confirmed = mapping.get("confirmed_public", False)
+    if not isinstance(confirmed, bool):
+        raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
+    left = mapping.get("leave_out") or []
+    leave_out = text_list(left, "leave_out", where) if left else ()
+    return _schema(
+        name=as_text(mapping.get("name", Path(where).stem), "name", where),
+        source=as_text(mapping.get("source") or "", "source", where),
+        confirmed_public=confirmed,
+        columns=mapping["columns"],
+        leave_out=leave_out,
+        where=where,
+        folder=folder,
+        rules=mapping,
+    )
+
+
+def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schema:
+    """Domain JSON: sizes of codes, or kinds with their values or bounds; confirmed only where it says so."""
+    columns: dict[str, object] = {}
+    confirmed = mapping.get("confirmed_public") is True
+    for name, fact in mapping.items():
+        if name == "confirmed_public" and isinstance(fact, bool):
+            continue
+        if isinstance(fact, int) and not isinstance(fact, bool):
+            columns[str(name)] = {"kind": "categorical", "size": fact}
+        elif isinstance(fact, Mapping) and "kind" in fact:
+            known = {k: v for k, v in fact.items() if k != "optional"}
+            columns[str(name)] = known | {"missing": bool(fact.get("optional", False))}
+        else:
+            fix = "columns: {name: {kind: …}}; or a domain file: {column: size}"
+            raise UserError(f"field {str(name)!r} is neither a size nor a column", where=where, fix=fix)
+    name = Path(where).name.split(".")[0]
+    return _schema(
+        name=name, source="", confirmed_public=confirmed, columns=columns, leave_out=(), where=where, folder=folder
+    )
+
+
+def _schema(
+    *,
+    name: str,
+    source: str,
+    confirmed_public: bool,
+    columns: Mapping[Any, Any],
+    leave_out: tuple[str, ...],
+    where: str,
+    folder: Path,
+    rules: Mapping[Any, Any] | None = None,
+) -> Schema:
+    if not columns:
+        raise UserError("no columns", where=where, fix="columns: {age: {kind: integer, min: 0, max: 120}}")
+    parsed = []
+    for key, fields in columns.items():
+        label = as_text(key, "columns", where)
+        place = f"{where}: column {label!r}"
+        if not isinstance(fields, Mapping):
+            raise UserError(f"got {fields!r}", where=place, fix="{kind: categorical, values: [a, b]}")
+        parsed.append(parse_column(label, fields, where=place, folder=folder))
+    both = sorted({c.name for c in parsed} & set(leave_out))
+    if both:
+        fix = "remove it from leave_out, or from columns"
+        raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
+    try:
+        found = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
+        schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, found)
+        assert schema.engineering  # built here, so that its errors name the file
+    except UserError as error:
+        if (error.where or "").startswith(where):
+            raise
+        raise UserError(error.what, where=f"{where}: {error.where}", fix=error.fix) from error
+    return schema
+
+
+def column_fields(column: Column) -> dict[str, Any]:
+    """The declaration of a column, with every default that is not obvious written out."""
+    fields: dict[str, Any] = {"kind": column.kind}
+    if column.codes is not None:
+        fields["size"] = column.codes
+    elif column.kind == "categorical":
+        fields["values"] = [int(v) for v in column.values] if column.whole else list(column.values)
+    elif column.kind == "flag" and (column.true, column.false) != (TRUE, FALSE):
+        fields |= {"true": list(column.true), "false": list(column.false)}
+    if column.ordinal:
+        fields["ordinal"] = True
+    if column.kind in ORDERED_KINDS:
+        fields |= {"min": _written(column, column.low), "max": _written(column, column.high)}
+        fields |= {} if column.bins is None else {"bins": _written_bins(column)}
+    for name in ("decimals", "format", "other"):
+        value = getattr(column, name)
+        fields |= {} if value is None else {name: value}
+    fields["missing"] = list(column.missing_texts) if column.missing_texts else column.missing
+    if column.kind in ORDERED_KINDS or column.codes is not None or column.outside != "clip":
+        fields["outside"] = column.outside
+    if column.joint_bins is not None:
+        name, value = column.joint_bins
+        fields["joint_bins"] = {name: list(value) if isinstance(value, tuple) else value}
+    fields |= {"one_way_only": True} if column.one_way_only else {}
+    return fields | relation_fields(column) | place_fields(column.places)
+
+
+def _written(column: Column, value: float) -> object:
+    if column.kind not in DATE_KINDS:
+        return value
+    moment = np.datetime64(int(value), "D" if column.kind == "date" else "s").astype(object)
+    return str(moment.isoformat(sep=" ") if column.kind == "datetime" else moment.isoformat())
+
+
+def _written_bins(column: Column) -> dict[str, Any]:
+    bins = column.bins
+    if bins is None or bins.edges is None:
+        return {} if bins is None else {"count": bins.count} if bins.count else {"calendar": bins.calendar}
+    return {"edges": [_written(column, e) for e in bins.edges]}
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if len(set(names)) < len(names) and names.count(name) > 1:
+            raise ValueError(f"{name!r} is given twice")
+    return dict(pairs)
+
+
+def dump_yaml(value: object) -> str:
+    """YAML as `load_schema` reads it: one line per field where it fits, in the order given."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+    )
+    return text
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """The safe dumper, without aliases."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A safe loader that leaves texts alone: 02134, yes, 12:30 and 2016-01-01 stay texts; keys may not repeat."""
+
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  # PyYAML's own way to declare them
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        names = [self.construct_object(key, deep=True) for key, _ in node.value]
+        return _no_repeats(
+            [(n, self.construct_object(v, deep=True)) for n, (_, v) in zip(names, node.value, strict=True)]
+        )
+
+
+for _tag, _pattern, _starts in (
+    ("tag:yaml.org,2002:bool", r"^(?:true|false)$", "tf"),
+    ("tag:yaml.org,2002:null", r"^(?:~|null|)$", ["~", "n", ""]),
+    ("tag:yaml.org,2002:int", r"^(?:0|-?[1-9][0-9]*)$", "-0123456789"),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_starts))

@@ -1,0 +1,1 @@
+"""Tables on disk and their codes: scan, encode, decode, write."""

@@ -1,0 +1,157 @@
+"""Decoding: codes → values of the original kinds, uniform inside each bin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.rules.ordered import ascending
+from mechanisms.public.rules.unit_ids import assign_units
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Codes = NDArray[np.unsignedinteger]
+UNITS = {"date": "D", "datetime": "s"}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Decoded values of one column.
+
+    Attributes:
+        values: one number per row (days or seconds for dates and times), or positions in `labels`.
+        labels: the texts of a column of texts, in the order of the codes; None stands for no value.
+        other, missing: which rows carry those codes; only for columns of numbers.
+    """
+
+    values: NDArray[Any]
+    labels: tuple[str | None, ...] | None = None
+    other: NDArray[np.bool_] | None = None
+    missing: NDArray[np.bool_] | None = None
+
+
+def labels(column: Column) -> tuple[str | None, ...]:
+    """What each code of a column of texts is written as: missing as its first listed text, or as no value."""
+    texts = (column.false[0], column.true[0]) if column.kind == "flag" else column.values
+    gap = column.missing_texts[0] if column.missing_texts else None
+    other = [] if column.other is None else [column.other]
+    return (*texts, *other, *([gap] if column.missing else []), *([None] if column.apart else []))
+
+
+def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
+    """A value for each code: uniform over the whole numbers, days, seconds or the interval of its bin."""
+    if not column.numeric and column.kind not in UNITS:
+        return Drawn(codes, labels=labels(column))
+    other = None if column.other_code is None else codes == column.other_code
+    absent = [code for code in (column.missing_code, column.outside_code) if code is not None]
+    missing = np.isin(codes, absent) if absent else None
+    inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
+    return Drawn(column.grid.draw(inside, rng), other=other, missing=missing)
+
+
+def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:
+    """Codes of one column as values of its kind.
+
+    Args:
+        codes: one per row, below `column.size`.
+        rng: the source of the draws inside bins.
+
+    Returns:
+        Texts, whole numbers (nullable where a value may be absent), floats, or dates and times in seconds; a column of
+        numbers with *other* becomes texts and numbers as objects.
+    """
+    return _series(draw(np.asarray(codes), column, rng), column)
+
+
+def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
+    import pandas as pd  # slow to load
+
+    if drawn.labels is not None:
+        return _series_of_labels(drawn.values, drawn.labels, column)
+    if column.kind in UNITS:
+        values = pd.Series(drawn.values.astype(f"datetime64[{UNITS[column.kind]}]").astype("datetime64[s]"))
+    else:
+        whole = column.kind != "float"
+        values = pd.Series(drawn.values, dtype="Int64" if whole and drawn.missing is not None else None)
+    if drawn.missing is not None:
+        values[drawn.missing] = pd.NaT if column.kind in UNITS else pd.NA if column.kind != "float" else np.nan
+    if drawn.other is not None:
+        values = values.astype(object)
+        values[drawn.other] = column.other
+    return values.rename(column.name)
+
+
+def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Column) -> pd.Series[Any]:
+    import pandas as pd  # slow to load
+
+    entries: Any = pd.array(list(texts), dtype="str")
+    if column.whole and column.other is None and not column.missing_texts:
+        entries = pd.array([None if t is None else int(t) for t in texts], dtype="Int64" if None in texts else "int64")
+    elif column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false") and len(texts) == 2:
+        entries = pd.array([False, True], dtype="bool")
+    return pd.Series(entries.take(codes.astype(np.intp)), name=column.name)
+
+
+def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> pd.DataFrame:
+    """All columns, decoded, in the order of the schema; with an id column if the schema declares unit ids."""
+    import pandas as pd  # slow to load
+
+    coded, ids = with_units(coded, schema, rng)
+    drawn = draw_table(coded, schema, rng, 0, coded.rows, ids)
+    series = [_series(d, c) for d, c in zip(drawn, schema.columns, strict=True)]
+    frame = pd.DataFrame({s.name: s for s in series})
+    if ids is not None and schema.rules.unit_ids is not None:
+        frame[schema.rules.unit_ids.name] = ids
+    return frame
+
+
+def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> tuple[CodedTable, NDArray[Any] | None]:
+    """The rows in the order in which they are written, and their units' ids (None where none are known)."""
+    if schema.rules.unit_ids is None or not schema.rules.unit_ids.known:
+        return coded, None
+    order, ids = assign_units(coded, schema.rules.unit_ids, rng)
+    weights = None if coded.weights is None else coded.weights[order]
+    return CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids
+
+
+def draw_table(
+    coded: CodedTable,
+    schema: Schema,
+    rng: np.random.Generator,
+    start: int,
+    stop: int,
+    ids: NDArray[Any] | None = None,
+) -> list[Drawn]:
+    """Values for some rows, column by column; columns that the schema orders ascend in every row.
+
+    Args:
+        ids: of all rows, from `with_units`; the rows of a unit, which stand together, come in the order of its columns
+            (all of them in one call).
+    """
+    drawn = [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
+    for group in schema.rules.ordered:
+        places = [schema.domain.index(n) for n in group.columns]
+        absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
+        for place, values in zip(places, ascending([drawn[i].values for i in places], absent), strict=True):
+            drawn[place] = replace(drawn[place], values=values)
+    if ids is None or schema.rules.unit_ids is None or stop - start < 2:
+        return drawn
+    own = ids[start:stop]
+    keys: list[NDArray[Any]] = [np.cumsum(np.append(False, own[1:] != own[:-1]))]
+    for name in schema.rules.unit_ids.order_by:
+        special = np.asarray(coded.column(name)[start:stop]) >= schema[name].value_codes
+        keys += [special, drawn[schema.domain.index(name)].values]
+    order = np.lexsort(keys[::-1])
+    return [_reordered(d, order) for d in drawn]
+
+
+def _reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:
+    other, missing = (None if marks is None else marks[order] for marks in (drawn.other, drawn.missing))
+    return Drawn(drawn.values[order], drawn.labels, other, missing)

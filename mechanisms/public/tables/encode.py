@@ -1,0 +1,150 @@
+"""Encoding: one SQL expression per column, from the table's text or types to codes; total unless a column refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mechanisms.public.schema.bins import double, timestamp
+from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.scan import Source, literal
+
+DAY = 86_400
+#: A raw code is code + size · mark: the mark says what happened to the value, and is counted.
+PLAIN, OUTSIDE, UNPLACED = 0, 1, 2
+WHOLE = re.compile(r"-?[0-9]+")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The statements that encode a table.
+
+    Attributes:
+        types: statements that define the engine's types, to run first.
+        select: yields one raw code per column, named v0, v1, …; then the further expressions, named as given.
+    """
+
+    types: tuple[str, ...]
+    select: str
+
+
+def encoding(source: Source, schema: Schema, further: dict[str, str] | None = None) -> Encoding:
+    """The SQL that encodes a table, row by row and in the order of the file.
+
+    Args:
+        further: name → SQL over the source's columns, passed through beside the codes.
+
+    Raises:
+        UserError: a column of the schema is not in the table, or is nested.
+    """
+    types, inner, outer = [], [], []
+    for i, column in enumerate(schema.columns):
+        index = source.index(column.name, where=f"schema: column {column.name!r}")
+        if column.numeric or column.kind in DATE_KINDS:
+            value = source.number(index) if column.numeric else source.moment(index, column.format)
+            inner += [f"{value} AS p{i}", f"{source.text(index)} AS t{i}"]
+            expression = _ordered(column, f"p{i}", f"t{i}")
+        else:
+            inner.append(f"{source.text(index)} AS t{i}")
+            labels = _labels(column, typed=source.typed(index))
+            types.append(f"CREATE TYPE e{i} AS ENUM ({', '.join(map(literal, labels))})")
+            expression = _texts(column, f"t{i}", f"e{i}", labels)
+        outer.append(f"CAST({expression} AS UINTEGER) AS v{i}")
+    for name, sql in (further or {}).items():
+        inner.append(f"{sql} AS {name}")
+        outer.append(name)
+    select = f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.relation})"
+    return Encoding(tuple(types), select)
+
+
+def _labels(column: Column, *, typed: bool) -> list[str]:
+    """Texts by code: the values', other's label, and last every text that means missing."""
+    texts = [_canonical(t) for t in column.texts] if typed else list(column.texts)
+    # Two listed texts of one number (2 and 2.0) cannot be told apart in a typed column: the first keeps the number.
+    texts = [t if t not in texts[:i] else column.texts[i] for i, t in enumerate(texts)] if typed else texts
+    missing = [t for t in ("", *column.missing_texts) if column.missing and t not in column.texts]
+    return [*texts, *([] if column.other is None else [column.other]), *dict.fromkeys(missing)]
+
+
+def _canonical(text: str) -> str:
+    """The text that the engine writes for this number, for columns whose file knows that they are numbers."""
+    return text.rstrip("0").rstrip(".") if re.fullmatch(r"-?[0-9]+\.[0-9]+", text) else text
+
+
+def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
+    """Categorical values and flags: an enumeration's position, with all texts of missing folded into one code."""
+
+    def place(value: str) -> str:
+        position = f"enum_code(TRY_CAST({value} AS {enum}))"
+        last = column.size - 1
+        if column.kind == "flag":
+            yes, rest = len(column.false), len(column.texts)
+            return (
+                f"CASE WHEN {position} < {yes} THEN 0 WHEN {position} < {rest} THEN 1 "
+                f"ELSE least({position} - {rest - 2}, {last}) END"
+            )
+        # Not least(): it passes over NULL, which must stay NULL for the next attempt.
+        folded = f"CASE WHEN {position} > {last} THEN {last} ELSE {position} END"
+        return folded if len(labels) > column.size else position
+
+    known = (
+        f"CASE WHEN TRY_CAST({text} AS {enum}) IS NOT NULL THEN {place(text)} END"
+        if column.kind == "flag"
+        else place(text)
+    )
+    attempts = [known]
+    if any(WHOLE.fullmatch(t) for t in column.texts) and column.kind == "categorical":
+        # 2.0 is the listed 2: other tools write whole numbers so beside gaps.
+        attempts.append(place(f"regexp_replace({text}, '\\.0+$', '')"))
+    if {t.lower() for t in column.texts} == {"true", "false"} and column.kind == "categorical":
+        attempts += [place(f"lower({text})"), place(f"upper({text})"), place(f"upper({text}[1]) || lower({text}[2:])")]
+    elsewhere = _outside_code(column)
+    last = str(elsewhere + column.size * OUTSIDE)
+    if column.missing_code is None:
+        # Only the log tells an empty cell, where the column has no code for it, from a text outside of the domain.
+        last = f"CASE WHEN {text} = '' THEN {elsewhere + column.size * UNPLACED} ELSE {last} END"
+    return f"coalesce({', '.join(attempts)}, {last})"
+
+
+def _outside_code(column: Column) -> int:
+    """Where a text outside the domain goes; the first code where there is no other place."""
+    wanted = (
+        column.other_code if column.outside == "other" else column.missing_code if column.outside == "missing" else 0
+    )
+    return wanted or 0
+
+
+def _ordered(column: Column, p: str, text: str) -> str:
+    """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
+    size, grid = column.size, column.grid
+    if column.kind in DATE_KINDS:
+        unit = DAY if column.kind == "date" else 1
+        low, high = (timestamp(int(b) * unit) for b in column.bounds)
+        nothing, code = f"{p} IS NULL", grid.sql(f"least(greatest({p}, {low}), {high})")
+        beyond = f"{p} < {low} OR {p} >= {high} + INTERVAL {unit} SECOND"
+    else:
+        low, high = (double(b) for b in column.bounds)
+        value = p if column.kind == "float" else f"round({p})"
+        nothing, code = f"{p} IS NULL OR isnan({p})", grid.sql(f"least(greatest({value}, {low}), {high})")
+        beyond = f"{p} < {low} OR {p} > {high}" + ("" if column.kind == "float" else f" OR {p} <> round({p})")
+    gap = column.missing_code if column.missing_code is not None else column.other_code or 0
+    gap_mark = PLAIN if column.missing_code is not None else UNPLACED
+    blank = f"trim({text}) IN ({', '.join(map(literal, ('', *column.missing_texts)))})"
+    if column.kind not in DATE_KINDS:
+        blank += f" OR coalesce(isnan({p}), false)"
+    is_other = "" if column.other is None else f"WHEN {text} = {literal(column.other)} THEN {column.other_code} "
+    out = {
+        "clip": f"{code} + {size * OUTSIDE}",
+        "other": str((column.other_code or 0) + size * OUTSIDE),
+        "missing": str((column.missing_code or 0) + size * OUTSIDE),
+        "refuse": str(size * OUTSIDE),
+    }[column.outside]
+    listed = (
+        f"WHEN {text} IN ({', '.join(map(literal, column.missing_texts))}) THEN {gap} " if column.missing_texts else ""
+    )
+    return (
+        f"CASE {listed}WHEN {nothing} THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
+        f"{is_other}ELSE {gap + size * UNPLACED} END "
+        f"WHEN {beyond} THEN {out} ELSE {code} END"
+    )

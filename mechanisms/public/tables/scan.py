@@ -1,0 +1,300 @@
+"""The one SQL seam: tables on disk through an embedded DuckDB that streams, within a memory limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import duckdb
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.tables import inspect_file
+
+Format = Literal["csv", "parquet"]
+#: Rows per streamed batch.
+BATCH_ROWS = 1 << 18
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+UTC = "TIMESTAMP WITH TIME ZONE"
+#: What the engine raises for the file's or the disk's faults; all else is a fault of ours and keeps its traceback.
+FILE_FAULTS = (
+    duckdb.InvalidInputException,
+    duckdb.IOException,
+    duckdb.ConversionException,
+    duckdb.OutOfRangeException,
+    duckdb.SerializationException,
+)
+
+
+class Progress(Protocol):
+    """How a long stage says how far it is; total 0 is unknown."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table on disk that can be streamed; its columns are c0, c1, … in SQL, whatever their names.
+
+    Attributes:
+        path: the file.
+        names: the columns, as in the file.
+        types: DuckDB's type of each; CSV text is VARCHAR throughout.
+        relation: SQL that yields the rows in file order.
+        workdir: where the engine may spill; created by the caller, mode 0700.
+        memory_limit_bytes, threads: what the engine may use.
+        setting: the name of the delimiter's setting, for messages.
+        header: the raw header line of a CSV file.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    relation: str
+    workdir: Path
+    memory_limit_bytes: int
+    threads: int
+    setting: str = "data.delimiter"
+    header: str = field(default="", repr=False)
+
+    def index(self, name: str, *, where: str) -> int:
+        """Position of a column.
+
+        Raises:
+            UserError: the table has no such column; suggests one, or another delimiter.
+        """
+        if name in self.names:
+            return self.names.index(name)
+        for delimiter in inspect_file.DELIMITERS:
+            if len(self.names) == 1 and name in self.header.split(delimiter):
+                fix = f"{self.setting}={inspect_file.shown(delimiter)}"
+                raise UserError(
+                    f"no column {name!r} in {self.path.name}: is the delimiter right?", where=where, fix=fix
+                )
+        fix = did_you_mean(name, self.names) or f"the table has: {', '.join(self.names[:40])}"
+        raise UserError(f"no column {name!r} in {self.path.name}", where=where, fix=fix)
+
+    def text(self, index: int) -> str:
+        """SQL for the text form of a column, as a CSV file would hold it; NULL and NaN are the empty text."""
+        c, kind = f"c{index}", self.types[index]
+        if kind == "VARCHAR":
+            return f"coalesce({c}, '')"
+        if kind in {"FLOAT", "DOUBLE"}:
+            whole = f"CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR)"
+            return (
+                f"CASE WHEN {c} IS NULL OR isnan({c}) THEN '' WHEN abs({c}) < 1e15 AND {c} = trunc({c}) THEN {whole} "
+                f"ELSE CAST({c} AS VARCHAR) END"
+            )
+        if kind.startswith("DECIMAL") and not kind.endswith(",0)"):
+            return f"coalesce(rtrim(rtrim(CAST({c} AS VARCHAR), '0'), '.'), '')"
+        if kind == UTC:
+            return f"coalesce(CAST({_utc(index)} AS VARCHAR), '')"
+        if kind == "TIMESTAMP":
+            return f"coalesce(CAST({_clock(index)} AS VARCHAR), '')"
+        return f"coalesce(CAST({c} AS VARCHAR), '')"
+
+    def number(self, index: int) -> str:
+        """SQL for a column as DOUBLE; NULL where it is no number."""
+        if self.types[index] in INTEGERS | {"DOUBLE"}:
+            return f"CAST(c{index} AS DOUBLE)"
+        return f"TRY_CAST({self.text(index)} AS DOUBLE)"
+
+    def moment(self, index: int, form: str | None) -> str:
+        """SQL for a column as TIMESTAMP; NULL where it is none. Text is read in the format, or as ISO without one."""
+        if self.types[index] == "TIMESTAMP":
+            return _clock(index)
+        if self.types[index] in DATES:
+            return f"TRY_CAST(c{index} AS TIMESTAMP)"
+        if self.types[index] == UTC:
+            return _utc(index)
+        if form is None:
+            return f"TRY_CAST({self.text(index)} AS TIMESTAMP)"
+        return f"CAST(TRY_STRPTIME(trim({self.text(index)}), {literal(form)}) AS TIMESTAMP)"
+
+    def typed(self, index: int) -> bool:
+        """Whether the file itself knows the column's type."""
+        return self.types[index] != "VARCHAR"
+
+    @contextmanager
+    def connect(self) -> Iterator[Any]:
+        """An engine of its own, in memory, that spills below the workdir."""
+        with mapped_errors(self):
+            spill = self.workdir / "spill"
+            private_folder(spill)
+            connection = duckdb.connect(
+                config={
+                    "threads": self.threads,
+                    "memory_limit": f"{max(self.memory_limit_bytes, 1 << 27)}B",
+                    "temp_directory": str(spill),
+                    "preserve_insertion_order": True,
+                    "autoinstall_known_extensions": False,
+                }
+            )
+            try:
+                connection.execute("SET enable_progress_bar = false")  # progress is the caller's to show
+                yield connection
+            finally:
+                connection.close()
+
+
+def _clock(index: int) -> str:
+    """SQL for a time without a zone; NULL where it is infinite, or the engine cannot write it (NaT of some tools)."""
+    least, most = (f"TIMESTAMP '290000-01-01{era} 00:00:00'" for era in (" (BC)", ""))
+    return f"CASE WHEN c{index} BETWEEN {least} AND {most} THEN c{index} END"
+
+
+def _utc(index: int) -> str:
+    """SQL for a time with a zone as its UTC clock time; NULL where it is infinite or beyond the engine's years."""
+    moment = f"c{index}"
+    within = f"{moment} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59+00'"
+    return f"CASE WHEN {within} THEN make_timestamp(epoch_us({moment})) END"
+
+
+def open_table(
+    path: Path,
+    *,
+    delimiter: str = ",",
+    format: Format | None = None,
+    workdir: Path,
+    memory_limit_bytes: int,
+    threads: int,
+    setting: str = "data.delimiter",
+) -> Source:
+    """A table on disk: CSV (plain, .gz or .zst) or Parquet.
+
+    Nothing is guessed from the rows: CSV is UTF-8 text with a header, the given delimiter and double quotes. A file
+    that is not well formed (rows of another length, stray quotes, other encodings, mixed line ends) is refused, which
+    lies outside of the guarantee; the message quotes no row.
+
+    Args:
+        delimiter: one character.
+        format: None tells by the file's first bytes and name.
+        workdir: where the engine may spill; a folder with mode 0700.
+
+    Raises:
+        UserError: no such file, a folder, an empty file, a wrong delimiter, twice the same column.
+    """
+    path = Path(path)
+    if len(delimiter) != 1 or delimiter in '"\r\n\0':
+        raise UserError(f"got {delimiter!r}", where=setting, fix="one character, for example ';' or '\\t'")
+    inspect_file.check_file(path)
+    kind = format or inspect_file.table_format(path)
+    if kind == "parquet":
+        return _open_parquet(path, workdir, memory_limit_bytes, threads, setting)
+    compression = inspect_file.compression(path)
+    names, header = inspect_file.read_header(path, compression, delimiter, setting=setting)
+    _check_names(names, path)
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    relation = (
+        f"read_csv({literal(_no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"delim = {literal(delimiter)}, "
+        f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
+    )
+    types = ("VARCHAR",) * len(names)
+    return Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, header)
+
+
+def _open_parquet(path: Path, workdir: Path, memory_limit_bytes: int, threads: int, setting: str) -> Source:
+    names = inspect_file.parquet_names(path)
+    _check_names(names, path)
+    aliases = ", ".join(f"c{i}" for i in range(len(names)))
+    relation = f"read_parquet({literal(_no_glob(path))}, hive_partitioning = false) AS t({aliases})"
+    bare = Source(path, names, ("VARCHAR",) * len(names), relation, workdir, memory_limit_bytes, threads, setting)
+    with bare.connect() as connection:
+        described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    types = tuple(str(row[1]) for row in described)
+    return Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting)
+
+
+def _check_names(names: tuple[str, ...], path: Path) -> None:
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        what = f"columns named twice in the header: {', '.join(map(repr, twice))}"
+        raise UserError(what, where=str(path), fix="give each column a name of its own")
+
+
+def _no_glob(path: Path) -> str:
+    """The path with the engine's wildcards taken literally."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are absent, for the owner alone."""
+    for folder in reversed([p for p in (path, *path.parents) if not p.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def literal(text: str) -> str:
+    """A SQL text literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def stream(source: Source, connection: Any, sql: str, *, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    """The result as Arrow record batches, in order, never whole in memory."""
+    with mapped_errors(source):
+        yield from connection.sql(sql).to_arrow_reader(batch_rows)
+
+
+@contextmanager
+def mapped_errors(source: Source) -> Iterator[None]:
+    """The engine's complaints in the user's words; never with a row in them.
+
+    Raises:
+        UserError: a malformed file, a full or read-only disk, or too little memory.
+    """
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise _too_little_memory(source) from None
+    except FILE_FAULTS as error:
+        # `from None`: the engine's own message quotes the row.
+        raise _explained(str(error), source) from None
+    except OSError as error:
+        if error.errno is None:  # the engine's message, handed through by the Arrow stream
+            raise _explained(str(error), source) from None
+        fix = "free some space there, or choose a folder that can be written"
+        raise UserError(f"cannot write: {error.strerror}", where=str(source.workdir), fix=fix) from error
+
+
+def _too_little_memory(source: Source) -> UserError:
+    what = f"the engine needs more than {source.memory_limit_bytes / 1e9:.1f} GB, or more room in {source.workdir}"
+    return UserError(what, where="limits.memory_gb", fix="a higher limits.memory_gb, or free space for spilling")
+
+
+def _explained(message: str, source: Source) -> UserError:
+    where = str(source.path)
+    if message.startswith("Out of Memory"):
+        return _too_little_memory(source)
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    at = f" at line {line[1]}" if line else ""
+    if "No space left" in message or "Failed to create directory" in message or "Read-only" in message:
+        fix = "free some space there, or choose a folder that can be written"
+        return UserError(
+            "the engine cannot write there: the disk is full or read-only", where=str(source.workdir), fix=fix
+        )
+    fields = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+    if fields:
+        what = f"malformed{at}: the header has {fields[1]} fields, this line {fields[2]}"
+        return UserError(
+            what, where=where, fix=f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
+        )
+    for sign, what, fix in (
+        ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
+        ("utf-8", "is not UTF-8 text", "save the file as UTF-8"),
+        ("unicode", "is not UTF-8 text", "save the file as UTF-8"),
+        ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),
+        ("GZIP", "the compressed file is truncated or damaged", "fetch or compress it again"),
+        ("gzip", "the compressed file is truncated or damaged", "fetch or compress it again"),
+        ("ZSTD", "the compressed file is truncated or damaged", "fetch or compress it again"),
+        ("line size", "malformed: a line is longer than 2 MB", "mend the file; perhaps a quote is not closed"),
+        ("invalid state", "malformed: line ends are mixed, or quotes stray", "use one kind of line end throughout"),
+    ):
+        if sign in message:
+            return UserError(what + at, where=where, fix=fix)
+    return UserError(
+        f"cannot be read{at}: truncated or not well formed", where=where, fix="check the file, or fetch it again"
+    )

@@ -1,0 +1,213 @@
+"""Writing: codes → a CSV or Parquet file, in chunks, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import whole_file
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.decode import UNITS, Drawn, draw_table, with_units
+from mechanisms.public.tables.scan import Progress
+
+SPECIAL = set(',"\r\n')
+#: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
+SPECIAL_ALONE = set(";|\t")
+
+
+def write_table(
+    path: Path,
+    coded: CodedTable,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    chunk_rows: int = 200_000,
+    progress: Progress | None = None,
+) -> None:
+    """Decode a table into a file: .csv, .csv.gz, or .parquet; it appears under its name only when it is whole.
+
+    Where the schema declares unit ids, they are a last column, and the rows of one unit stand together.
+
+    Args:
+        coded: rows × columns of codes.
+        rng: the source of the draws inside bins; the file depends on `chunk_rows` through the order of the draws.
+        chunk_rows: rows decoded at a time.
+
+    Raises:
+        UserError: an unknown suffix; a full or read-only disk.
+    """
+    name = path.name.lower()
+    parquet = name.endswith((".parquet", ".pq"))
+    if not parquet and not name.endswith((".csv", ".csv.gz")):
+        raise UserError(
+            f"cannot tell the format of {path.name}", where=str(path), fix="a name with .csv, .csv.gz or .parquet"
+        )
+    coded, ids = with_units(coded, schema, rng)
+    chunks = _Chunks(coded, schema, rng, chunk_rows, progress, ids)
+    with whole_file(path) as part, part.open("wb") as file:
+        if parquet:
+            _write_parquet(file, chunks)
+        elif name.endswith(".gz"):
+            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, filename="", mtime=0) as packed:
+                _write_csv(packed, chunks)
+        else:
+            _write_csv(file, chunks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunks:
+    """The decoded rows, some at a time, with the ids of their units if there are any."""
+
+    coded: CodedTable
+    schema: Schema
+    rng: np.random.Generator
+    rows: int
+    progress: Progress | None
+    ids: NDArray[Any] | None
+
+    @property
+    def id_name(self) -> str | None:
+        units = self.schema.rules.unit_ids
+        return None if self.ids is None or units is None else units.name
+
+    def __iter__(self) -> Iterator[tuple[list[Drawn], Any]]:
+        start, rows = 0, self.coded.rows
+        while start < rows:
+            stop = min(start + self.rows, rows)
+            while self.ids is not None and stop < rows and self.ids[stop] == self.ids[stop - 1]:
+                stop += 1  # a unit's rows are ordered together
+            ids = None if self.ids is None else pa.array(self.ids[start:stop])
+            yield draw_table(self.coded, self.schema, self.rng, start, stop, self.ids), ids
+            start = stop
+            if self.progress is not None:
+                self.progress(stop, rows, "rows written")
+
+
+def _write_parquet(file: IO[bytes], chunks: _Chunks) -> None:
+    columns = chunks.schema.columns
+    fields = [pa.field(c.name, _arrow_type(c)) for c in columns]
+    if chunks.ids is not None:
+        fields.append(pa.field(chunks.id_name, pa.array(chunks.ids[:1]).type if len(chunks.ids) else pa.int64()))
+    whole = pa.schema(fields)
+    with pq.ParquetWriter(file, whole) as writer:
+        for drawn, ids in chunks:
+            arrays = [_arrow(d, c, f.type) for d, c, f in zip(drawn, columns, fields, strict=False)]
+            arrays += [] if ids is None else [ids]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=whole))
+
+
+def _arrow_type(column: Column) -> Any:
+    if column.kind == "flag":
+        plain = (column.true[0], column.false[0]) == ("true", "false") and column.size == 2
+        return pa.bool_() if plain else pa.string()
+    if column.other is not None:
+        return pa.string()
+    if column.numeric or (column.whole and not column.missing_texts):
+        return pa.float64() if column.kind == "float" else pa.int64()
+    return {"date": pa.date32(), "datetime": pa.timestamp("s")}.get(column.kind, pa.string())
+
+
+def _arrow(drawn: Drawn, column: Column, kind: Any) -> Any:
+    """One column as an Arrow array of its own type."""
+    if drawn.labels is not None:
+        texts: list[Any] = list(drawn.labels)
+        if kind == pa.int64():
+            texts = [None if t is None else int(t) for t in texts]
+        if kind == pa.bool_():
+            texts = [False, True]
+        return pa.array(texts, type=kind).take(pa.array(drawn.values))
+    if kind == pa.string():
+        return _text(drawn, column)
+    mask = drawn.missing
+    if column.kind == "date":
+        return pa.array(drawn.values.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
+    if column.kind == "datetime":
+        return pa.array(drawn.values, type=pa.int64(), mask=mask).cast(pa.timestamp("s"))
+    return pa.array(drawn.values, type=kind, mask=mask)
+
+
+def _text(drawn: Drawn, column: Column) -> Any:
+    """A column of numbers, dates or times as text; absent values are null."""
+    if column.kind in UNITS:
+        values = _moments(drawn, column)
+    else:
+        values = pa.array(drawn.values).cast(pa.string())
+    if drawn.other is not None:
+        values = pc.if_else(pa.array(drawn.other), pa.scalar(column.other), values)
+    if drawn.missing is not None:
+        values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
+    return values
+
+
+def _moments(drawn: Drawn, column: Column) -> Any:
+    """Dates and times as text; equal ones are rendered once where a format makes that slow."""
+    kind = pa.timestamp("s")
+    if column.format is None:
+        if column.kind == "date":
+            return pa.array(drawn.values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+        return pa.array(drawn.values).cast(kind).cast(pa.string())
+    unit = 86_400 if column.kind == "date" else 1
+    distinct, position = np.unique(drawn.values, return_inverse=True)
+    moments = (distinct * unit).astype("datetime64[s]").astype(object)
+    return pa.array([m.strftime(column.format) for m in moments], type=pa.string()).take(pa.array(position))
+
+
+def _write_csv(file: Any, chunks: _Chunks) -> None:
+    columns = chunks.schema.columns
+    names = [c.name for c in columns] + ([] if chunks.id_name is None else [chunks.id_name])
+    alone = len(names) == 1
+    file.write((",".join(_cell(n, alone) for n in names) + "\n").encode())
+    ends = [","] * (len(names) - 1) + ["\n"]
+    for drawn, ids in chunks:
+        cells: list[Any] = []
+        for one, column, end in zip(drawn, columns, ends, strict=False):
+            cells += _cells(one, column, end, alone)
+        if ids is not None:
+            cells += [_id_cells(ids), pa.scalar("\n", pa.large_string())]
+        lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
+        file.write(memoryview(lines.buffers()[2])[: _length(lines)])
+
+
+def _id_cells(ids: Any) -> Any:
+    if pa.types.is_integer(ids.type):
+        return ids.cast(pa.large_string())
+    distinct = pc.dictionary_encode(ids)
+    texts = [_cell(t, alone=False) for t in distinct.dictionary.to_pylist()]
+    return pa.array(texts, type=pa.large_string()).take(distinct.indices)
+
+
+def _length(lines: Any) -> int:
+    return int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
+
+
+def _cells(drawn: Drawn, column: Column, end: str, alone: bool) -> list[Any]:
+    """The CSV cells of a column, and what follows them."""
+    empty = '""' if alone else ""
+    if drawn.labels is not None:
+        texts = [(empty if label is None else _cell(label, alone)) + end for label in drawn.labels]
+        return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
+    text = _text(drawn, column)
+    if column.other is not None or column.format is not None:
+        distinct = pc.dictionary_encode(text)
+        rendered = [empty if t is None else _cell(t, alone) for t in distinct.dictionary.to_pylist()]
+        text = pa.array(rendered, type=pa.string()).take(distinct.indices)
+    return [pc.fill_null(text, empty).cast(pa.large_string()), pa.scalar(end, pa.large_string())]
+
+
+def _cell(text: str, alone: bool) -> str:
+    """A text as a CSV cell: quoted only where it must be."""
+    if SPECIAL & set(text) or text != text.strip() or (alone and (not text or SPECIAL_ALONE & set(text))):
+        return '"' + text.replace('"', '""') + '"'
+    return text

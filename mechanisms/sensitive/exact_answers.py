@@ -1,0 +1,80 @@
+"""Exact answers, left of the wall, and their noise: added in whole numbers, the sum clipped to a range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
+from mechanisms.sensitive.deviates import SATURATED
+from mechanisms.sensitive.noise import NoiseSource, split_noise
+
+#: Released answers lie within ± so many units of 2**-WEIGHT_BITS records: 1.1 · 10¹² records.
+LIMIT = 1 << 60
+#: Exact answers lie within ± so many: noise that counts as SATURATED takes all of them beyond LIMIT.
+LARGEST = SATURATED - LIMIT
+
+
+@dataclass(frozen=True, eq=False)
+class ExactAnswers:
+    """Answers before the noise, NOT private: (whole + rest · 2**-bits) · 2**-WEIGHT_BITS records; the repr shows none.
+
+    Attributes:
+        rest: 0 ≤ rest < 2**bits.
+        bits: by how many the answers' lattice is finer than that of the counts.
+    Raises:
+        OverflowError: answers beyond LARGEST.
+    """
+
+    whole: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    bits: int
+
+    def __post_init__(self) -> None:
+        if self.whole.size and not -LARGEST <= int(self.whole.min()) <= int(self.whole.max()) < LARGEST:
+            raise OverflowError(f"answers beyond {LARGEST / 2**WEIGHT_BITS:.3g} records")
+
+    @classmethod
+    def of(cls, query: QueryMatrix, marginal: NDArray[np.int64]) -> ExactAnswers:
+        """A query's answers to counts in units of 2**-WEIGHT_BITS records.
+
+        Q(2ᵇ u + v) = 2ᵇ Q u + Q v: each part fits 63 bits where the product of the whole need not.
+        """
+        bits = query.bits
+        if not bits:
+            return cls(query.answer_exact(marginal), np.zeros(query.rows, np.int64), 0)
+        mask = (1 << bits) - 1
+        low = query.answer_exact(marginal & mask)
+        return cls(query.answer_exact(marginal >> bits) + (low >> bits), low & mask, bits)
+
+    def __repr__(self) -> str:
+        return f"ExactAnswers({self.whole.size} answers)"
+
+
+def check_drawable(event: NoiseEvent) -> None:
+    """Refuse noise that no answer holds, before its charge.
+
+    Raises:
+        UserError: a scale beyond MAX_UNITS.
+    """
+    check_scale(event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
+
+
+def noisy(exact: ExactAnswers, event: NoiseEvent, source: NoiseSource) -> NDArray[np.float64]:
+    """The answers with noise, in records. Charge the event before the call.
+
+    Guarantee: a function of the rounded output of the continuous mechanism. Its sum with the answers is exact, and is
+        clipped at ±LIMIT: a draw beyond SATURATED leads to the same clipped sum as the draw itself, since no exact
+        answer is beyond SATURATED − LIMIT. The float nearest to what is left is post-processing.
+    """
+    bits = exact.bits
+    whole, rest = split_noise(event, exact.whole.size, source, bits=WEIGHT_BITS + bits, split=bits)
+    low = exact.rest + rest
+    total = exact.whole + whole + (low >> bits)
+    low &= (1 << bits) - 1
+    low[(total >= LIMIT) | (total < -LIMIT)] = 0
+    return np.asarray((np.clip(total, -LIMIT, LIMIT) + low * 2.0**-bits) * 2.0**-WEIGHT_BITS, np.float64)

@@ -1,0 +1,121 @@
+"""A PrivateTable kept on disk for several runs on the same rows: raw data, for the owner alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
+from mechanisms.public.tables.out_of_schema import with_apart
+from mechanisms.public.tables.scan import Progress, Source, private_folder
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.kept_counts import kept_counts, only_one
+from mechanisms.sensitive.private_table import PrivateTable, load_private
+
+
+def kept_private(
+    folder: Path,
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    *,
+    data: str,
+    key: bytes,
+    histogram: bool = False,
+    progress: Progress | None = None,
+) -> PrivateTable:
+    """As `load_private`, but encoded, clipped and counted once for all who ask with the same data, schema and unit.
+
+    Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate), only those who bring
+        the same key share a table.
+    Args:
+        folder: of mode 0700, on a disk of its owner; whoever made it deletes it.
+        data: what the file's content is known by (see `fingerprint`).
+        histogram: whether records per unit are counted too.
+    """
+    chosen = key.hex() if unit.column is not None and unit.clip == "truncate" else ""
+    facts = [data, schema.to_yaml(), asdict(unit), source_name(source), chosen, histogram]
+    name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
+    place = folder / name
+    with only_one(folder, name):
+        if not (place / "table.json").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            private_folder(place)
+            private = load_private(source, schema, unit, workdir=place, key=key, histogram=histogram, progress=progress)
+            _write(place, private)
+    return _read(place, schema, unit)
+
+
+def source_name(source: Source) -> str:
+    """The columns as the engine read them: a changed delimiter makes other columns of the same file."""
+    return "|".join(source.names)
+
+
+def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
+    """All rows of the table, with all values and without the schema's steps, encoded and counted once; NOT private."""
+    place = private.kept
+    if place is None:
+        raise ValueError("the table is not kept")
+    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
+        return CodedTable(private.coded.domain, private.coded.columns, known=kept_counts(place / "counts"))
+    whole = place / "whole"
+    with only_one(place, "whole"):
+        if not (whole / "table.json").exists():
+            shutil.rmtree(whole, ignore_errors=True)
+            private_folder(whole)
+            made, report = encode_columns(source, schema, workdir=whole, apart=True)
+            files = [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(made.columns)]
+            write_whole(whole / "table.json", json.dumps([files, list(report.apart(schema))]), mode=0o600)
+    files, apart = json.loads((whole / "table.json").read_text(encoding="utf-8"))
+    domain = with_apart(schema, apart).domain
+    return CodedTable(domain, _mapped(whole, files), known=kept_counts(whole / "counts"))
+
+
+def _file_of(place: Path, values: NDArray[Any], name: str) -> list[str]:
+    """The file that holds an array, and its type; written where it has none."""
+    if isinstance(values, np.memmap) and values.filename is not None:
+        return [str(Path(values.filename).relative_to(place.resolve())), values.dtype.str]
+    with (place / name).open("wb") as file:
+        file.write(np.ascontiguousarray(values).data)
+    return [name, values.dtype.str]
+
+
+def _mapped(place: Path, files: list[list[str]]) -> tuple[NDArray[Any], ...]:
+    return tuple(mapped(place / name, np.dtype(dtype)) for name, dtype in files)
+
+
+def _write(place: Path, private: PrivateTable) -> None:
+    """The list of the column files, last: a table without it is not whole."""
+    coded, report = private.coded, private.encoding
+    facts = {
+        "columns": [_file_of(place, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)],
+        "weights": None if coded.weights is None else _file_of(place, coded.weights, "plain-weights"),
+        "complete": private.complete,
+        "encoding": [report.rows, dict(report.outside), dict(report.unplaced), dict(report.conflicts)],
+        "sizes": None if private.sizes is None else [private.sizes.tolist(), private.sizes.dtype.str],
+        "histogram": None if private.histogram is None else private.histogram.tolist(),
+    }
+    write_whole(place / "table.json", json.dumps(facts), mode=0o600)
+
+
+def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
+    facts = json.loads((place / "table.json").read_text(encoding="utf-8"))
+    weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
+    sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
+    histogram = None if facts["histogram"] is None else np.array(facts["histogram"], np.int64)
+    rows, outside, unplaced, conflicts = facts["encoding"]
+    counts = kept_counts(place / ("counts" if weights is None else "weighted"))
+    coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
+    report = EncodingReport(rows, outside, unplaced, conflicts)
+    complete = facts["complete"]
+    return PrivateTable(coded, unit, report, complete=complete, kept=place, sizes=sizes, histogram=histogram)

@@ -1,0 +1,93 @@
+"""Distances from independence, released with noise: all of them under one charge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.domain import Clique
+from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
+from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
+from mechanisms.sensitive.noise import NoiseSource
+from mechanisms.sensitive.private_choice import SCORE_BITS, PrivateScores
+
+
+def noisy_scores(
+    cliques: Sequence[Clique],
+    scores: Callable[[], PrivateScores],
+    event: NoiseEvent,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    path: Path,
+) -> NDArray[np.float64] | None:
+    """Scores of weight 1 with noise, in records, in the order of the cliques; None where they were charged and lost.
+
+    InDif here is d(a, b) = ‖M_ab − E_ab‖₁ in counts, with E_ab = N̂ p̂_a p̂_b from noisy one-way marginals and the noisy
+    total that were released before. To whoever computes the sensitivity they are constants, and so is the n of the
+    product. So by the triangle inequality d moves by no more than M_ab does in L1:
+
+        add_remove: a unit adds a non-negative vector of total weight ≤ C: |d − d′| ≤ C.
+        replace: two such vectors are exchanged: |d − d′| ≤ 2C.
+
+    Both are attained, by every pair at once, hence √m times that in L2 over m pairs (m times in L1). With the exact
+    one-way marginals and a fixed N in the product, as PrivSyn's InDif is often written, d is not bounded at all: adding
+    a row moves Σ a_x b_y / N by (2n + 1)/N, which depends on the private n. With the exact n it is bounded by 4C and 8C
+    (M_ab moves by C; in the product each side moves by C, and dividing by n + C instead of n by another C). The noisy
+    sides cost nothing more, and their own error is small against the distances that matter; so ours needs a quarter of
+    that noise.
+
+    Guarantee: that of the event, whose sensitivity is checked against the scores' own.
+    Args:
+        scores: counts and distances; called only where a draw is due.
+        path: where the noisy scores are kept, whole or not at all.
+    Raises:
+        UserError: kept scores that the ledger does not know, or of other marginals.
+    """
+    question = _Distances(path, event, tuple(cliques))
+    answer = leave([question], lambda due: [q.exact(scores()) for q in due], ledger, source)[0]
+    return None if answer is None else np.array(answer["values"], np.float64)
+
+
+@dataclass(frozen=True)
+class _Distances(JsonAnswer):
+    """All distances at once, under one charge."""
+
+    event: NoiseEvent
+    cliques: tuple[Clique, ...]
+
+    @property
+    def label(self) -> str:
+        return "distances from independence"
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is to these marginals, under this event."""
+        facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}
+        same = {k: answer.get(k) for k in facts} == facts
+        return same and len(answer.get("values", ())) == len(self.cliques)
+
+    def exact(self, scores: PrivateScores) -> Exact[ExactAnswers]:
+        """The distances in lattice units, and how far they move together, in the event's norm, in records."""
+        if any(v % (1 << SCORE_BITS) for v in scores.values.values()):
+            raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
+        whole = np.array([scores.values[c] >> SCORE_BITS for c in self.cliques], np.int64)
+        each = scores.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
+        needed = joint_sensitivity(each, len(self.cliques), self.event.norm)
+        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), needed)
+
+    def check(self) -> None:
+        """UserError for a scale beyond what the lattice holds."""
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
+        """The distances with noise, in records."""
+        values = noisy(exact.value, self.event, source)
+        return {"event": self.event.id, "cliques": [list(c) for c in self.cliques], "values": values.tolist()}

@@ -1,0 +1,173 @@
+"""Private choice of marginals: scores stay left of the wall; what leaves is a name, charged before it is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.domain import Clique
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring
+from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
+from mechanisms.sensitive.exponential import choose_index, rate_of
+from mechanisms.sensitive.noise import NoiseSource
+
+#: Weights of candidates are whole multiples of 2**-SCORE_BITS.
+SCORE_BITS = 16
+
+
+@dataclass(eq=False)
+class PrivateCounts:
+    """Exact marginals that are asked for again and again, NOT private; the repr shows none.
+
+    Attributes:
+        table: the clipped private table.
+        batch_cells: so many cells are counted in one pass, and kept.
+    """
+
+    table: Private
+    batch_cells: int
+    _kept: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def of(self, cliques: Sequence[Clique]) -> Iterator[NDArray[np.int64]]:
+        """Each clique's counts in lattice units, in the order asked."""
+        if len(set(cliques)) < len(cliques):
+            raise ValueError("a marginal is asked for twice")
+        new = [c for c in cliques if c not in self._kept]
+        counted = exact_marginals(self.table, new, batch_cells=self.batch_cells)
+        for clique in cliques:
+            if clique in self._kept:
+                yield self._kept[clique]
+                continue
+            counts = next(counted)
+            if sum(c.size for c in self._kept.values()) + counts.size <= self.batch_cells:
+                self._kept[clique] = counts
+            yield counts
+
+    def __repr__(self) -> str:
+        return f"PrivateCounts({len(self._kept)} marginals)"
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateScores:
+    """Scores of candidates, NOT private: whole numbers, larger is better; the repr shows none.
+
+    Attributes:
+        values: per clique, in units of 2**-(WEIGHT_BITS + SCORE_BITS) records.
+        sensitivity: the most by which any of them moves between neighbours, in that unit.
+    """
+
+    values: dict[Clique, int]
+    sensitivity: int
+
+    def __repr__(self) -> str:
+        return f"PrivateScores({len(self.values)} candidates, sensitivity={self.sensitivity})"
+
+
+def distance_scores(
+    counted: PrivateCounts, candidates: Sequence[Candidate], expected: Expected, *, neighbouring: Neighbouring
+) -> PrivateScores:
+    """How far the true marginals are from the expected ones, in L1, weighted.
+
+    Guarantee: for fixed expectations (functions of what was released before) no score moves by more than `sensitivity`
+        when one unit changes: w · C under add_remove, 2 w · C under replace (w the largest weight), computed from the
+        queries. A distance to a model may rise or fall with the same unit, so the scores are not monotone.
+    Args:
+        expected: a model's marginals; rounded to the lattice of the counts.
+    """
+    values: dict[Clique, int] = {}
+    bound = Fraction(0)
+    counts = counted.of([c.clique for c in candidates])
+    units = counted.table.max_records
+    for candidate, exact in zip(candidates, counts, strict=True):
+        query = candidate.query or Identity(exact.size)
+        if query.bits:
+            raise ValueError(f"{candidate.clique}: scores need queries with entries 0 and 1")
+        weight = round(candidate.weight * 2**SCORE_BITS)
+        if weight < 1:
+            raise ValueError(f"{candidate.clique}: weight {candidate.weight}")
+        model = np.rint(np.asarray(expected(candidate.clique), np.float64) * 2.0**WEIGHT_BITS)
+        if model.shape != exact.shape or not np.isfinite(model).all() or float(np.abs(model).sum()) >= 2.0**61:
+            raise ValueError(f"{candidate.clique}: the model's marginal has another shape, or is not finite")
+        gap = query.answer_exact(exact - model.astype(np.int64))
+        distance = int(np.abs(gap).sum())
+        values[candidate.clique] = weight * (distance - round(candidate.penalty * 2**WEIGHT_BITS))
+        moved = sensitivity(query, norm="l1", neighbouring=neighbouring, max_records=units)
+        bound = max(bound, weight * Fraction(moved))
+    return PrivateScores(values, max(math.ceil(bound * 2**WEIGHT_BITS), 1))
+
+
+def kept_choices(folder: Path) -> frozenset[str]:
+    """The events whose choice or scores are kept in a folder; of those charged, the others were lost."""
+    kept = (json.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.json"))
+    return frozenset(k["event"] for k in kept if "event" in k)
+
+
+def choose(
+    among: Sequence[Clique],
+    scores: Callable[[], PrivateScores],
+    event: Exponential,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    path: Path,
+) -> Clique | None:
+    """One of the candidates by the exponential mechanism: as of `leave`.
+
+    Guarantee: ε-DP at the event's ε, of bounded range. A choice that is kept already is taken as it is; one that was
+        charged and lost stays spent and is None.
+    Args:
+        among: the candidates left, from public facts and answers before; a single one is taken without any charge.
+        scores: counts and scores; called only where a draw is due.
+        path: where the choice is kept, whole or not at all.
+    Raises:
+        BudgetExceeded: the plan has no place for the event.
+    """
+    if len(among) == 1:
+        return among[0]
+    if not among:
+        return None
+    question = _Choice(path, event, tuple(among))
+    answer = leave([question], lambda due: [q.exact(scores()) for q in due], ledger, source)[0]
+    return None if answer is None else tuple(answer["choice"])
+
+
+@dataclass(frozen=True)
+class _Choice(JsonAnswer):
+    """One of the candidates, by their scores."""
+
+    event: Exponential
+    among: tuple[Clique, ...]
+
+    @property
+    def label(self) -> str:
+        return "a private choice"
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is one of these candidates, under this event."""
+        return answer.get("event") == self.event.id and tuple(answer.get("choice", ())) in self.among
+
+    def exact(self, scores: PrivateScores) -> Exact[list[int]]:
+        """The candidates' scores, in their own order."""
+        return Exact([scores.values[c] for c in self.among], scores.sensitivity)
+
+    def check(self) -> None:
+        """UserError for an ε that the rounding of the weights leaves nothing of."""
+        rate_of(self.event.epsilon)
+
+    def draw(self, exact: Exact[list[int]], source: NoiseSource) -> dict[str, Any]:
+        """The name of one candidate."""
+        clique = self.among[choose_index(exact.value, int(exact.sensitivity), self.event, source)]
+        return {"event": self.event.id, "choice": list(clique)}

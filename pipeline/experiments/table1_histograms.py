@@ -1,0 +1,216 @@
+"""The synthetic histograms of the experiment: GUM through the pipeline, plain Laplace through the wall, samples."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.release import PrivacyStatement
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.units import Neighbouring
+from mechanisms.sensitive.measurement import measure
+from mechanisms.sensitive.noise import noise_source
+from mechanisms.sensitive.private_table import PrivateTable, load_private
+from pipeline import stages
+from pipeline.budget import admission
+from pipeline.budget.admission import PlannedRelease
+from pipeline.experiments.experiment_settings import ExperimentConfig, RowSpec, rows_of
+from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
+from pipeline.folders import RunFolder
+from pipeline.settings import build
+from pipeline.settings.config import Config, ReleaseConfig
+from pipeline.settings.selecting import with_max_cells
+from pipeline.statement.statement import Declared, make_statement
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A synthetic histogram and what was promised for it.
+
+    Attributes:
+        histogram: months × places × categories, in records.
+        promise: the privacy guarantee of this one table, in words.
+    """
+
+    histogram: NDArray[np.float64]
+    promise: str
+
+
+@dataclass(eq=False)
+class Maker:
+    """Makes the rows of one experiment.
+
+    Attributes:
+        config: its settings.
+        world: the truth.
+        path: the table's file.
+        schema_path: the file of the map's schema.
+        folder: the experiment's folder; each row keeps its things under internal/rows.
+        key: secret bytes that choose what clip=truncate keeps.
+        open_source: opens a table's file.
+    """
+
+    config: Config
+    world: TemporalMap
+    path: Path
+    schema_path: Path
+    folder: RunFolder
+    key: bytes
+    open_source: Callable[[Path], Source]
+
+    def make(self, spec: RowSpec) -> Made:
+        """The histogram of one row; what was measured for it before is not measured again."""
+        return {"dpsyn": self._dpsyn, "lap": self._laplace, "sample": self._sample}[spec.method](spec)
+
+    def _home(self, spec: RowSpec) -> Path:
+        home = _home_of(self.folder.root, spec)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return home
+
+    def _dpsyn(self, spec: RowSpec) -> Made:
+        """One- and two-way marginals, noisy, made into rows by GUM: an ordinary run with its own release."""
+        home, config = self._home(spec), _release_config(self.config, self.folder.root, spec)
+        config = replace(config, data=replace(config.data, path=str(self.path), schema=str(self.schema_path)))
+        done = stages.run(config, home, quiet=True)
+        made = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
+        return Made(histogram(made), promise(done.statement))
+
+    def _laplace(self, spec: RowSpec) -> Made:
+        """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
+        plan = laplace_plan(self.config, self.world.domain, spec.value)
+        home = self._home(spec)
+        ledger = Ledger.open(home / "ledger.jsonl", plan)
+        noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
+        known = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
+        if not known.answers:
+            fix = "start the experiment in another folder; the charge of this row stays spent"
+            raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
+        seed = row_seed(self.config.privacy.noise_seed, spec)
+        own = Declared(confirmed=self.config.data.confirmed_public)
+        said = make_statement(self.world.schema, self._clipped.unit, plan, ledger, known, seed, taken=own)
+        write_whole(home / "privacy.json", json.dumps(said.to_json(), indent=1), mode=0o600)
+        cells = np.maximum(np.rint(known.answers[0].values), 0.0).reshape(self.world.histogram.shape)
+        size = self.config.experiment.sensitivity
+        group = f"; ε = {spec.value:g} for any {size} records together" if self._clipped.unit.column is None else ""
+        return Made(cells, promise(said) + group)
+
+    @cached_property
+    def _clipped(self) -> PrivateTable:
+        """The private table, clipped for the Laplace rows; read once."""
+        unit = build.build_unit(_laplace_config(self.config))
+        work = self.folder.temporary / "clipped"
+        work.mkdir(mode=0o700)
+        return load_private(self.open_source(self.path), self.world.schema, unit, workdir=work, key=self.key)
+
+    def _sample(self, spec: RowSpec) -> Made:
+        """Rows drawn without replacement, each counted 1 / share times, so that totals agree as in the paper."""
+        table = self.world.table
+        rng = np.random.default_rng([self.config.experiment.sample_seed, round(1e9 * spec.value)])
+        rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
+        drawn = replace(table, columns=tuple(c[rows] for c in table.columns))
+        return Made(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")
+
+    def _work(self, spec: RowSpec) -> Path:
+        work = self.folder.temporary / spec.name
+        work.mkdir(mode=0o700)
+        return work
+
+
+def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:
+    """What an experiment on a map books: each of its noisy tables, all together (samples are no release)."""
+    if config.budget.ledger is None:
+        return ()
+    found: list[PlannedRelease] = []
+    for spec in rows_of(config.experiment):
+        home = _home_of(root, spec)
+        if spec.method == "dpsyn":
+            own = _release_config(config, root, spec)
+            plan = build.build_plan(own, build.build_workload(own, schema), schema)
+            found += admission.planned_release(own, schema, plan, home)
+        elif spec.method == "lap":
+            unit = build.build_unit(_laplace_config(config))
+            plan = laplace_plan(config, schema.domain, spec.value)
+            found += admission.planned_release(config, schema, plan, home, unit=unit)
+    return tuple(found)
+
+
+def _home_of(root: Path, spec: RowSpec) -> Path:
+    return RunFolder(root).internal / "rows" / spec.name
+
+
+def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
+    """An ordinary run at the row's ε, on the experiment's table."""
+    column, home = config.privacy.unit != build.RECORD, _home_of(root, spec)
+    return replace(
+        config,
+        privacy=replace(
+            config.privacy,
+            epsilon=spec.value,
+            max_records=config.experiment.max_records if column else None,
+            clip=config.experiment.clip,
+            noise_seed=row_seed(config.privacy.noise_seed, spec),
+        ),
+        selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),
+        synthesis=replace(config.synthesis, seed=row_seed(config.synthesis.seed, spec)),
+        evaluation=replace(config.evaluation, enabled=False),
+        release=ReleaseConfig("parquet"),
+        experiment=ExperimentConfig(),
+        resume=(home / "internal" / "manifest.json").exists(),
+    )
+
+
+def promise(said: PrivacyStatement) -> str:
+    """What one table's statement promises, in a line."""
+    budget = ", ".join(f"{name} = {said.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
+    bound = f", of which {said.max_records} count" if said.max_records > 1 else ""
+    reasons = "" if said.private else f"NOT private: {'; '.join(said.reasons_not_private)}. Else: "
+    return f"{reasons}{budget} for {said.unit}{bound}"
+
+
+def _laplace_config(config: Config) -> Config:
+    """C is the sensitivity where a column names the unit."""
+    column = config.privacy.unit != build.RECORD
+    bound = config.experiment.sensitivity if column else None
+    return replace(config, privacy=replace(config.privacy, max_records=bound, clip=config.experiment.clip))
+
+
+def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
+    """One charge: the 3-way histogram with Laplace noise of scale sensitivity / ε.
+
+    Where a column names the unit, at most `sensitivity` records of each count, and ε is the unit's. Where the unit is
+    one record, adding one changes the histogram by 1: the same scale is ε / sensitivity for one record, and by group
+    privacy ε for any `sensitivity` records together.
+    """
+    record = config.privacy.unit == build.RECORD
+    size = config.experiment.sensitivity
+    return make_plan(
+        domain,
+        [Request(domain.names)],
+        mechanism="laplace",
+        accountant="basic",
+        epsilon=epsilon / size if record else epsilon,
+        delta=0.0,
+        neighbouring=Neighbouring.ADD_REMOVE,
+        max_records=1 if record else size,
+    )
+
+
+def row_seed(seed: int | None, spec: RowSpec) -> int | None:
+    """A seed of its own for each row, so that no two rows share their randomness."""
+    if seed is None:
+        return None
+    return int.from_bytes(hashlib.blake2b(f"{seed}|{spec.name}".encode(), digest_size=6).digest(), "big")

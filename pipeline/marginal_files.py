@@ -1,0 +1,76 @@
+"""The marginals of a release as CSV files: one per marginal, and an index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.files import write_whole
+from mechanisms.public.release import Measurements
+from mechanisms.public.schema.table_schema import Schema
+from synthesis.marginal_tables import marginal_tables
+
+
+def write_marginals(folder: Path, schema: Schema, measurements: Measurements) -> None:
+    """Every marginal that was measured whole: a line per cell, with noisy and consistent counts and standard errors.
+
+    Guarantee: post-processing of the measurements; costs no privacy.
+    """
+    rows = []
+    for number, table in enumerate(marginal_tables(measurements)):
+        name = f"{number:04d}_{_safe('_'.join(table.clique))}.csv"
+        frame = cells_frame(schema, table.clique)
+        frame = _without_clash(frame).assign(
+            noisy=np.round(table.noisy.ravel(), 3),
+            noisy_standard_error=round(table.noisy_error, 3),
+            consistent=np.round(table.consistent.ravel(), 3),
+            consistent_standard_error=np.round(table.consistent_error.ravel(), 3),
+        )
+        write_whole(folder / name, frame.to_csv(index=False, lineterminator="\n"))
+        rows.append((name, " × ".join(table.clique), len(frame), round(table.noisy_error, 3)))
+    index = pd.DataFrame(rows, columns=["file", "marginal", "cells", "noisy_standard_error"])
+    write_whole(folder / "index.csv", index.to_csv(index=False, lineterminator="\n"))
+
+
+def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
+    """One row per cell of a marginal, in C order: the label of each attribute's code."""
+    codes = np.unravel_index(np.arange(schema.measured.cells(clique)), schema.measured.shape(clique))
+    return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
+
+
+def as_a_column(schema: Schema, name: str) -> bool:
+    """Whether a measured attribute is a column of the table as it stands, untouched by rules of the schema."""
+    return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
+
+
+def code_labels(schema: Schema, name: str) -> list[str]:
+    """What each code of a measured attribute is called; one that a rule of the schema made has numbers alone."""
+    if not as_a_column(schema, name):
+        return [f"code {i}" for i in range(schema.measured[name].size)]
+    column = schema[name]
+    return [*column.labels, *column.specials]
+
+
+def _distinct(schema: Schema, name: str) -> list[str]:
+    """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
+    found: list[str] = []
+    for label in code_labels(schema, name):
+        text = label
+        while text in found:
+            text = f"({text})"
+        found.append(text)
+    return found
+
+
+def _without_clash(frame: pd.DataFrame) -> pd.DataFrame:
+    """A column of the table that is called like one of ours stands in brackets."""
+    ours = {"noisy", "noisy_standard_error", "consistent", "consistent_standard_error", "count", "standard_error"}
+    return frame.rename(columns={n: f"({n})" for n in frame.columns if n in ours})
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60] or "marginal"

@@ -1,0 +1,1 @@
+"""Measuring: one round or several, with models in between, in one try or in several."""

@@ -1,0 +1,189 @@
+"""Whether a release is accepted: noisy scores decide, in one try or in several; what is not accepted is withheld."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.private_selection import Verdict
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.release import Measurements
+from mechanisms.public.rules.engineering import engineer
+from mechanisms.sensitive.closeness import exact_distance, noisy_distance
+from mechanisms.sensitive.noise import NoiseSource, noise_source
+from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
+from pipeline.statement.statement import who_is_protected, why_not_private
+from synthesis.consistency.total import estimate_total
+
+
+class Withheld(UserError):
+    """The release was not accepted: nothing is published, and what it cost stays spent."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """The try that is released.
+
+    Attributes:
+        known: its noisy answers; `ledger` what was charged for them.
+        scores: its noisy scores in records, in the order of the criteria; None where one was charged and lost.
+        attempt: where it is kept.
+    """
+
+    known: Measurements
+    ledger: Ledger
+    scores: tuple[float | None, ...]
+    attempt: Attempt
+
+
+def settle(work: Work) -> Taken:
+    """Try until a release is accepted, or none is; kept answers, tables and scores are taken as they are.
+
+    Guarantee: what comes out (the try that is taken, or that there is none) costs `selection.total` of the plan's
+        (ε, δ); how many tries there were, and what became of the others, is NOT private.
+    Raises:
+        Withheld: no try is accepted.
+    """
+    selection = work.plan.selection
+    if selection.tries == 1:
+        taken = _tried(work, Attempt(work.folder.internal))
+        check_answers(taken.known, work.plan, taken.ledger, work.show)
+        if _within(work, taken.scores):
+            return taken
+        raise _withheld(work, _figures(work, taken.scores))
+    tried: dict[int, Taken] = {}
+    winner = selection.pick(_most_tries(work), lambda n: _verdict(work, _attempt(work, n), tried))
+    if winner is None:
+        raise _withheld(work, "no try was accepted before a secret coin stopped them")
+    for other in work.folder.internal.glob("tries/*/candidate.npz"):
+        if other != _attempt(work, winner).table:
+            other.unlink()
+    return tried[winner] if winner in tried else _tried(work, _attempt(work, winner))
+
+
+def _attempt(work: Work, number: int) -> Attempt:
+    return Attempt(work.folder.internal / "tries" / f"{number:04}", number)
+
+
+def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> Verdict:
+    """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
+    scores, selection = _kept_scores(attempt), work.plan.selection
+    if scores is None:
+        taken = _tried(work, attempt)
+        if selection.threshold:
+            tried.clear()
+        tried[attempt.number or 1], scores = taken, taken.scores
+    accepted = _within(work, scores)
+    if selection.threshold and not accepted:
+        attempt.table.unlink(missing_ok=True)
+    return Verdict(accepted, scores[0])
+
+
+def only_try(work: Work) -> Taken:
+    """The one try of a run that accepts every release."""
+    attempt = Attempt(work.folder.internal)
+    known, ledger = measured(work, attempt, noise_source(work.config.privacy.noise_seed))
+    check_answers(known, work.plan, ledger, work.show)
+    return Taken(known, ledger, (), attempt)
+
+
+def table_of(work: Work, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
+    """The synthetic table to release, and the source of what is drawn when it is written."""
+    if work.plan.scores:
+        return kept_table(work, taken.attempt, taken.known)
+    rng = np.random.default_rng(work.config.synthesis.seed)
+    return synthesized(work, taken.known, rng), rng
+
+
+def _tried(work: Work, attempt: Attempt) -> Taken:
+    """One try: measure, synthesize, keep the table, and only then ask how far it is off."""
+    attempt.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    noise = noise_source(attempt.seed(work.config.privacy.noise_seed))
+    known, ledger = measured(work, attempt, noise)
+    if not known.answers:  # all of them charged and lost: there is nothing to make a table of
+        return Taken(known, ledger, (None,) * len(work.plan.scores), attempt)
+    scores = _kept_scores(attempt)
+    if scores is None:
+        scores = _scored(work, attempt, known, ledger, noise)
+        write_whole(attempt.scores, json.dumps(scores) + "\n", mode=0o600)
+    return Taken(known, ledger, scores, attempt)
+
+
+def _scored(
+    work: Work, attempt: Attempt, known: Measurements, ledger: Ledger, noise: NoiseSource
+) -> tuple[float | None, ...]:
+    made, _ = kept_table(work, attempt, known)
+    rows = work.config.synthesis.rows
+    scale = 1.0 if rows is None or made.rows == 0 else estimate_total(known) / made.rows
+    with work.show.stage("accept"):
+        # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
+        table = engineer(made, work.schema.engineering)[0] if work.schema.engineering.steps else made
+        return tuple(
+            noisy_distance(
+                planned,
+                lambda p=planned: exact_distance(work.private, table, p.wanted, scale=scale),  # type: ignore[misc]
+                ledger,
+                noise,
+                neighbouring=work.plan.neighbouring,
+                max_records=work.private.max_records,
+                path=attempt.root / f"accept-{planned.wanted.place}.json",
+            )
+            for planned in work.plan.scores
+        )
+
+
+def _kept_scores(attempt: Attempt) -> tuple[float | None, ...] | None:
+    if not attempt.scores.exists():
+        return None
+    return tuple(json.loads(attempt.scores.read_text(encoding="utf-8")))
+
+
+def _within(work: Work, scores: tuple[float | None, ...]) -> bool:
+    """Whether every noisy score is at most what its criterion says; one that was lost is not."""
+    limits = [s.wanted.at_most for s in work.plan.scores]
+    return all(
+        limit is None or (score is not None and score <= limit) for score, limit in zip(scores, limits, strict=True)
+    )
+
+
+def _most_tries(work: Work) -> int:
+    """How many tries the coins allow: drawn once, and kept under internal/."""
+    path = work.folder.internal / "tries" / "most.json"
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
+        write_whole(path, json.dumps(most) + "\n", mode=0o600)
+    return int(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
+    """The noisy scores of a single try against what they had to be: they are part of what it paid for."""
+    said = []
+    for planned, score in zip(work.plan.scores, scores, strict=True):
+        limit = planned.wanted.at_most
+        if limit is not None:
+            value = "was charged and lost" if score is None else f"{score:,.6g} ± {planned.event.stddev:,.3g} records"
+            said.append(f"{planned.wanted.title}: {value}, at most {limit:,g}")
+    return "; ".join(said)
+
+
+def _withheld(work: Work, why: str) -> Withheld:
+    """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
+    plan, config = work.plan, work.config
+    reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
+    spent = plan.selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
+    facts = {
+        "private": not reasons,
+        "unit": who_is_protected(work.private.unit),
+        "neighbouring": str(plan.neighbouring),
+        "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+    }
+    write_whole(work.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)
+    fix = "a new run that spends its own budget, with a larger at_most or a larger ε; this one's stays spent"
+    return Withheld(f"the release was not accepted and is withheld ({why})", where="accept", fix=fix)

@@ -1,0 +1,167 @@
+"""One try of a release: measured through the wall, synthesized, and kept until it is known whether it is accepted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.registry import plain
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.release import DAMAGED, Measurements
+from mechanisms.public.rules.engineering import undo
+from mechanisms.public.rules.mapped import filled
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.sensitive.noise import NoiseSource
+from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.folders import RunFolder
+from pipeline.measuring.fitted_models import build_fit
+from pipeline.measuring.rounds import measure_plan
+from pipeline.measuring.selection_context import Rounds
+from pipeline.progress import Stages
+from pipeline.settings import build
+from pipeline.settings.config import Config
+from pipeline.statement.statement import held_out
+from synthesis.convergence import Made
+from synthesis.model import SynthesizerSpec, synthesize_recorded
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What every try of a run shares.
+
+    Attributes:
+        aside: the probability with which units were set aside; None: none were.
+    """
+
+    config: Config
+    schema: Schema
+    spec: SynthesizerSpec
+    plan: Plan | AdaptivePlan
+    private: PrivateTable
+    folder: RunFolder
+    show: Stages
+    aside: float | None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try: where it keeps its ledger, its answers, its table and its scores; NOT private.
+
+    Attributes:
+        root: internal/, or a folder of its own where there may be several.
+        number: from 1; None where there is only one.
+    """
+
+    root: Path
+    number: int | None = None
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "ledger.jsonl"
+
+    @property
+    def answers(self) -> Path:
+        return self.root / "answers"
+
+    @property
+    def table(self) -> Path:
+        return self.root / "candidate.npz"
+
+    @property
+    def scores(self) -> Path:
+        return self.root / "scored.json"
+
+    def seed(self, given: int | None) -> int | None:
+        """A seed of its own, where one is given."""
+        if given is None or self.number is None:
+            return given
+        return int(np.random.SeedSequence([given, self.number]).generate_state(1, np.uint64)[0])
+
+
+def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurements, Ledger]:
+    """The noisy answers of a try, kept ones as they are, and what was charged for them.
+
+    Guarantee: that of the plan.
+    """
+    facts = {} if work.aside is None else {"holdout": held_out(work.aside)}
+    with work.show.stage("measure") as report:
+        ledger = Ledger.open(attempt.ledger, work.plan, facts)
+        rounds = Rounds(work.private, work.plan, ledger, noise, attempt.answers, report)
+        known = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
+    return known, ledger
+
+
+def check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:
+    """Say what was charged and lost; without any answer there is nothing to release."""
+    charged = sum(plan.buys_answers(event) for event in ledger.events.values())
+    lost = charged - len(known.answers)
+    said = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
+    if not known.answers:
+        raise UserError(said, where="resume", fix="a new run, with its own budget")
+    if lost:
+        show.warn([said])
+    if plan.histogram is not None and known.histogram is None:
+        show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
+
+
+def synthesized(work: Work, known: Measurements, rng: np.random.Generator) -> CodedTable:
+    """Synthetic rows of the table's columns from the answers; no raw row is read."""
+    config, schema, rows = work.config, work.schema, work.config.synthesis.rows
+    fixed = [c for c, _ in schema.zeros]
+    build.check_rows(schema.measured, known, work.spec, rows, config.limits, fixed=fixed)
+    with work.show.stage("synthesize") as report:
+        found = synthesize_recorded(known, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        _keep_convergence(work.folder, found)
+        return undo(filled(found.table, schema.rules.mapped, known), schema.engineering, rng)
+
+
+def _keep_convergence(folder: RunFolder, made: Made) -> None:
+    """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
+    record = made.record or made.fit
+    if record is not None:
+        write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
+
+
+def kept_table(work: Work, attempt: Attempt, known: Measurements) -> tuple[CodedTable, np.random.Generator]:
+    """The try's table as it was scored, or will be, and the source of what is drawn when it is written.
+
+    It is on disk before anything is asked about it: a score belongs to one table for good.
+
+    Raises:
+        UserError: it was scored, and is not there any more.
+    """
+    rng = np.random.default_rng(attempt.seed(work.config.synthesis.seed))
+    if attempt.table.exists():
+        return _load_table(attempt.table, rng), rng
+    if attempt.scores.exists() or any(attempt.root.glob("accept-*.json")):
+        fix = "a new run, with its own budget"
+        raise UserError("the table that was accepted is gone", where=str(attempt.table), fix=fix)
+    made = synthesized(work, known, rng)
+    facts = {"domain": [asdict(a) for a in made.domain.attributes], "rng": rng.bit_generator.state}
+    arrays: dict[str, Any] = {"facts": np.array(json.dumps(facts))}
+    arrays |= {f"{i:04}": column for i, column in enumerate(made.columns)}
+    with whole_file(attempt.table, mode=0o600) as part, part.open("wb") as file:
+        np.savez(file, **arrays)
+    return made, rng
+
+
+def _load_table(path: Path, rng: np.random.Generator) -> CodedTable:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            facts = json.loads(str(arrays["facts"]))
+            domain = Domain(tuple(Attribute(**a) for a in facts["domain"]))
+            rng.bit_generator.state = facts["rng"]
+            return CodedTable(domain, tuple(arrays[f"{i:04}"] for i in range(len(domain))))
+    except DAMAGED as error:
+        fix = "a new run, with its own budget"
+        raise UserError(f"the kept table is damaged ({error})", where=str(path), fix=fix) from error

@@ -1,0 +1,78 @@
+"""Models between rounds: what a selection is handed to see how the answers so far hang together; post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.candidates import Expected
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.release import Measurements
+from mechanisms.public.rules.structural_zeros import Zeros
+from mechanisms.selection.selections import method_of
+from synthesis.independent import independent_marginals
+from synthesis.model import SynthesizerSpec, graphical_settings
+from synthesis.pgm.graphical_model import GraphicalModel, PgmSpec, fit_model
+from synthesis.pgm.junction_tree import still_small
+
+
+class Fit(Protocol):
+    """Models of what was measured so far; post-processing."""
+
+    def __call__(self, measurements: Measurements) -> Expected:
+        """The marginals of a model of the measurements."""
+        ...
+
+    def possible(
+        self, domain: Domain, measured: Sequence[Clique], candidates: Sequence[Clique], limit: int
+    ) -> list[Clique]:
+        """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
+        ...
+
+
+class IndependentFit:
+    """Independent columns: for methods that look at one-way marginals alone."""
+
+    def __call__(self, measurements: Measurements) -> Expected:
+        return independent_marginals(measurements)
+
+    def possible(
+        self, domain: Domain, measured: Sequence[Clique], candidates: Sequence[Clique], limit: int
+    ) -> list[Clique]:
+        return list(candidates) if sum(domain.shape(domain.names)) <= limit else []
+
+
+@dataclass
+class PgmFit:
+    """A graphical model of all answers, each fit started from the one before.
+
+    Attributes:
+        spec: the synthesizer's settings.
+        zeros: combinations that cannot occur.
+        last: the model fitted last.
+    """
+
+    spec: PgmSpec
+    zeros: tuple[Zeros, ...] = ()
+    last: GraphicalModel | None = None
+
+    def __call__(self, measurements: Measurements) -> Expected:
+        self.last = fit_model(measurements, self.spec, impossible=self.zeros, start=self.last)
+        return self.last.marginal
+
+    def possible(
+        self, domain: Domain, measured: Sequence[Clique], candidates: Sequence[Clique], limit: int
+    ) -> list[Clique]:
+        small = still_small(domain, [*measured, *(c for c, _ in self.zeros)], candidates, limit)
+        fitting = [c for c, keeps in zip(candidates, small, strict=True) if keeps]
+        return [c for c in fitting if self.last is None or self.last.answerable(c)]
+
+
+def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
+    """The model that the plan's method asks for: independent columns, or a graphical model of all answers."""
+    if isinstance(plan, Plan) or not method_of(plan.method).graphical:
+        return IndependentFit()
+    return PgmFit(graphical_settings(synthesis), zeros)

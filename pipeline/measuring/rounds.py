@@ -1,0 +1,43 @@
+"""Measure what a plan says: in one round, or in several between which a selection decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.release import Measurements
+from mechanisms.selection.selections import method_of
+from mechanisms.sensitive.measurement import measure, measure_histogram
+from pipeline.measuring.fitted_models import Fit
+from pipeline.measuring.selection_context import Rounds, Steps
+
+
+def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
+    """Measure what a plan says, in one round or in several.
+
+    Guarantee: the answers and the choices together are (ε, δ)-DP for the plan's unit and neighbouring relation. Between
+        rounds only kept answers and public facts are read, so that an interrupted run goes on with the same choices.
+    Args:
+        fit: a model of what is known so far, for methods that choose.
+    """
+    run = rounds
+    histogram = measure_histogram(run.table, run.plan, run.ledger, run.source, answers_dir=run.folder)
+    return replace(_marginals(rounds, fit), histogram=histogram)
+
+
+def _marginals(rounds: Rounds, fit: Fit) -> Measurements:
+    plan = rounds.plan
+    if isinstance(plan, Plan):
+        return measure(
+            rounds.table,
+            plan,
+            rounds.ledger,
+            rounds.source,
+            answers_dir=rounds.folder,
+            public_total=rounds.public_total,
+            progress=rounds.progress,
+        )
+    rounds.folder.mkdir(mode=0o700, exist_ok=True)
+    steps = Steps(rounds, plan, fit)
+    method_of(plan.method).run(steps)
+    return steps.measurements

@@ -1,0 +1,192 @@
+"""A run as a selection sees it: the pipeline's side of `mechanisms.selection.context`, with a ledger and a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.files import write_whole
+from mechanisms.public.queries.adaptive_grid import grid_query
+from mechanisms.public.queries.query_matrices import QueryMatrix, sensitivity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.selection.base import SCORES
+from mechanisms.selection.context import Scores, once
+from mechanisms.sensitive.exit import Progress
+from mechanisms.sensitive.measurement import BATCH_CELLS, measure_some
+from mechanisms.sensitive.noise import NoiseSource
+from mechanisms.sensitive.noisy_distances import noisy_scores
+from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores
+from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.measuring.fitted_models import Fit
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What measuring needs.
+
+    Attributes:
+        folder: where answers and choices are kept, one file each, written whole.
+    """
+
+    table: PrivateTable
+    plan: Plan | AdaptivePlan
+    ledger: Ledger
+    source: NoiseSource
+    folder: Path
+    progress: Progress | None = None
+
+    @property
+    def public_total(self) -> int | None:
+        """The number of records where it is a public fact."""
+        return self.table.public_rows(self.plan.neighbouring)
+
+
+@dataclass
+class Steps:
+    """One adaptive run: what is known so far, and the ways to know more; see `Context`.
+
+    Attributes:
+        model: makes models of what was measured so far.
+        known: the answers so far, in the order asked.
+    """
+
+    run: Rounds
+    plan: AdaptivePlan
+    model: Fit
+    known: list[NoisyMarginal] = field(default_factory=list)
+
+    @property
+    def domain(self) -> Domain:
+        return self.run.table.coded.domain
+
+    @property
+    def measurements(self) -> Measurements:
+        return Measurements(self.domain, tuple(self.known), self.run.public_total)
+
+    def places(self, stage: str) -> list[int]:
+        """The places of a stage's slots."""
+        return self.plan.places(stage)
+
+    def clique(self, place: int) -> Clique:
+        """The marginal that a slot is reserved for; empty where it is chosen later."""
+        return self.plan.slots[place].reservation.clique or ()
+
+    def noise(self, place: int) -> float:
+        """Mean absolute noise of an answer under a slot, in records."""
+        return self.plan.measurement_slot(place).mean_abs
+
+    def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
+        """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
+        self._measure([(place, self._planned(place, clique, query)) for place, clique, query in questions])
+
+    def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:
+        """Measure one round out of the purse: each question with its part of it, numbered from `first`."""
+        wanted = []
+        for number, (clique, query, part) in enumerate(questions, first):
+            event = self.plan.measurement_event(f"{number:04d}:measure", part).with_sensitivity(self.bound(query))
+            wanted.append((len(self.plan.slots) + number, PlannedMeasurement(clique, query, part, event)))
+        self._measure(wanted)
+
+    def _measure(self, wanted: list[tuple[int, PlannedMeasurement]]) -> None:
+        run = self.run
+        self.known += measure_some(
+            run.table, wanted, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+        )
+
+    def reserve_noise(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean absolute noise of an answer, in records, from its part of the purse."""
+        return np.asarray(self.plan.purse_event.mean_abs / self.plan.accountant.strength(part))
+
+    def spent_noise(self, part: float) -> float:
+        """The mean absolute noise of the very event that `spend` would use for a part, in records."""
+        return self.plan.measurement_event("", part).mean_abs
+
+    @property
+    def reserve_stddev(self) -> float:
+        """The standard deviation of an answer that takes the whole purse, in records."""
+        return self.plan.purse_event.stddev
+
+    def distances(self, cliques: Sequence[Clique], expected: Callable[[], Expected]) -> NDArray[np.float64] | None:
+        """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
+        (place,) = self.plan.places(SCORES)
+        event = self.plan.measurement_slot(place)
+        run, path = self.run, self._choice_file(place)
+        scores = self.score(lambda: {c: Candidate(c) for c in cliques}, expected)
+        return noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
+
+    def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
+        event = self.plan.measurement_slot(place).with_sensitivity(self.bound(query))
+        return PlannedMeasurement(clique, query, self.plan.slots[place].share, event)
+
+    def bound(self, query: QueryMatrix) -> float:
+        """The sensitivity of the answers to a matrix, in records."""
+        plan = self.plan
+        return sensitivity(query, norm=plan.norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+
+    def grid(self, clique: Clique, threshold: float) -> QueryMatrix:
+        """The adaptive grid of a marginal, from the rounds before."""
+        return grid_query(self.domain, clique, self.known, threshold=threshold, norm=self.plan.norm)
+
+    def score(
+        self, candidates: Callable[[], Mapping[Clique, Candidate]], expected: Callable[[], Expected]
+    ) -> Callable[[], PrivateScores]:
+        """Scores of what may be chosen, by its name: distances of the true marginals from the expected ones.
+
+        NOT private; computed once, and only where a draw is due.
+        """
+        return once(lambda: self._scores(candidates(), expected()))
+
+    def _scores(self, candidates: Mapping[Clique, Candidate], expected: Expected) -> PrivateScores:
+        neighbouring = self.plan.neighbouring
+        scores = distance_scores(self.counts, list(candidates.values()), expected, neighbouring=neighbouring)
+        return PrivateScores({name: scores.values[c.clique] for name, c in candidates.items()}, scores.sensitivity)
+
+    def choose(self, place: int, among: Sequence[Clique], scores: Scores) -> Clique | None:
+        """One of the candidates, under the slot's ε."""
+        return self._choice(self.plan.choice_slot(place), among, scores, self._choice_file(place))
+
+    def choose_of_reserve(self, number: int, among: Sequence[Clique], part: float, scores: Scores) -> Clique | None:
+        """One of the candidates, out of the purse."""
+        event = self.plan.choice_event(f"{number:04d}:choose", part)
+        return self._choice(event, among, scores, self.run.folder / f"choice-{number:04d}.json")
+
+    def _choice(self, event: Exponential, among: Sequence[Clique], scores: Scores, path: Path) -> Clique | None:
+        made = cast(Callable[[], PrivateScores], scores)  # as `score` made them
+        return choose(among, made, event, self.run.ledger, self.run.source, path=path)
+
+    def _choice_file(self, place: int) -> Path:
+        return self.run.folder / f"{place:05d}.json"
+
+    def remember(self, number: int, part: float) -> float:
+        """The round's part of the purse, kept on disk before it is spent, so that a resumed run spends the same."""
+        path = self.run.folder / f"round-{number:04d}.json"
+        if path.exists():
+            return float(json.loads(path.read_text(encoding="utf-8"))["part"])
+        write_whole(path, json.dumps({"part": part}) + "\n", mode=0o600)
+        return part
+
+    def fit(self) -> Expected:
+        """A model of all answers so far."""
+        return self.model(self.measurements)
+
+    def possible(self, candidates: Sequence[Clique], limit: int) -> list[Clique]:
+        """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
+        return self.model.possible(self.domain, [a.clique for a in self.known], candidates, limit)
+
+    @cached_property
+    def counts(self) -> PrivateCounts:
+        """The candidates' exact marginals; NOT private."""
+        return PrivateCounts(self.run.table, BATCH_CELLS)

@@ -1,0 +1,140 @@
+"""The release folder: the synthetic table, the noisy measurements, the schema, the statement and what binds them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.release import STATEMENT_VERSION, Measurements, load_measurements
+from mechanisms.public.schema.facts_file import alone
+from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.codec import write_table
+from pipeline.folders import RunFolder, whole_folder
+from pipeline.marginal_files import write_marginals
+from pipeline.progress import Report
+from pipeline.settings.inputs import check_release
+from pipeline.statement.digests import check_files, file_digests, read_manifest
+from pipeline.statement.papers import write_papers
+from pipeline.statement.signing import Signer, check_signature
+from synthesis.records_per_unit import with_records
+
+
+def write_release(
+    folder: RunFolder,
+    schema: Schema,
+    statement: dict[str, Any],
+    measurements: Measurements,
+    synthetic: CodedTable,
+    *,
+    form: str,
+    rng: np.random.Generator,
+    rows_asked: int | None,
+    signer: Signer | None = None,
+    workdir: Path | None = None,
+    progress: Report | None = None,
+) -> Path:
+    """Write `release/`, whole or not at all; returns the synthetic table's path.
+
+    Args:
+        statement: the content of privacy.json. One of version 1 is passed on without papers: nothing bound it.
+        synthetic: rows of the table's columns (see `undo`).
+        form: csv or parquet.
+        rng: draws the values inside bins.
+        rows_asked: how many synthetic rows the settings ask for; None: as many as the noisy total says.
+        signer: signs the manifest; None: not signed.
+        workdir: for the parts, on the same file system; default: the temporary folder under internal/.
+    """
+    with whole_folder(folder.release, workdir or folder.temporary) as parts:
+        written = with_records(schema, measurements)
+        write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
+        measurements.save(parts / "measurements")
+        write_marginals(parts / "marginals", schema, measurements)
+        write_whole(parts / "schema.yaml", schema.to_yaml())
+        write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        if statement.get("version") == STATEMENT_VERSION:
+            name = f"synthetic.{form}"
+            write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer)
+        if folder.internal.is_dir():
+            write_whole(folder.seal, json.dumps(file_digests(parts), indent=1), mode=0o600)
+    return folder.release / f"synthetic.{form}"
+
+
+def check_seal(folder: RunFolder) -> None:
+    """`release/` is what this run wrote, and nothing else.
+
+    Raises:
+        UserError: a file was added, changed or taken away since.
+    """
+    try:
+        sealed = json.loads(folder.seal.read_text())
+    except (OSError, ValueError):
+        sealed = {}
+    found = file_digests(folder.release)
+    if sealed != found:
+        changed = sorted(k for k in sealed.keys() | found.keys() if sealed.get(k) != found.get(k))
+        fix = "move release/ away and resume again: it is made anew from the saved measurements, at no further cost"
+        what = f"not as this run wrote it: {', '.join(changed)}"
+        raise UserError(what, where=str(folder.release), fix=fix)
+
+
+def _check_inside(folder: Path) -> None:
+    """A release holds its own files: one that leads elsewhere is not opened."""
+    inside = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            fix = "take the release folder of a run, as it was written; do not trust this one"
+            raise UserError(f"{path.relative_to(folder)} leads out of the release", where=str(folder), fix=fix)
+
+
+def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
+    """Schema, privacy statement and measurements of a release.
+
+    Raises:
+        UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature.
+    """
+    check_release(folder)
+    _check_inside(folder)
+    statement = _bound_statement(folder)
+    with alone():
+        schema = load_schema(folder / "schema.yaml")
+    measurements = load_measurements(folder / "measurements")
+    if measurements.domain != schema.measured:
+        fix = "take the release folder of a run, whole"
+        raise UserError("schema.yaml and measurements do not belong together", where=str(folder), fix=fix)
+    return schema, statement, measurements
+
+
+def _bound_statement(folder: Path) -> dict[str, Any]:
+    """The content of privacy.json, after all that binds the release was checked; older versions get a warning."""
+    fix = "take the release folder of a run, whole"
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        check_files(manifest, folder)
+    try:
+        statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+        version = statement.get("version", 1)
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError("privacy.json is missing or broken", where=str(folder), fix=fix) from error
+    if version not in (1, STATEMENT_VERSION):
+        fix = "a newer pipeline, or a release that this one made"
+        raise UserError(f"privacy.json is of version {version!r}", where=str(folder), fix=fix)
+    if manifest is None and version != 1:
+        raise UserError("manifest.json is missing: nothing binds the files", where=str(folder), fix=fix)
+    if manifest is None:
+        said = "of an older version, and not bound: nobody would notice an edited file"
+        print(f"warning: {folder} is {said}", file=sys.stderr)
+    elif manifest.signer is not None:
+        try:
+            check_signature(folder, manifest)
+        except UserError as error:
+            if "library" not in error.what:
+                raise
+            print(f"warning: the signature of {folder} was not checked: {error.what}", file=sys.stderr)
+    return statement

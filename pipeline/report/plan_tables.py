@@ -1,0 +1,195 @@
+"""The ledger-to-be: what `plan` prints, from public facts and settings alone."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
+from mechanisms.accounting.events import describes_choice
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.dense import POWER
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.workload import Workload
+from mechanisms.selection.selections import method_of
+from pipeline.budget.admission import planned_release
+from pipeline.budget.ledger_report import planned_json
+from pipeline.settings.build import (
+    build_unit,
+    grown_model_cells,
+    memory_limit_bytes,
+    planned_model_cells,
+    predicted_memory_bytes,
+)
+from pipeline.settings.config import Config
+from pipeline.settings.policy import budget_warnings
+
+#: What stands in the place of a marginal that is not known yet.
+STAGES = {PURSE: "rounds, in all"}
+
+
+def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | AdaptivePlan) -> dict[str, Any]:
+    """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
+    unit = build_unit(config)
+    return {
+        "schema": schema.name,
+        "unit": unit.column or "one record",
+        "max_records": unit.max_records,
+        **plan.to_json(),
+        **_selection(config, plan),
+        "rows": config.plan.rows,
+        "candidates": _candidates(config, schema, plan),
+        "left_out": [list(c) for c in workload.left_out],
+        "model_cells": planned_model_cells(config, schema, plan),
+        "grown_model_cells": grown_model_cells(config, schema, plan),
+        "warnings": list(budget_warnings(config.privacy.epsilon, config.privacy.delta)),
+        "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
+        "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
+        "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
+    }
+
+
+def _selection(config: Config, plan: Plan | AdaptivePlan) -> dict[str, Any]:
+    """What several tries cost together, in the place of what one costs; nothing where there is one."""
+    found = plan.selection
+    if found.tries == 1:
+        return {"selection": None}
+    each, spent = PrivacyLoss(plan.epsilon, plan.delta), found.total(plan.loss)
+    return {
+        "selection": found.to_json(each),
+        "budget": {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta},
+        "total": {"epsilon": spent.epsilon, "delta": spent.delta},
+    }
+
+
+def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> list[dict[str, Any]]:
+    """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
+
+    `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^(2/3);
+    `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
+    """
+    domain, rows = schema.domain, config.plan.rows
+    if rows is not None and rows < 1:
+        raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
+    found: list[tuple[Clique, float, float]] = []
+    if isinstance(plan, Plan):
+        for m in plan.measurements:
+            mean = m.event.mean_abs
+            found.append((m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean))
+    elif (cliques := method_of(plan.method).reported) and plan.purse is not None:
+        noise = plan.purse_event.mean_abs
+        loads = [domain.cells(c) ** POWER for c in cliques]
+        for clique, load in zip(cliques, loads, strict=True):
+            part, alone = load / math.fsum(loads), domain.cells(clique) * noise
+            found.append((clique, alone, alone / plan.accountant.strength(part)))
+    return [
+        {
+            "clique": list(clique),
+            "cells": domain.cells(clique),
+            "error_alone": alone,
+            "error_all": together,
+            "lost": None if rows is None else together >= 2 * rows,
+        }
+        for clique, alone, together in found
+    ]
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The same as a table for people."""
+    page = io.StringIO()
+    table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
+    further = [facts[k] for k in ("purse", "histogram") if facts.get(k)]
+    for m in facts["measurements"] + further + facts["accept"]:
+        table.add_row(*_row(m))
+    Console(width=150, file=page).print(table)
+    body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+    left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
+    needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
+    scores = sum(bool(m.get("scores")) for m in facts["measurements"])
+    choices = scores + sum(describes_choice(m) for m in facts["measurements"])
+    counted = len(facts["measurements"]) - choices
+    lines = [
+        body,
+        "",
+        f"{counted} measurements of {sum(m['cells'] for m in facts['measurements']):,} cells"
+        + (f", {choices} private choices" if choices else ""),
+        f"unit: {facts['unit']}, at most {facts['max_records']} records; neighbouring: {facts['neighbouring']}",
+        f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
+        f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
+        f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
+    ]
+    lines[5:5] = _accepting(facts)
+    lines += [f"warning: {w}" for w in facts["warnings"]]
+    if facts["model_cells"] is not None:
+        grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
+        lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
+    if facts["shared_budget"] is not None:
+        lines += facts["shared_budget"]["in_words"]
+    lines += _noisiest(facts["candidates"], facts["rows"])
+    if left_out:
+        names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
+        why = "more than selection.max_cells cells, or no room in the model"
+        lines.append(f"left out ({why}): {len(left_out)} marginals: {names}")
+    return "\n".join(lines)
+
+
+def _accepting(facts: dict[str, Any]) -> list[str]:
+    """What decides whether the release is accepted, and what several tries cost, before anything is spent."""
+    lines = []
+    for m in facts["accept"]:
+        what, limit = m["accept"], m["accept"]["at_most"]
+        over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
+        decides = "is released with it" if limit is None else f"decides: at most {limit:,g} records, or withheld"
+        lines.append(f"accept: {over} ± {m['stddev']:.4g} records (standard error) {decides}")
+    if chosen := facts["selection"]:
+        one = chosen["one_try"]
+        lines.append(
+            f"at most {chosen['tries_expected_at_most']:,} tries expected, each with ε₁ = {one['epsilon']:.6g}, "
+            f"δ₁ = {one['delta']:.3g} of the charges above; released: {chosen['released']}"
+        )
+        lines.append(f"all tries together, however many there are: {chosen['conversion']}")
+    return lines
+
+
+def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
+    """The candidates that suffer most from noise, against the rows where these are declared."""
+    if not candidates:
+        return []
+    worst = sorted(candidates, key=lambda c: -c["error_all"])[:5]
+    lines = ["expected error of the noisiest marginals, alone and with all others (Σ |noise|, records):"]
+    for c in worst:
+        part = "" if rows is None else f" = {c['error_alone'] / rows:.3g} and {c['error_all'] / rows:.3g} of the rows"
+        lines.append(f"  {' × '.join(c['clique'])}: {c['error_alone']:,.0f} and {c['error_all']:,.0f}{part}")
+    if rows is not None:
+        hopeless = sum(bool(c["lost"]) for c in candidates)
+        lines.append(f"  {hopeless} of {len(candidates)} would drown in noise if all were measured (twice the rows)")
+    return lines
+
+
+def _row(m: dict[str, Any]) -> list[str]:
+    """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
+    share = f"{100 * m['share']:.3g} %"
+    name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m.get("stage", ""), "chosen later")
+    if m.get("accept"):
+        name = f"accept: {m['accept']['of']} L1 distance"
+    if m.get("scores"):
+        name = f"{m['scores']:,} distances from independence"
+    if describes_choice(m):
+        return ["a private choice", "", m["mechanism"], "", "", f"ε = {m['epsilon']:.6g}", share]
+    return [
+        name,
+        f"{m['cells']:,}" if m["cells"] else "",
+        m["mechanism"],
+        f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
+        f"{m['scale']:.6g}",
+        f"{m['stddev']:.6g}",
+        share,
+    ]

@@ -1,0 +1,100 @@
+"""From the files of a run, or the scores of two tables, to one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.files import write_whole
+from pipeline.folders import RunFolder, not_in_release
+from pipeline.release_folder import read_release
+from pipeline.report.convergence_section import convergence_section
+from pipeline.report.map_section import map_section
+from pipeline.report.page import Section, number, page
+from pipeline.report.promise_section import noise_section, statement_section, units_section
+from pipeline.report.score_sections import (
+    columns_section,
+    correlation_section,
+    distances_section,
+    mgd_section,
+    pairs_section,
+    scores_section,
+)
+from pipeline.scores.score_run import report_files
+from pipeline.settings.inputs import check_scored
+
+
+def render_run(folder: RunFolder, output: Path | None = None) -> Path:
+    """The report of a run from its own files; reads no table. NOT private: it lies under internal/.
+
+    Args:
+        output: another place than internal/report.html; not inside a release folder.
+    Raises:
+        UserError: no run there, or one without scores.
+    """
+    check_scored(folder)
+    schema, statement, measurements = read_release(folder.release)
+    scores, drawn = report_files(folder.scores), report_files(folder.figures)
+    units = drawn.get("units")
+    first = [statement_section(statement), noise_section(measurements)]
+    record = report_files(folder.convergence)
+    last = [convergence_section(record)] if record else []
+    last += [units_section(units)] if units else []
+    promise = statement.get("guarantee", statement["budget"])
+    facts = [
+        ("ε", f"{promise['epsilon']:.4g}"),
+        ("δ", f"{promise['delta']:.3g}"),
+        ("release", "private" if statement["private"] else "NOT private"),
+        *_facts(scores),
+    ]
+    title = f"Synthetic {schema.name}"
+    text = _whole(title, f"the run in {folder.root.name}", facts, first, scores, drawn, last)
+    target = output or folder.report
+    not_in_release(target, "output")
+    write_whole(target, text, mode=0o600)
+    return target
+
+
+def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
+    """The report of any two tables: what is known of them without a run."""
+    return _whole(f"Scores over {name}", "two tables, scored", _facts(scores), [], scores, drawn, [])
+
+
+def _facts(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = scores["rows"]
+    facts = [("real records", number(rows["real"])), ("synthetic records", number(rows["synthetic"]))]
+    for name, said in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
+        value = scores["metrics"].get(name, {}).get("score")
+        if value is not None:
+            facts.append((said, number(value)))
+    return facts
+
+
+def _whole(
+    title: str,
+    subtitle: str,
+    facts: list[tuple[str, str]],
+    first: list[Section],
+    scores: Mapping[str, Any],
+    drawn: Mapping[str, Any],
+    last: list[Section],
+) -> str:
+    boxes = "".join(
+        f'<div class="card"><span class="soft">{escape(k)}</span><b>{escape(v)}</b></div>' for k, v in facts
+    )
+    makers: dict[str, Callable[[Any], Section]] = {
+        "columns": columns_section,
+        "pairs": pairs_section,
+        "map": map_section,
+        "correlation": correlation_section,
+        "distances": distances_section,
+    }
+    sections = [scores_section(scores), *first]
+    for name, make in makers.items():
+        if drawn.get(name):
+            sections.append(make(drawn[name]))
+        if name == "pairs" and scores.get("mgd", {}).get("marginals"):
+            sections.append(mgd_section(scores))
+    return page(title, subtitle, f'<div class="facts">{boxes}</div>', [*sections, *last])

@@ -1,0 +1,1 @@
+"""Scores of a run or of any two tables. NOT private."""

@@ -1,0 +1,95 @@
+"""The scores of a card as rows, and their floors, which a sweep measures once for all of its jobs. NOT private."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.catalogue import METRICS
+from evaluation.references import two_samples
+from evaluation.score import ON_TOP, ScoreSpec, score_tables
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.scan import private_folder
+
+LOG = logging.getLogger("pipeline")
+
+#: The folder of a sweep's internal/ that holds them.
+FLOORS = "floors"
+
+
+def metric_rows(card: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Name, goal, score and floor of every metric in a scores.json; a score that is undefined has no row."""
+    rows, metrics = [], card.get("metrics", {})
+    mgd = card.get("mgd", {})
+    if isinstance(mgd, dict):
+        rows.append(_row("MGD", "low", mgd | {"floor": metrics.get("mgd", {}).get("floor")}))
+    floor = metrics.get("tvd", {}).get("floor")
+    for name, family in card.get("tvd", {}).items():
+        if isinstance(family, dict) and "mean" in family:
+            known = floor if name == "2-way" else None
+            rows.append(_row(f"{name} TVD", "low", {"score": family["mean"], "floor": known}))
+    for name, found in metrics.items():
+        if isinstance(found, dict) and name not in ON_TOP:
+            rows.append(_row(str(name), str(found.get("goal", "low")), found))
+    return [row for row in rows if row["score"] is not None]
+
+
+def _row(name: str, goal: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    floor = found.get("floor")
+    if isinstance(floor, dict):
+        floor = next((floor[k] for k in ("mean", "value", "score") if k in floor), None)
+    return {"metric": name, "goal": goal, "score": found.get("score"), "floor": floor}
+
+
+def measure_floors(real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int) -> dict[str, float]:
+    """What one new sample of `rows` real records scores against another of the table's size, by metric's name.
+
+    Whole units are drawn where the options name the unit of each row. One draw: most scores are means over hundreds of
+    marginals.
+    """
+    names = tuple(n for n in spec.metrics if METRICS[n].referable)
+    options = replace(spec.options, frames=None, holdout=None, progress=None)
+    spec = replace(spec, metrics=names, options=options, references=False, dive=False, detail="none")
+    pair = two_samples(real, rows, np.random.default_rng(options.seed), options.unit)
+    return {row["metric"]: row["score"] for row in metric_rows(score_tables(*pair, schema, spec).to_json())}
+
+
+def floors_file(folder: Path, facts: Mapping[str, Any]) -> Path:
+    """Where a sweep keeps the floors of runs with the same data, schema, unit, metrics and number of rows.
+
+    Args:
+        facts: of a run's manifest.
+    """
+    settings = facts["settings"]
+    unit = [settings["privacy"][k] for k in ("unit", "missing_unit_values")]  # whole units are drawn
+    same = [facts["data"], facts["schema"], settings["data"], settings["evaluation"], settings["synthesis"]["rows"]]
+    name = hashlib.blake2b(json.dumps([*same, *unit], sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+    return folder / f"{name}.json"
+
+
+def keep_floors(path: Path, real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int | None) -> None:
+    """Measure the floors unless they are known, or another job is at it; no job fails or waits for them."""
+    private_folder(path.parent)
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if path.exists():
+            return
+        try:
+            found = measure_floors(real, schema, spec, real.rows if rows is None else rows)
+            write_whole(path, json.dumps(found), mode=0o600)
+        except UserError as error:
+            LOG.warning("no floors: %s", error)

@@ -1,0 +1,139 @@
+"""The scoring of a run: the rows that were not set aside against the synthetic table; NOT private."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.registry import Options, plain
+from evaluation.report_data import figures
+from evaluation.score import Scorecard, ScoreSpec, score_tables
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.out_of_schema import together
+from mechanisms.public.tables.scan import Source
+from mechanisms.sensitive.contribution import unit_numbers
+from mechanisms.sensitive.kept_table import kept_truth
+from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.folders import RunFolder
+from pipeline.progress import Report
+from pipeline.scores.floors import floors_file, keep_floors
+from pipeline.settings.scoring import affordable
+
+
+def judge(
+    private: PrivateTable,
+    source: Source,
+    schema: Schema,
+    folder: RunFolder,
+    made: CodedTable,
+    spec: ScoreSpec,
+    *,
+    places: tuple[str, str] | None = None,
+    progress: Report | None = None,
+) -> Scorecard:
+    """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
+
+    Args:
+        places: columns of longitude and latitude.
+    """
+    truth, aside = _truth(private, source, schema, folder)
+    # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
+    schema, tables = together(schema, {"real": truth, "made": made} | ({} if aside is None else {"aside": aside}))
+    truth, made, aside = tables["real"], tables["made"], tables.get("aside")
+    spec = affordable(spec, truth.rows)
+    subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
+    unit = _unit_of_rows(private, source) if spec.references else None
+    options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
+    spec = replace(spec, options=options, dive=True)
+    card = score_tables(truth, made, schema, spec, progress=progress)
+    drawn = drawings(card, truth, made, schema, options, places) | {"units": _units(private)}
+    write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
+    write_whole(folder.figures, as_text(drawn), mode=0o600)
+    return card
+
+
+def share_floors(
+    private: PrivateTable,
+    source: Source,
+    schema: Schema,
+    folder: RunFolder,
+    spec: ScoreSpec,
+    facts: Mapping[str, Any],
+    floors: Path,
+) -> None:
+    """The floors of a sweep's scores, measured by the first of its jobs that comes here.
+
+    Args:
+        facts: of the run's manifest.
+        floors: the sweep's folder of them.
+    """
+    path = floors_file(floors, facts)
+    if private.kept is not None and not path.exists():
+        truth, _ = _truth(private, source, schema, folder)
+        schema, tables = together(schema, {"real": truth})
+        spec = affordable(spec, truth.rows)
+        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)))
+        keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"])
+
+
+def drawings(
+    card: Scorecard,
+    real: CodedTable,
+    synthetic: CodedTable,
+    schema: Schema,
+    options: Options,
+    places: tuple[str, str] | None,
+) -> dict[str, Any]:
+    """What the report draws, under its format's name."""
+    return {"format": "figures/1", **figures(card, real, synthetic, schema, options, places)}
+
+
+def as_text(value: Any) -> str:
+    """A JSON text without NaN."""
+    return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
+
+
+def report_files(path: Path) -> dict[str, Any]:
+    """A JSON file's content; empty where there is none."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def _units(private: PrivateTable) -> dict[str, Any] | None:
+    """How many units have how many records; None where a record is a unit."""
+    if private.sizes is None:
+        return None
+    unit = private.unit
+    return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
+
+
+def _unit_of_rows(private: PrivateTable, source: Source) -> NDArray[np.int64] | None:
+    """The unit of each row of the truth; None where a record is a unit."""
+    if private.unit.column is None:
+        return None
+    numbers = unit_numbers(source, private.unit)
+    return numbers if private.aside is None else numbers[~private.aside]
+
+
+def _truth(
+    private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
+) -> tuple[CodedTable, CodedTable | None]:
+    """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
+    if private.kept is not None:
+        return kept_truth(private, source, schema), None
+    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
+        return CodedTable(private.coded.domain, private.coded.columns), None
+    whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)
+    if private.aside is None:
+        return whole, None
+    chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
+    kept, held = (CodedTable(whole.domain, tuple(np.asarray(c[rows]) for c in whole.columns)) for rows in chosen)
+    return kept, held

@@ -1,0 +1,205 @@
+"""Any two tables, scored: encoded against one schema, with a holdout and subjects where they are given."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.registry import Options
+from evaluation.score import Scorecard, score_tables
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.inspect_file import shown
+from mechanisms.public.tables.out_of_schema import together, values_outside
+from mechanisms.public.tables.scan import Source, open_table
+from pipeline.progress import Report, Stages, misfits
+from pipeline.report.run_page import render_scores
+from pipeline.scores.score_run import drawings
+from pipeline.settings import build
+from pipeline.settings.config import LimitsConfig, ScoreConfig, schema_path
+from pipeline.settings.inputs import check_tables
+from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles
+
+
+@dataclass(eq=False)
+class Loaded:
+    """Tables as codes of one schema.
+
+    Attributes:
+        schema: with a code apart in the columns where a table has values that the schema has no place for.
+        tables: by name.
+        reports: what encoding could not take as it was.
+        subjects: the text of each row's subject, where the table has the column.
+        values: per table and column, the most frequent values that the schema does not place.
+    """
+
+    schema: Schema
+    tables: dict[str, CodedTable] = field(default_factory=dict)
+    reports: dict[str, EncodingReport] = field(default_factory=dict)
+    subjects: dict[str, NDArray[np.object_]] = field(default_factory=dict)
+    values: dict[str, dict[str, list[tuple[str, int]]]] = field(default_factory=dict)
+
+
+def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
+    """Score a synthetic table against a real one; the numbers are NOT private. Writes the report, if one is asked for.
+
+    Raises:
+        UserError: a table or the schema is missing or does not fit.
+    """
+    given = check_tables(config)
+    if config.evaluation.holdout is not None:
+        fix = "holdout=TABLE with real records that were set aside"
+        raise UserError("only a run can set units aside", where="evaluation.holdout", fix=fix)
+    path = schema_path(config.schema, "schema")
+    schema = load_schema(path)
+    roles = ready_roles(schema, path)
+    if config.metrics is not None:
+        config.evaluation.metrics = config.metrics
+    spec = build_scores(config.evaluation, schema, roles)
+    spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
+    show = Stages(quiet=quiet)
+    known = known_roles(config.evaluation, roles, schema)
+    reading = loaded(
+        given, schema, show, delimiter=config.delimiter, limits=config.limits, subject=known.get("subject")
+    )
+    with reading as found:
+        options = _with_rows(spec.options, found, known)
+        spec = replace(spec, options=options)
+        real, synthetic = found.tables["real"], found.tables["synthetic"]
+        with show.stage("score") as report:
+            card = score_tables(real, synthetic, found.schema, spec, progress=report)
+            card = replace(card, unplaced=_unplaced(found))
+        if config.report:
+            with show.stage("report"):
+                places = build_places(config.evaluation, roles, schema)
+                drawn = drawings(card, real, synthetic, found.schema, options, places)
+                write_whole(Path(config.report), render_scores(schema.name, card.to_json(), drawn), mode=0o600)
+    return card
+
+
+def _with_rows(options: Options, found: Loaded, roles: Mapping[str, str]) -> Options:
+    """The options with what only the rows tell: the holdout, the subjects and their order."""
+    if found.tables["synthetic"].domain != found.tables["real"].domain:
+        return options
+    options = replace(options, holdout=found.tables.get("holdout"))
+    if "subject" not in roles:
+        return options
+    absent = [name for name in ("real", "synthetic") if name not in found.subjects]
+    if absent:
+        said = f"the {absent[0]} table has no column {roles['subject']!r}"
+        return replace(options, why={**options.why, "subject": said})
+    real, synthetic = (found.subjects[name] for name in ("real", "synthetic"))
+    codes, _ = pd.factorize(np.concatenate([real, synthetic]), use_na_sentinel=False)
+    both = (codes[: len(real)], codes[len(real) :])
+    order = roles.get("order")
+    if order is None:
+        return replace(options, subject=both)
+    columns = tuple(found.tables[name].column(order) for name in ("real", "synthetic"))
+    return replace(options, subject=both, order=(columns[0], columns[1]))
+
+
+def _unplaced(found: Loaded) -> dict[str, Any]:
+    """Per table: how many values of which column lie outside of the schema, or are none of its kind, and which."""
+    return {
+        name: {
+            "outside": {column: n for column, n in report.outside.items() if n},
+            "no_value": {column: n for column, n in report.unplaced.items() if n},
+            "values": {column: dict(values) for column, values in found.values[name].items()},
+        }
+        for name, report in found.reports.items()
+    }
+
+
+@contextmanager
+def loaded(
+    given: Mapping[str, Path | pd.DataFrame],
+    schema: Schema,
+    show: Stages,
+    *,
+    delimiter: str = ",",
+    limits: LimitsConfig | None = None,
+    subject: str | None = None,
+) -> Iterator[Loaded]:
+    """Tables as codes of the schema, while the block lasts; their columns are memory maps in a closed folder.
+
+    Args:
+        subject: a column whose texts are kept, where a table has it.
+    """
+    found = Loaded(schema)
+    with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
+        with show.stage("load") as report:
+            for name, table in given.items():
+                work = Path(folder) / name
+                work.mkdir(mode=0o700)
+                if isinstance(table, pd.DataFrame):
+                    table.to_parquet(work / f"{name}.parquet")
+                    table = work / f"{name}.parquet"
+                source = _opened(table, delimiter, limits or LimitsConfig(), work)
+                _load(found, name, source, schema, work, subject, report)
+                marked = found.reports[name].marked
+                found.values[name] = {column: values_outside(source, schema, column) for column in marked}
+                show.warn([f"{name}: {line}" for line in misfits(found.reports[name])])
+        found.schema, found.tables = together(schema, found.tables)
+        yield found
+
+
+def _load(
+    found: Loaded, name: str, source: Source, schema: Schema, work: Path, subject: str | None, report: Report
+) -> None:
+    texts: list[Any] = []
+    if subject is None or subject not in source.names:
+        coded = encode_columns(source, schema, workdir=work, progress=report, apart=True)
+        found.tables[name], found.reports[name] = coded
+        return
+    found.tables[name], found.reports[name] = encode_columns(
+        source,
+        schema,
+        workdir=work,
+        progress=report,
+        apart=True,
+        further={"subject": source.text(source.index(subject, where="evaluation.subject"))},
+        on_batch=lambda batch: texts.append(batch.column(batch.num_columns - 1).to_pandas().to_numpy(object)),
+    )
+    found.subjects[name] = np.concatenate(texts) if texts else np.empty(0, object)
+
+
+@contextmanager
+def encoded(
+    tables: Mapping[str, Path | pd.DataFrame], schema: Schema, show: Stages
+) -> Iterator[tuple[Schema, dict[str, CodedTable]]]:
+    """The tables of `loaded`, and the schema of their codes."""
+    with loaded(tables, schema, show) as found:
+        yield found.schema, found.tables
+
+
+def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
+    """As `open_with`; a release has commas, whatever stands between the cells of the real table."""
+    try:
+        return open_with(path, delimiter, limits, workdir)
+    except UserError as error:
+        if error.fix != f"delimiter={shown(',')}":
+            raise
+        return open_with(path, ",", limits, workdir)
+
+
+def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
+    """A table's file, within the limits of the settings."""
+    return open_table(
+        path.expanduser(),
+        delimiter=delimiter,
+        workdir=workdir,
+        memory_limit_bytes=build.memory_limit_bytes(limits.memory_gb) // 2,
+        threads=build.threads(limits.threads),
+        setting="delimiter",
+    )

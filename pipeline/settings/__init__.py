@@ -1,0 +1,1 @@
+"""Settings: composed by Hydra, typed, checked, and made into what the rooms take."""

@@ -1,0 +1,319 @@
+"""Settings → frozen specs: the one place that knows both the configuration and the rooms."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
+from mechanisms.public.release import Measurements
+from mechanisms.public.rules.unit_histogram import RecordsPerUnit
+from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.units import Neighbouring
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import check_mapped
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.measurement import BATCH_CELLS
+from pipeline.measuring.adaptive_plans import build_adaptive, one_of
+from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
+from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
+from pipeline.settings.criteria import build_criteria, build_selection
+from pipeline.settings.selecting import build_facts, selection_of
+from synthesis.consistency.total import default_rows
+from synthesis.contract import Synthesizer
+from synthesis.model import SYNTHESIZERS, SynthesizerSpec, graphical_settings
+from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
+from synthesis.pgm.junction_tree import fit_cliques, model_cells
+
+RECORD = "record"
+#: The largest C whose histogram of records per unit is measured.
+MAX_RECORDS_MEASURED = 10_000
+#: What the interpreter and the libraries take before any work.
+LIBRARIES_BYTES = 400_000_000
+
+
+def build_schema(config: Config) -> Schema:
+    """The public schema that the run discretizes against."""
+    return load_schema(schema_path(config.data.schema))
+
+
+def build_unit(config: Config) -> PrivacyUnit:
+    """Who is protected, and how much of them counts.
+
+    Raises:
+        UserError: a unit column without C, a C below 1, or a C with one record as the unit.
+    """
+    privacy = config.privacy
+    one_of(privacy.clip, ("weight", "truncate", "none"), "privacy.clip")
+    one_of(privacy.missing_unit, ("drop", "own", "refuse"), "privacy.missing_unit")
+    column = None if privacy.unit == RECORD else privacy.unit
+    bound = privacy.max_records
+    if bound is None and column is None:
+        bound = 1
+    elif bound is None and column == config.data.unit:
+        bound = config.data.max_records
+    if bound is None:
+        raise UserError(
+            f"the unit is the column {column!r}, but how many records of one unit may count is not set",
+            where="privacy.max_records",
+            fix="a whole number C ≥ 1, from what is publicly known, for example privacy.max_records=20",
+        )
+    return PrivacyUnit(
+        column=column,
+        max_records=bound,
+        clip=privacy.clip,  # type: ignore[arg-type]  # checked above
+        missing=privacy.missing_unit,  # type: ignore[arg-type]
+        missing_values=tuple(privacy.missing_unit_values),
+        rules=tuple(privacy.unit_id_rules),
+    )
+
+
+def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
+    """`privacy.unit=record` means one row; refuse a table where it could mean a column.
+
+    Raises:
+        UserError: the table has a column of that name.
+    """
+    if unit.column is None and RECORD in columns:
+        fix = f"rename the column {RECORD!r} in the table; then privacy.unit is its new name, or {RECORD} for one row"
+        raise UserError(f"{RECORD!r} is a column of the table, and stands for one row", where="privacy.unit", fix=fix)
+
+
+def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
+    """The histogram of records per unit, where the schema's unit_id asks for it.
+
+    Raises:
+        UserError: a record is the unit; a share out of range; more cells than make sense.
+    """
+    ids = schema.rules.unit_ids
+    if ids is None or not ids.measured:
+        return None
+    unit, share = build_unit(config), config.privacy.unit_id_share
+    public = f"declare shares in the schema, as in unit_id: {{name: {ids.name}, records: {{1: 0.7, 2: 0.3}}}}"
+    if unit.column is None:
+        fix = f"privacy.unit=COLUMN with the unit's id, and privacy.max_records=C; or {public}"
+        what = "the schema says unit_id: {records: measured}, but one record is the unit"
+        raise UserError(what, where="privacy.unit", fix=fix)
+    if unit.max_records > MAX_RECORDS_MEASURED:
+        fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
+        raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
+    if not 0.001 <= share <= 0.999:
+        raise UserError(f"got {share}", where="privacy.unit_id_share", fix="a part of the budget, 0.001 to 0.999")
+    return RecordsPerUnit(ids.name, unit.max_records, share)
+
+
+def build_workload(config: Config, schema: Schema) -> Workload:
+    """The marginals to measure, or to choose from, by public facts alone."""
+    selection = selection_of(config.selection)
+    workload = selection.workload(build_facts(config, schema, max_records=build_unit(config).max_records))
+    if schema.rules.mapped:
+        check_mapped(selection)
+    spec = build_synthesizer(config.synthesis)
+    return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
+
+
+def said_left_out(config: Config, workload: Workload) -> str:
+    """What a graphical model had no room for, in a sentence; empty where nobody dropped anything."""
+    if build_synthesizer(config.synthesis).max_model_cells is None or not workload.left_out:
+        return ""
+    count = len(workload.left_out)
+    return f"{count} of {count + len(workload.cliques)} marginals left out: no room in the graphical model; see plan"
+
+
+def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Workload:
+    """The workload without the marginals that a graphical model of at most synthesis.max_cells cannot hold.
+
+    The schema's impossible combinations are in every model, and are counted.
+    The marginals of least weight go first, and of equal weight the largest: public facts alone. Those of mapped columns
+    stay: each is all that is measured of its column.
+    """
+    limit = spec.max_model_cells
+    if limit is None:
+        fix = "synthesis=pgm, or selection.fit=false"
+        raise UserError("only a graphical model has a size to fit", where="selection.fit", fix=fix)
+    domain, cliques, weights = schema.measured, workload.cliques, workload.weights
+    pairs = {domain.canonical((m.target, m.source)) for m in schema.rules.mapped}
+    order = sorted(range(len(cliques)), key=lambda i: (cliques[i] not in pairs, -weights[i], domain.cells(cliques[i])))
+    useful = {i: -place for place, i in enumerate(order)}
+    ranks = [useful[i] for i in range(len(cliques))]
+    kept, dropped = fit_cliques(domain, cliques, ranks, limit, fixed=[c for c, _ in schema.zeros])
+    if lost := sorted(pairs - set(kept)):
+        fix = "raise it, or take mapped out of the schema"
+        raise UserError(f"no room for {' × '.join(lost[0])}", where="synthesis.max_cells", fix=fix)
+    weight_of = dict(zip(cliques, weights, strict=True))
+    return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
+
+
+def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
+    """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
+    privacy, histogram = config.privacy, build_histogram(config, schema)
+    accept, tries = build_criteria(config, schema.measured), build_selection(config)
+    epsilon, delta = tries.of_one_try(privacy.epsilon, privacy.delta)
+    bound = build_unit(config).max_records
+    schedule = selection_of(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)
+    if schedule is not None:
+        rounds = build_adaptive(
+            config,
+            schedule,
+            schema.measured,
+            budget=(epsilon, delta),
+            max_records=bound,
+            histogram=histogram,
+            mapped=schema.rules.mapped,
+            accept=accept,
+        )
+        return dataclasses.replace(rounds, selection=tries)
+    plan = make_plan(
+        schema.measured,
+        [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
+        mechanism=config.mechanism.kind,
+        accountant=privacy.accountant,
+        epsilon=epsilon,
+        delta=delta,
+        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+        max_records=bound,
+        histogram=histogram,
+        accept=accept,
+    )
+    return dataclasses.replace(plan, selection=tries)
+
+
+def memory_limit_bytes(memory_gb: float | None) -> int:
+    """What a run may use: the setting, or 80 % of this machine's memory."""
+    if memory_gb is None:
+        return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    if not memory_gb > 0:
+        raise UserError(f"got {memory_gb}", where="limits.memory_gb", fix="a number above 0")
+    return int(memory_gb * 1e9)
+
+
+def threads(setting: int | None) -> int:
+    """How many threads to use."""
+    if setting is not None and setting < 1:
+        raise UserError(f"got {setting}", where="limits.threads", fix="a whole number of at least 1")
+    return setting or len(os.sched_getaffinity(0))
+
+
+#: Types of a synthesizer's settings: what fits, and how to say so.
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "a word"),
+}
+
+
+def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+    """The synthesizer and its settings."""
+    kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
+    known = {f.name: f.type for f in dataclasses.fields(kind)}
+    for name, value in config.options.items():
+        if name not in known:
+            raise UserError(
+                "no such setting", where=f"synthesis.{name}", fix=did_you_mean(name, known) or str(list(known))
+            )
+        fits, fix = _KINDS[str(known[name])]
+        if isinstance(value, bool) or not isinstance(value, fits):
+            raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
+    if config.rows is not None and config.rows < 0:
+        raise UserError(f"got {config.rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
+    if config.seed is not None and config.seed < 0:
+        raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
+    return kind(**config.options)
+
+
+def usable_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+    """The same, where rows are to be made: an optional library that it needs is there before anything is spent."""
+    spec = build_synthesizer(config)
+    if isinstance(spec, Synthesizer) and spec.library:
+        need_extra(spec.library, f"synthesis={config.kind}")
+    return spec
+
+
+def planned_cells(plan: Plan | AdaptivePlan, domain: Domain) -> list[tuple[str, int]]:
+    """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
+    if isinstance(plan, Plan):
+        return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
+    known = [(" × ".join(s.reservation.clique), s.reservation.cells) for s in plan.slots if s.reservation.clique]
+    return known + later_cells(plan, domain)
+
+
+def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int:
+    """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
+
+    The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
+    a million synthetic rows are assumed.
+    """
+    domain = schema.measured
+    cells, later = (sum(n for _, n in found) for found in (planned_cells(plan, domain), later_cells(plan, domain)))
+    if isinstance(plan, Plan):
+        cliques = [m.clique for m in plan.measurements]
+    else:
+        cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    rows = config.synthesis.rows or config.data.rows or 1_000_000
+    counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
+    spec = build_synthesizer(config.synthesis)
+    fixed = [c for c, _ in schema.zeros]
+    grown = grown_cells(plan, domain, graphical_settings(spec).max_cells)
+    synthesis = synthesis_memory_bytes(domain, cliques, rows, spec, fixed=fixed, grown=grown)
+    if spec.max_model_cells is None:  # the model between the rounds, where there is one
+        synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
+    return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
+
+
+def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
+    """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
+    if build_synthesizer(config.synthesis).max_model_cells is None:
+        return None
+    if isinstance(plan, Plan):
+        return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
+    known = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    return model_cells(schema.measured, [*known, *(c for c, _ in schema.zeros)])
+
+
+def grown_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
+    """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
+    limit = build_synthesizer(config.synthesis).max_model_cells
+    return None if limit is None else grown_cells(plan, schema.measured, limit) or None
+
+
+def check_rows(
+    domain: Domain,
+    known: Measurements,
+    spec: SynthesizerSpec,
+    rows: int | None,
+    limits: LimitsConfig,
+    *,
+    fixed: Sequence[Clique] = (),
+) -> None:
+    """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
+
+    Args:
+        fixed: cliques of the schema's impossible combinations.
+    Raises:
+        UserError: too many rows, asked for or by the noisy total.
+    """
+    count = default_rows(known) if rows is None else rows
+    measured = [a.clique for a in known.answers]
+    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, measured, count, spec, fixed=fixed)
+    limit = memory_limit_bytes(limits.memory_gb)
+    if needed > limit:
+        what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+        raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
+
+
+def check_memory(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> None:
+    """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
+    needed, limit = predicted_memory_bytes(config, schema, plan), memory_limit_bytes(config.limits.memory_gb)
+    if needed > limit:
+        name, largest = max(planned_cells(plan, schema.measured), key=lambda p: p[1])
+        raise UserError(
+            f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}; the largest marginal is "
+            f"{name} with {largest:,} cells",
+            where="limits.memory_gb",
+            fix="lower selection.max_cells or synthesis.rows, or raise limits.memory_gb",
+        )

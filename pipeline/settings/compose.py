@@ -1,0 +1,124 @@
+"""One command's settings from conf/ and the command line, by Hydra; a misspelt one is named with its nearest known."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError, did_you_mean
+from pipeline.conf_folder import CONF, SEARCH
+from pipeline.experiments import described
+from pipeline.settings.overrides import spelled
+
+
+def safe_name(text: str) -> str:
+    """A folder name for one job of a sweep: its overrides, without what a file system dislikes.
+
+    Of a path only its last part stays, with a digest, so that two paths make two folders.
+    """
+    text = re.sub(r"=([^,=]*/[^,=]*)", lambda m: f"={Path(m[1]).name}-{_short(m[1])}", text)
+    name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
+    return name if len(name) <= 180 else f"{name[:160]}-{_short(text)}"
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
+
+
+def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) -> DictConfig:
+    """The composed settings of one command (and Hydra's `own`), or a UserError with the nearest known key."""
+    firsts = [_first_of_sweep(o) for o in map(spelled, overrides)]
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+        try:
+            composed: DictConfig = compose(name, firsts, return_hydra_config=own)
+            return composed
+        except (HydraException, OmegaConfBaseException) as error:
+            raise misspelt(name, firsts, error) from error
+
+
+def without_hydra(composed: DictConfig) -> DictConfig:
+    """The composed settings without Hydra's own."""
+    return OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
+
+
+def _first_of_sweep(override: str) -> str:
+    """`a=1,2` → `a=1`, so that a sweep's keys can be checked before its first job starts."""
+    try:
+        parsed = OverridesParser.create().parse_override(override)
+    except HydraException as error:
+        fix = "write key=value; close every bracket, quote odd names: 'marginal=[age,\"late?\"]'"
+        raise UserError("not a setting", where=f"override {override!r}", fix=fix) from error
+    if not parsed.is_sweep_override():
+        return override
+    return f"{parsed.get_key_element()}={next(iter(parsed.sweep_string_iterator()))}"
+
+
+def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError:
+    """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
+    own = [o for o in overrides if o.startswith(f"{SEARCH}=")]
+    groups = own + [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
+    with suppress(HydraException, OmegaConfBaseException):  # a group without that choice is found below
+        keys = setting_names(compose(name, groups))
+        for override in overrides:
+            key = override.lstrip("~").partition("=")[0]
+            if not (override in groups or key in keys or key.startswith(("+", "hydra."))):
+                return _no_setting(name, override, key, keys)
+    for override in [*groups, *(o for o in overrides if o not in groups)]:
+        try:
+            compose(name, [*own, override] if override in groups else [*groups, override])
+        except (HydraException, OmegaConfBaseException) as alone:
+            key, _, value = override.lstrip("+~").partition("=")
+            group = CONF / key
+            if group.is_dir():
+                choices = _choices(key, own)
+                known = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
+                fix = f"{did_you_mean(value, choices)} one of:{known}".strip()
+                return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
+            keys = setting_names(compose(name, groups))
+            if key not in keys:
+                return _no_setting(name, override, key, keys)
+            return UserError(first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
+    return UserError(first_line(error), where="settings", fix="see --help")
+
+
+def _choices(group: str, own: Sequence[str]) -> list[str]:
+    """The names that a group knows, of our folder and of the user's."""
+    paths = [str(p).removeprefix("file://") for o in own for p in yaml.safe_load(o.partition("=")[2])]
+    return sorted({p.stem for folder in (CONF, *map(Path, paths)) for p in (folder / group).glob("*.yaml")})
+
+
+def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:
+    fix = did_you_mean(key, keys) or f"see `python -m pipeline {name} --help`"
+    return UserError("no such setting", where=f"override {override!r}", fix=fix)
+
+
+def setting_names(node: DictConfig, prefix: str = "") -> list[str]:
+    """The full names of all settings of a composed configuration, groups' names among them."""
+    keys: list[str] = []
+    for key in map(str, node):
+        keys.append(f"{prefix}{key}")
+        if not OmegaConf.is_missing(node, key) and isinstance(node._get_node(key), DictConfig):
+            child = node._get_node(key)
+            if not child._is_none():  # type: ignore[union-attr]
+                keys += setting_names(child, f"{prefix}{key}.")  # type: ignore[arg-type]
+    return keys
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without what Hydra adds below."""
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,346 @@
+"""Settings: plain typed classes, filled by Hydra from conf/ and the command line, checked once at this boundary."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.units import ID_RULES, NO_UNIT
+from pipeline.conf_folder import SCHEMAS
+from pipeline.experiments.experiment_settings import ExperimentConfig
+from pipeline.settings.compose import compose_config, first_line
+
+#: What settings that are no single value look like.
+ALLOWED = {
+    "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
+    "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
+    "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
+    "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
+    "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
+    "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
+    "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
+    "selection.targets": "a list of columns: 'selection.targets=[income]'",
+    "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
+    "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
+    "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
+    "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
+    "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
+    "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
+    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
+    "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
+    "marginal": "a list of columns: 'marginal=[age,sex]'",
+    "where": "'where={age: [20, 40], job: [clerk]}'",
+    "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
+}
+
+T = TypeVar("T")
+
+
+@dataclass
+class DataConfig:
+    name: str = "table"
+    path: str | None = None
+    schema: str | None = None
+    confirmed_public: bool = False
+    delimiter: str = ","
+    unit: str = "record"
+    max_records: int | None = None
+    rows: int | None = None
+    seed: int = 0
+    roles: dict[str, str] | None = None
+
+
+@dataclass
+class PrivacyConfig:
+    epsilon: float = 1.0
+    delta: float = 1e-9
+    accountant: str = "gdp"
+    neighbouring: str = "add_remove"
+    unit: str = "record"
+    max_records: int | None = None
+    clip: str = "weight"
+    missing_unit: str = "drop"
+    missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
+    unit_id_rules: list[str] = field(default_factory=lambda: list(ID_RULES))
+    unit_id_share: float = 0.05
+    noise_seed: int | None = None
+
+
+@dataclass
+class SelectionConfig:
+    """A selection by name; its own settings stand with it (`mechanisms.selection`)."""
+
+    kind: str = "fixed"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class MechanismConfig:
+    kind: str = "auto"
+
+
+@dataclass
+class SynthesisConfig:
+    kind: str = "gum"
+    rows: int | None = None
+    seed: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class EvaluationConfig:
+    enabled: bool = True
+    preset: str = "kway"
+    attributes: list[str] = field(default_factory=list)
+    k: list[int] = field(default_factory=lambda: [1, 2, 3])
+    max_marginals: int = 300
+    targets: Any = None
+    delta: float = 2.0
+    alpha: float = 1.0
+    solver: str = "auto"
+    seed: int = 0
+    metrics: Any = "quick"
+    references: bool = False
+    holdout: float | None = None
+    time: str | None = None
+    segment: str | None = None
+    kind: str | None = None
+    to: str | None = None
+    group: str | None = None
+    sex: str | None = None
+    income: str | None = None
+    subject: str | None = None
+    order: str | None = None
+    fixed: list[str] = field(default_factory=list)
+    longitude: str | None = None
+    latitude: str | None = None
+    regions: str | None = None
+    predict: list[str] = field(default_factory=list)
+    distance_columns: list[str] = field(default_factory=list)
+    buckets: int = 10
+    max_rows: int = 60_000
+
+
+@dataclass
+class BudgetConfig:
+    ledger: str | None = None
+    limit: dict[str, Any] | None = None
+    accountant: str | None = None
+    slack: float | None = None
+    table: str | None = None
+
+
+@dataclass
+class ReleaseConfig:
+    format: str = "csv"
+
+
+@dataclass
+class StatementConfig:
+    """Who publishes; see `pipeline.statement.publication`."""
+
+    publisher: str | None = None
+    date: str | None = None
+    contact: str | None = None
+    confirmed_by: str | None = None
+    publisher_type: str | None = None
+    intended_use: str | None = None
+    region: str | None = None
+    license: str | None = None
+    key: str | None = None
+
+
+@dataclass
+class SigningConfig:
+    key: str | None = None
+
+
+@dataclass
+class LimitsConfig:
+    memory_gb: float | None = None
+    threads: int | None = None
+
+
+@dataclass
+class PlanConfig:
+    format: str = "text"
+    rows: int | None = None
+
+
+@dataclass
+class Config:
+    """Everything that one run needs to know, besides the rows."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    mechanism: MechanismConfig = field(default_factory=MechanismConfig)
+    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    statement: StatementConfig = field(default_factory=StatementConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    plan: PlanConfig = field(default_factory=PlanConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    accept: list[dict[str, Any]] = field(default_factory=list)
+    accept_share: float = 0.05
+    accept_tries: int = 1
+    smoke: bool = False
+    seed: int | None = None
+    resume: bool = False
+
+
+@dataclass
+class SynthConfig:
+    """Settings of `synth`."""
+
+    source: str | None = None
+    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
+    release: ReleaseConfig = field(default_factory=ReleaseConfig)
+    statement: SigningConfig = field(default_factory=SigningConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    output: str | None = None
+
+
+@dataclass
+class ScoreConfig:
+    """Settings of `score`."""
+
+    real: str | None = None
+    synthetic: str | None = None
+    schema: str | None = None
+    holdout: str | None = None
+    metrics: Any = None
+    delimiter: str = ","
+    output: str | None = None
+    report: str | None = None
+    detail: str = "none"
+    worst: int = 3
+    top: int = 10
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+
+@dataclass
+class QueryConfig:
+    """Settings of `query`."""
+
+    source: str | None = None
+    marginal: list[str] = field(default_factory=list)
+    where: dict[str, Any] | None = None
+    output: str | None = None
+
+
+@dataclass
+class VerifyConfig:
+    """Settings of `verify`."""
+
+    source: str | None = None
+    key: str | None = None
+
+
+@dataclass
+class ReportConfig:
+    """Settings of `report`."""
+
+    run: str | None = None
+    output: str | None = None
+
+
+@dataclass
+class BudgetFileConfig:
+    """Settings of `budget`."""
+
+    file: str | None = None
+    format: str = "text"
+    limit: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+@dataclass
+class DraftConfig:
+    """Settings of `schema`."""
+
+    table: str | None = None
+    output: str | None = None
+    delimiter: str = ","
+    cluster: dict[str, Any] | None = None
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+
+def typed(config: DictConfig, cls: type[T]) -> T:
+    """The composed settings as the plain class `cls`; a value of the wrong type is a UserError naming the setting."""
+    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    for name in [n for n in ("where", "cluster") if n in container]:
+        if isinstance(said := container[name], str):  # a mapping whose keys Hydra cannot read
+            container[name] = yaml.safe_load(said)
+    container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
+    for key in container.keys() - known - {"source", "hydra", "seed"}:
+        fix = did_you_mean(str(key), known) or "see --help"
+        raise UserError("no such setting", where=str(key), fix=fix)
+    plain = OmegaConf.create({k: v for k, v in container.items() if k in known})
+    if "synthesis" in known:
+        plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
+    if "selection" in known:
+        plain.selection = _own_settings(plain.selection, {"kind"})
+    try:
+        result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
+    except OmegaConfBaseException as error:
+        where = getattr(error, "full_key", None) or _culprit(cls, plain)
+        fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
+        raise UserError(first_line(error), where=where, fix=fix) from error
+    assert isinstance(result, cls)
+    return result
+
+
+def _culprit(cls: type[T], plain: DictConfig) -> str:
+    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
+    for group, node in plain.items_ex(resolve=False):
+        for key in node if isinstance(node, DictConfig) and not node._is_none() else [None]:
+            alone = {group: node if key is None else {key: node._get_node(key)}}
+            try:
+                OmegaConf.merge(OmegaConf.structured(cls), OmegaConf.create(alone))
+            except OmegaConfBaseException:
+                return str(group) if key is None else f"{group!s}.{key!s}"
+    return "settings"
+
+
+def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:
+    """What differs from kind to kind travels in `options`; `common` are the settings of all kinds."""
+    return OmegaConf.create(
+        {
+            **{k: v for k, v in node.items() if k in common},
+            "options": {k: v for k, v in node.items() if k not in common},
+        }
+    )
+
+
+def load_config(overrides: Sequence[str] = ()) -> Config:
+    """The settings of a run from conf/ and overrides such as ``["data=adult", "privacy.epsilon=0.5"]``."""
+    return typed(compose_config("config", overrides), Config)
+
+
+def schema_path(name: str | None, where: str = "data.schema") -> Path:
+    """A schema by name (conf/schemas) or by path."""
+    if not name:
+        raise UserError("no schema given", where=where, fix="draft one: python -m pipeline schema TABLE output=my.yaml")
+    ready = sorted(p.name for p in SCHEMAS.glob("*.yaml"))
+    for candidate in (Path(name), SCHEMAS / name, SCHEMAS / f"{name}.yaml"):
+        if candidate.is_file():
+            return candidate
+    near = did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])
+    fix = near or f"a path, or one of {', '.join(ready)}"
+    raise UserError(f"no schema file {name!r}", where=where, fix=fix)

@@ -1,0 +1,99 @@
+"""The files and folders that settings name must be there: looked at before any large library is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.tables.inspect_file import check_file
+from pipeline.folders import RunFolder
+from pipeline.settings.config import Config, ScoreConfig, schema_path
+
+DEMO = "demo"
+
+
+def generated(config: Config) -> bool:
+    """Whether the table is the demo's, which the run makes itself."""
+    return config.data.name == DEMO and not config.data.path
+
+
+def data_path(config: Config) -> Path:
+    """The table of a run, as given.
+
+    Raises:
+        UserError: no table is given.
+    """
+    if not config.data.path:
+        name = config.data.name
+        fix = f"data.path=FILE for data={name}; or data=demo, which generates its own table"
+        raise UserError("no table given", where="data.path", fix=fix)
+    return Path(config.data.path).expanduser()
+
+
+def check_inputs(config: Config) -> None:
+    """The schema and the table of a run are there.
+
+    Raises:
+        UserError: names the file and the way out.
+    """
+    schema_path(config.data.schema)
+    if config.data.path or not (generated(config) or config.experiment.kind):  # an experiment may make its own rows
+        check_file(data_path(config))
+
+
+def check_tables(config: ScoreConfig) -> dict[str, Path]:
+    """The tables of a scoring by name (real, synthetic and, where it is given, holdout); they and the schema are there.
+
+    Raises:
+        UserError: names the setting or the file, and the way out.
+    """
+    for name, path in (("real", config.real), ("synthetic", config.synthetic)):
+        if not path:
+            raise UserError("no table given", where=name, fix=f"{name}=TABLE")
+    schema_path(config.schema, "schema")
+    given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
+    tables = {name: Path(path).expanduser() for name, path in given.items() if path}
+    for table in tables.values():
+        check_file(table)
+    return tables
+
+
+def check_table(path: str | None) -> Path:
+    """The table that a schema is drafted from is there; returns its path.
+
+    Raises:
+        UserError: none is given, or the file cannot be one.
+    """
+    if not path:
+        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+    table = Path(path).expanduser()
+    check_file(table)
+    return table
+
+
+def check_release(folder: Path | str | None) -> Path:
+    """The folder looks like the release of a run; returns its path.
+
+    Raises:
+        UserError: none is given, or it does not; names the folder inside that does.
+    """
+    if not folder:
+        raise UserError("no release given", where="from", fix="from=RUN/release")
+    folder = Path(folder)
+    if not (folder / "measurements").is_dir():
+        inner = folder / "release"
+        fix = f"from={inner}" if (inner / "measurements").is_dir() else "from=RUN/release"
+        raise UserError(f"{folder} is not the release folder of a run", where="from", fix=fix)
+    return folder
+
+
+def check_scored(folder: RunFolder) -> None:
+    """A run left its scores in the folder.
+
+    Raises:
+        UserError: no run there, or one without scores.
+    """
+    if not folder.scores.is_file():
+        inner = folder.root.parent if folder.root.name in {"release", "internal"} else None
+        fix = f"report {inner}" if inner is not None else "the folder of a run with evaluation.enabled=true"
+        raise UserError(f"no scores in {folder.internal}", where="report", fix=fix)

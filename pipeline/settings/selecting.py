@@ -1,0 +1,84 @@
+"""Settings → a selection, and the facts that it decides from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import Neighbouring
+from mechanisms.selection.base import Facts, Selection
+from mechanisms.selection.selections import SELECTIONS
+from pipeline.measuring.adaptive_plans import one_of
+from pipeline.settings.compose import first_line
+from pipeline.settings.config import ALLOWED, Config, SelectionConfig
+
+
+def selection_of(config: SelectionConfig) -> Selection:
+    """The selection with its own settings, checked against their types.
+
+    Raises:
+        UserError: no such selection or setting; a value of another type.
+    """
+    kind = SELECTIONS[one_of(config.kind, tuple(SELECTIONS), "selection.kind")]
+    known = [f.name for f in dataclasses.fields(kind)]
+    for name in config.options:
+        if name not in known:
+            fix = did_you_mean(name, known) or f"a setting of selection={config.kind}: {', '.join(known)}"
+            raise UserError("no such setting", where=f"selection.{name}", fix=fix)
+    _check_cells(config.options)
+    try:
+        form = OmegaConf.structured(kind)
+        OmegaConf.set_readonly(form, False)  # that of a frozen dataclass is read-only
+        made = OmegaConf.to_object(OmegaConf.merge(form, config.options))
+    except OmegaConfBaseException as error:
+        where = f"selection.{getattr(error, 'full_key', None) or _culprit(kind, config.options)}"
+        fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
+        raise UserError(first_line(error), where=where, fix=fix) from error
+    assert isinstance(made, Selection)
+    return made
+
+
+def _check_cells(options: dict[str, Any]) -> None:
+    cells = options.get("max_cells", 1)
+    if isinstance(cells, int) and cells < 1:
+        raise UserError(f"got {cells}", where="selection.max_cells", fix="a whole number of at least 1")
+
+
+def _culprit(kind: type[Selection], options: dict[str, Any]) -> str:
+    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
+    for name, value in options.items():
+        form = OmegaConf.structured(kind)
+        OmegaConf.set_readonly(form, False)
+        try:
+            OmegaConf.merge(form, {name: value})
+        except OmegaConfBaseException:
+            return name
+    return "kind"
+
+
+def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
+    """What a selection decides from before any row is read."""
+    privacy = config.privacy
+    return Facts(
+        schema=schema,
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        accountant=privacy.accountant,
+        mechanism=config.mechanism.kind,
+        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+        max_records=max_records,
+    )
+
+
+def with_max_cells(config: SelectionConfig, changed: Callable[[int], int]) -> SelectionConfig:
+    """The same selection with another selection.max_cells, where it has that setting."""
+    selection = selection_of(config)
+    if "max_cells" not in {f.name for f in dataclasses.fields(selection)}:
+        return config
+    return dataclasses.replace(config, options={**config.options, "max_cells": changed(selection.largest)})

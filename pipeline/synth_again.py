@@ -1,0 +1,90 @@
+"""What needs no private run: new rows from a release, a draft of a schema."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.engineering import undo
+from mechanisms.public.rules.mapped import filled
+from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
+from mechanisms.public.schema.draft import draft_schema
+from pipeline.folders import RunFolder, not_in_release
+from pipeline.progress import Stages
+from pipeline.release_folder import read_release, write_release
+from pipeline.scores.two_tables import open_with
+from pipeline.settings import build
+from pipeline.settings.config import LimitsConfig, SynthConfig
+from pipeline.statement.signing import load_signer
+from synthesis.model import synthesize as synthetic_rows
+
+
+def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:
+    """A new synthetic table from a release; returns the path of the table in `root`/release.
+
+    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is; what
+        binds the new files is made anew.
+    Raises:
+        UserError: no release there; the folder holds a release already; an impossible setting.
+    """
+    signer = load_signer(config.statement.key)
+    schema, statement, measurements = read_release(release)
+    spec = build.usable_synthesizer(config.synthesis)
+    form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    not_in_release(root, "output")
+    folder = RunFolder(root)
+    if folder.release.exists():
+        raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
+    fixed = [c for c, _ in schema.zeros]
+    build.check_rows(schema.measured, measurements, spec, config.synthesis.rows, config.limits, fixed=fixed)
+    show = Stages(quiet=quiet)
+    with show.stage("synthesize") as report:
+        rng = np.random.default_rng(config.synthesis.seed)
+        rows = config.synthesis.rows
+        made = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        made = undo(filled(made, schema.rules.mapped, measurements), schema.engineering, rng)
+    with show.stage("release") as report, _workdir(root) as work:
+        return write_release(
+            RunFolder(root),
+            schema,
+            statement,
+            measurements,
+            made,
+            form=form,
+            rng=rng,
+            rows_asked=rows,
+            signer=signer,
+            workdir=work,
+            progress=report,
+        )
+
+
+def draft(table: Path, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:
+    """A commented draft of a schema; it looked at the data and says so.
+
+    Args:
+        clusters: column → how its hierarchy is built by clustering (see `cluster_from_settings`).
+    """
+    given = {c: (s, f"cluster: column {c!r}") for c, s in (clusters or {}).items()}
+    trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
+    places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
+    with tempfile.TemporaryDirectory(prefix="schema-") as folder:
+        source = open_with(table, delimiter, limits, Path(folder))
+        return draft_schema(source, table.name.split(".")[0], trees, places)
+
+
+@contextmanager
+def _workdir(root: Path) -> Iterator[Path]:
+    """A folder on the same file system as `root`, for parts of the release."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".parts-", dir=root) as folder:
+            yield Path(folder)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise UserError(f"cannot write in {root} ({error.strerror})", where="output", fix="another folder") from error

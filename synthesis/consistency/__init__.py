@@ -1,0 +1,1 @@
+"""Consistency: noisy answers become non-negative marginals that agree."""

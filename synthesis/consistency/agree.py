@@ -1,0 +1,206 @@
+"""Consistency: noisy marginals that agree on what they share, are non-negative, and sum to one total."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.release import Measurements
+from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
+from synthesis.consistency.nonnegative import NONNEGATIVE, Nonnegative, check_nonnegative, norm_sub
+from synthesis.consistency.projection import between, fit, product, soften
+from synthesis.consistency.total import estimate_total
+from synthesis.impossible import Impossible, Zeros, check_zeros, impossible_cells
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A marginal that synthetic rows should have.
+
+    Attributes:
+        clique: its attributes, in domain order.
+        values: records per cell, shaped by the attributes' sizes; non-negative, summing to the total.
+        stddev: standard deviation of the noise of one answer before consistency, in records.
+        answers: how many answers say all of it; None: one per cell.
+    """
+
+    clique: Clique
+    values: NDArray[np.float64]
+    stddev: float
+    answers: int | None = None
+
+    @property
+    def variance(self) -> float:
+        """Of the sum of all its answers."""
+        return self.stddev**2 * (self.values.size if self.answers is None else self.answers)
+
+    def sums(self, clique: Clique) -> NDArray[np.float64]:
+        """Its marginal on some of its attributes."""
+        return np.asarray(self.values.sum(axis=_others(self.clique, clique)))
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Consistent marginals over a domain; `zeros` are the combinations that no row may have."""
+
+    domain: Domain
+    total: float
+    marginals: tuple[Target, ...]
+    zeros: tuple[Impossible, ...] = ()
+
+    def one_way(self, name: str) -> NDArray[np.float64]:
+        """The marginal of one attribute: from the most precise target that has it, uniform where none has."""
+        size = self.domain[name].size
+        having = [t for t in self.marginals if name in t.clique]
+        return _most_precise(having).sums((name,)) if having else np.full(size, self.total / size)
+
+
+def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zeros: Zeros = ()) -> Targets:
+    """Targets from noisy answers (Li et al. 2021b, section 3.2; PriView, Qardaji et al. 2014).
+
+    The linear step makes all marginals agree, without bias: whole marginals in closed form (`agreed`), answers to other
+    linear queries by generalised least squares with their covariance (`joint_least_squares`). Then every attribute,
+    every overlap and every clique is settled once, in the order of inclusion: negative cells are taken out by a
+    projection that keeps the total, interactions that noise explains are softened, and the smaller sets, settled
+    before, stay as they are. So heavy noise in large marginals cannot spoil small ones, and two-way marginals agree
+    exactly (larger ones with overlaps of two attributes or more nearly).
+
+    Args:
+        nonnegative: one of `NONNEGATIVE`.
+        zeros: combinations that get no records.
+    Raises:
+        UserError: an answer that is not finite or does not fit its query; an unknown way; zeros that do not fit.
+    """
+    check_nonnegative(nonnegative)
+    domain, total = measurements.domain, estimate_total(measurements)
+    evidence = gathered(domain, measurements.answers)
+    impossible = check_zeros(domain, zeros)
+    if total <= 0:
+        nothing = tuple(Target(e.clique, np.zeros(e.shape), e.stddev) for e in evidence)
+        return Targets(domain, 0.0, nothing, impossible)
+    overlaps = overlaps_of(domain, [e.clique for e in evidence])
+    linear = estimated(evidence, total, overlaps)
+    work = _Settling(domain, total, linear, evidence, NONNEGATIVE[nonnegative], impossible)
+    settled = work.settle(list(overlaps))
+    return Targets(domain, total, tuple(replace(t, values=settled[t.clique]) for t in linear), impossible)
+
+
+def estimated(evidence: Sequence[Evidence], total: float, overlaps: dict[Clique, list[int]]) -> list[Target]:
+    """The linear step for any answers: unbiased marginals that agree, of that total.
+
+    Whole marginals are settled by `agreed`, which is the least-squares solution. With other queries among them the
+    solution is searched from independent columns: what no answer tells stays independent.
+    """
+    if all(e.whole for e in evidence):
+        return agreed([Target(e.clique, e.values[0].reshape(e.shape), e.stddev) for e in evidence], total, overlaps)
+    ones = {e.clique[0]: norm_sub(e.values[0], total) for e in evidence if e.whole and len(e.clique) == 1}
+    start = []
+    for e in evidence:
+        sides = [ones.get(n, np.full(k, total / k)) for n, k in zip(e.clique, e.shape, strict=True)]
+        start.append(product(sides, total))
+
+    def project(changes: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        made = [Target(e.clique, c * e.stddev, e.stddev) for e, c in zip(evidence, changes, strict=True)]
+        return [t.values / t.stddev for t in agreed(made, 0.0, overlaps)]
+
+    found = joint_least_squares(evidence, start, project)
+    return [Target(e.clique, x, e.stddev, None if e.whole else e.rows) for e, x in zip(evidence, found, strict=True)]
+
+
+def agreed(targets: Sequence[Target], total: float, overlaps: dict[Clique, list[int]]) -> list[Target]:
+    """The linear step: first the total, then every overlap, smaller ones first, is shifted to its best estimate.
+
+    That is the mean of all marginals' sums with weights 1/(σ² · cells summed); a shift of a larger overlap never
+    disturbs a smaller one that agrees already. Unbiased, and raises no marginal's expected squared error.
+    """
+    values = [t.values + (total - t.values.sum()) / t.values.size for t in targets]
+    for overlap, members in overlaps.items():
+        others = [_others(targets[i].clique, overlap) for i in members]
+        sums = [np.asarray(values[i].sum(axis=o)) for i, o in zip(members, others, strict=True)]
+        weights = [s.size / (values[i].size * targets[i].stddev ** 2) for i, s in zip(members, sums, strict=True)]
+        best = np.average(np.stack(sums), axis=0, weights=np.array(weights) / max(weights))
+        for i, o, s in zip(members, others, sums, strict=True):
+            values[i] = values[i] + np.expand_dims((best - s) * (s.size / values[i].size), o)
+    return [Target(t.clique, v, t.stddev) for t, v in zip(targets, values, strict=True)]
+
+
+def overlaps_of(domain: Domain, cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
+    """Every non-empty intersection of two or more cliques, smaller ones first, with the cliques that contain it.
+
+    Found from the subsets of each clique (no more than it has cells): a set is an intersection if it is the
+    intersection of all that contain it. Attributes of one code count as absent: they only repeat the total.
+    """
+    bare = [tuple(n for n in c if domain[n].size > 1) for c in cliques]
+    members: dict[Clique, list[int]] = defaultdict(list)
+    for i, clique in enumerate(bare):
+        for size in range(1, len(clique) + 1):
+            for subset in itertools.combinations(clique, size):
+                members[subset].append(i)
+    closed = [
+        s for s, m in members.items() if len(m) > 1 and len(set.intersection(*(set(bare[i]) for i in m))) == len(s)
+    ]
+    return {s: members[s] for s in sorted(closed, key=lambda s: (len(s), domain.axes(s)))}
+
+
+@dataclass(frozen=True, eq=False)
+class _Settling:
+    """Non-negative values of every attribute, overlap and clique, each with the sides settled before it."""
+
+    domain: Domain
+    total: float
+    targets: Sequence[Target]
+    evidence: Sequence[Evidence]
+    nonnegative: Nonnegative
+    zeros: tuple[Impossible, ...]
+
+    def settle(self, overlaps: Sequence[Clique]) -> dict[Clique, NDArray[np.float64]]:
+        """Values by clique, smaller ones first."""
+        cliques = {(n,) for t in self.targets for n in t.clique} | set(overlaps) | {t.clique for t in self.targets}
+        having: dict[str, list[Target]] = defaultdict(list)
+        for target in self.targets:
+            for name in target.clique:
+                having[name].append(target)
+        other = {e.clique: e for e in self.evidence if not e.whole}
+        settled: dict[Clique, NDArray[np.float64]] = {}
+        for clique in sorted(cliques, key=lambda s: (len(s), self.domain.axes(s))):
+            source = _most_precise([t for t in having[clique[0]] if set(clique) <= set(t.clique)])
+            settled[clique] = self._one(clique, source, other.get(clique), settled)
+        return settled
+
+    def _one(
+        self, clique: Clique, source: Target, other: Evidence | None, settled: dict[Clique, NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        values = source.sums(clique)
+        noise = float(np.sqrt(source.variance / values.size))
+        impossible = impossible_cells(self.domain, self.zeros, clique)
+        inner = [s for s in _within(clique) if s in settled]
+        sides = {
+            tuple(clique.index(n) for n in s): settled[s] for s in inner if not any(set(s) < set(t) for t in inner)
+        }
+        if len(clique) > 1 and other is not None:
+            base = between(product([settled[(n,)] for n in clique], self.total), sides)
+            told = soften(other.answer(values), other.answer(base), 1.0)
+            values = lifted(other, told, base)
+        elif values.size - 1 > sum(n - 1 for n in values.shape):
+            values = soften(values, product([settled[(n,)] for n in clique], self.total), noise)
+        return fit(values, self.total, sides, stddev=noise, nonnegative=self.nonnegative, impossible=impossible)
+
+
+def _within(clique: Clique) -> list[Clique]:
+    """The proper subsets of a clique."""
+    return [s for size in range(1, len(clique)) for s in itertools.combinations(clique, size)]
+
+
+def _most_precise(targets: Sequence[Target]) -> Target:
+    """The one whose sums over a common part have the least variance."""
+    return min(targets, key=lambda t: t.variance)
+
+
+def _others(clique: Clique, kept: Clique) -> tuple[int, ...]:
+    return tuple(i for i, n in enumerate(clique) if n not in kept)

@@ -1,0 +1,160 @@
+"""What the answers say about each marginal: whole marginals, or any linear queries by generalised least squares."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.release import NoisyMarginal
+from synthesis.pgm.terms import check_answer
+
+Values = NDArray[np.float64]
+
+#: Steps of least squares over all marginals, and of one marginal's part that the answers do not tell.
+JOINT_STEPS = 150
+LIFT_STEPS = 60
+#: Cells that the sides say are empty may still change by this share of the mean cell.
+FLOOR = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All answers about one marginal.
+
+    Attributes:
+        clique: in domain order; `shape` its attributes' sizes.
+        queries: with the standard deviation of an answer each.
+        values: the answers, one array per query, in records.
+    """
+
+    clique: Clique
+    shape: tuple[int, ...]
+    queries: tuple[tuple[QueryMatrix, float], ...]
+    values: tuple[Values, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of them are one measurement of every cell."""
+        return len(self.queries) == 1 and isinstance(self.queries[0][0], Identity)
+
+    @property
+    def rows(self) -> int:
+        return sum(q.rows for q, _ in self.queries)
+
+    @property
+    def stddev(self) -> float:
+        """The noise of the most precise answers."""
+        return min(s for _, s in self.queries)
+
+    @property
+    def standardized(self) -> Values:
+        """The answers in units of their noise."""
+        return np.concatenate([v / s for v, (_, s) in zip(self.values, self.queries, strict=True)])
+
+    def answer(self, cells: Values) -> Values:
+        """What the queries say of a marginal, in units of their noise."""
+        return np.concatenate([q.answer(cells.ravel()) / s for q, s in self.queries])
+
+    def transpose(self, answers: Values) -> Values:
+        """The transpose of `answer`: shaped as the marginal."""
+        found, place = np.zeros(self.shape).ravel(), 0
+        for query, stddev in self.queries:
+            found = found + query.transpose(answers[place : place + query.rows] / stddev)
+            place += query.rows
+        return found.reshape(self.shape)
+
+
+def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]:
+    """The answers by clique, in the order first seen; repeated whole marginals become their weighted mean (1/σ²).
+
+    Raises:
+        UserError: an answer that is not finite, or does not fit its query.
+    """
+    by_clique: dict[Clique, list[NoisyMarginal]] = defaultdict(list)
+    for answer in answers:
+        check_answer(domain, answer)
+        by_clique[answer.clique].append(answer)
+    return [_evidence(domain, clique, several) for clique, several in by_clique.items()]
+
+
+def _evidence(domain: Domain, clique: Clique, answers: Sequence[NoisyMarginal]) -> Evidence:
+    whole = [a for a in answers if isinstance(a.query, Identity)]
+    queries: list[tuple[QueryMatrix, float]] = []
+    values: list[Values] = []
+    if whole:
+        precision = np.array([a.stddev**-2 for a in whole])
+        mean = sum(p * a.values for p, a in zip(precision, whole, strict=True)) / precision.sum()
+        queries.append((whole[0].query, float(precision.sum() ** -0.5)))
+        values.append(np.asarray(mean))
+    others = [a for a in answers if not isinstance(a.query, Identity)]
+    return Evidence(
+        clique,
+        domain.shape(clique),
+        (*queries, *((a.query, a.stddev) for a in others)),
+        (*values, *(a.values for a in others)),
+    )
+
+
+def joint_least_squares(
+    evidence: Sequence[Evidence], start: Sequence[Values], project: Callable[[list[Values]], list[Values]]
+) -> list[Values]:
+    """Marginals that agree and come closest to all answers, each weighed by its noise (generalised least squares).
+
+    Best linear unbiased: no estimable sum has a larger variance than from its own marginal's answers. What no answer
+    tells stays as in `start`. Solved by LSMR with the queries' own products; nothing is built as a matrix.
+
+    Args:
+        start: marginals that agree.
+        project: the orthogonal projection of changes (in units of each marginal's noise) onto those that keep
+            agreement and total.
+    """
+    sizes = [e.rows for e in evidence]
+    shapes = [e.shape for e in evidence]
+    cells = np.cumsum([0, *(int(np.prod(s)) for s in shapes)])
+    rows = np.cumsum([0, *sizes])
+    noise = [e.stddev for e in evidence]
+
+    def split(flat: Values) -> list[Values]:
+        return [flat[a:b].reshape(s) for (a, b), s in zip(itertools.pairwise(cells), shapes, strict=True)]
+
+    def joined(parts: Sequence[Values]) -> Values:
+        return np.concatenate([p.ravel() for p in parts])
+
+    def forward(flat: Values) -> Values:
+        parts = project(split(flat))
+        return np.concatenate([e.answer(p * s) for e, p, s in zip(evidence, parts, noise, strict=True)])
+
+    def backward(answers: Values) -> Values:
+        cut = [answers[a:b] for a, b in itertools.pairwise(rows)]
+        return joined(project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)]))
+
+    gap = np.concatenate([e.standardized - e.answer(x) for e, x in zip(evidence, start, strict=True)])
+    operator = LinearOperator((int(rows[-1]), int(cells[-1])), matvec=forward, rmatvec=backward, dtype=np.float64)
+    change = lsmr(operator, gap, atol=1e-9, btol=1e-9, conlim=0, maxiter=JOINT_STEPS)[0]
+    parts = project(split(change))
+    return [x + p * s for x, p, s in zip(start, parts, noise, strict=True)]
+
+
+def lifted(evidence: Evidence, answers: Values, base: Values) -> Values:
+    """The marginal nearest to `base` that has the given answers (in units of noise), as nearly as any can.
+
+    Near is measured relative to `base`: a sum's change is shared in proportion to it.
+    """
+    root = np.sqrt(np.maximum(base, FLOOR * base.mean())).ravel()
+    operator = LinearOperator(
+        (evidence.rows, base.size),
+        matvec=lambda w: evidence.answer(root * w),
+        rmatvec=lambda a: root * evidence.transpose(a).ravel(),
+        dtype=np.float64,
+    )
+    gap = answers - evidence.answer(base)
+    change = lsmr(operator, gap, atol=1e-8, btol=1e-8, conlim=0, maxiter=LIFT_STEPS)[0]
+    return np.asarray(base + (root * change).reshape(base.shape))

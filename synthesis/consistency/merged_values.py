@@ -1,0 +1,102 @@
+"""Merged values: answers in which rare values count as one → whole marginals over fewer codes, and rows back again.
+
+Li et al. 2021b, §5.3, compresses attributes so; GUM and the independent rows, which take whole marginals alone, can
+then use what MST or `selection.merge` measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.rules.transforms import spread_codes
+
+#: Attribute → each code's group; only attributes of which values are merged.
+Groups = Mapping[str, NDArray[np.int64]]
+
+
+def merged_values(measurements: Measurements) -> Groups:
+    """Which codes the answers merge, or number in another order.
+
+    Raises:
+        UserError: two answers merge the values of one attribute differently.
+    """
+    found: dict[str, NDArray[np.int64]] = {}
+    for answer in measurements.answers:
+        if not isinstance(answer.query, MergedQuery):
+            continue
+        for name, own in zip(answer.clique, answer.query.labels, strict=True):
+            if not np.array_equal(found.setdefault(name, own), own):
+                fix = "synthesis=pgm, which takes any linear queries"
+                raise UserError(f"the answers merge the values of {name!r} in two ways", where="synthesis", fix=fix)
+    return {n: own for n, own in found.items() if not np.array_equal(own, np.arange(own.size))}
+
+
+def compressed(measurements: Measurements, groups: Groups) -> Measurements:
+    """The same answers over the merged codes: sums of noisy answers where they were measured finely.
+
+    The standard deviation of a sum is taken as the same for all cells, from the mean number of answers in a sum: it
+    weighs the answers against each other.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    old = measurements.domain
+    domain = Domain(
+        tuple(
+            Attribute(a.name, int(groups[a.name].max()) + 1) if a.name in groups else a for a in old.attributes
+        )  # merged codes lie on no line
+    )
+    answers = tuple(_compressed(a, old, domain, groups) for a in measurements.answers)
+    return Measurements(domain, answers, measurements.public_total)
+
+
+def _compressed(answer: NoisyMarginal, old: Domain, new: Domain, groups: Groups) -> NoisyMarginal:
+    cells = new.cells(answer.clique)
+    if isinstance(answer.query, MergedQuery):
+        return replace(answer, query=Identity(cells))
+    if not isinstance(answer.query, Identity) or all(n not in groups for n in answer.clique):
+        return answer
+    query = MergedQuery(tuple(groups.get(n, np.arange(old[n].size)) for n in answer.clique))
+    scale = answer.scale * math.sqrt(answer.values.size / cells)
+    return replace(answer, query=Identity(cells), values=query.answer(answer.values), scale=scale)
+
+
+def expanded(table: CodedTable, measurements: Measurements, groups: Groups, rng: np.random.Generator) -> CodedTable:
+    """Rows over merged codes as rows over the values: in proportion to the noisy one-way answers, else uniform."""
+    domain = measurements.domain
+    columns = []
+    for attribute, codes in zip(domain.attributes, table.columns, strict=True):
+        if attribute.name in groups:
+            codes = _expanded(codes, groups[attribute.name], one_way(measurements, attribute.name), rng)
+        columns.append(codes)
+    return CodedTable(domain, tuple(columns), table.weights)
+
+
+def one_way(measurements: Measurements, name: str) -> NDArray[np.float64]:
+    """The noisy counts of an attribute's values, the most precise first; zeros where they were not measured."""
+    size = measurements.domain[name].size
+    own = [a for a in measurements.answers if a.clique == (name,) and isinstance(a.query, Identity)]
+    return min(own, key=lambda a: a.stddev).values if own else np.zeros(size)
+
+
+def _expanded(
+    codes: NDArray[np.unsignedinteger],
+    groups: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.unsignedinteger]:
+    found = np.empty(len(codes), code_dtype(groups.size))
+    for group in range(int(groups.max()) + 1):
+        members, rows = np.flatnonzero(groups == group), np.flatnonzero(codes == group)
+        found[rows] = members[spread_codes(np.maximum(counts[members], 0.0), rows.size, rng)]
+    return found

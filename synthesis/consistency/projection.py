@@ -1,0 +1,147 @@
+"""Projections of one noisy marginal: onto non-negative cells of a given sum, onto given sides, and away from noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.consistency.nonnegative import Nonnegative, norm_sub
+
+Values = NDArray[np.float64]
+Axes = tuple[int, ...]
+
+#: Alternations between non-negativity and the sides, at most.
+ALTERNATIONS = 60
+#: They stop when no cell of a side is further off than this share of the total.
+NEAR = 1e-5
+#: Rounds of proportional fitting, at most.
+FITTINGS = 60
+
+
+def product(sides: Sequence[Values], total: float) -> Values:
+    """The marginal of that total whose attributes are independent and have these one-way marginals."""
+    result = np.full((), total)
+    for side in sides:
+        result = np.multiply.outer(result, side / total)
+    return result
+
+
+def soften(values: Values, base: Values, stddev: float) -> Values:
+    """`values` drawn towards `base`: differences lose a threshold, those below it vanish.
+
+    The threshold is the one with the smallest unbiased estimate of the squared error (Stein 1981; Donoho and Johnstone
+    1995): 0 where the signal is strong in every cell, the largest difference where all of it may be noise.
+    """
+    gap = values - base
+    sizes = np.sort(np.abs(gap), axis=None) / stddev
+    count = sizes.size
+    below = np.arange(1, count + 1)
+    risk = count - 2 * below + np.cumsum(sizes**2) + (count - below) * sizes**2
+    best = int(np.argmin(risk))
+    if risk[best] >= count:
+        return values
+    return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - sizes[best] * stddev, 0.0))
+
+
+def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
+    """`base` multiplied until it has the given marginals: with `base` a product, the one of largest entropy."""
+    wide = {axes: side for axes, side in sides.items() if len(axes) > 1}
+    for _ in range(FITTINGS if len(wide) > 1 else len(wide)):
+        worst = 0.0
+        for axes, side in wide.items():
+            others = _others(base.ndim, axes)
+            now = base.sum(axis=others)
+            worst = max(worst, float(np.abs(now - side).max(initial=0.0)))
+            base = base * np.expand_dims(np.divide(side, now, out=np.zeros_like(side), where=now > 0), others)
+        if worst <= NEAR * float(base.sum()):
+            break
+    return base
+
+
+def fit(
+    values: Values,
+    total: float,
+    sides: Mapping[Axes, Values],
+    *,
+    stddev: float = 0.0,
+    nonnegative: Nonnegative = norm_sub,
+    impossible: NDArray[np.bool_] | None = None,
+) -> Values:
+    """A non-negative array near `values` that sums to `total` and has the given marginals (`sides`, by their axes).
+
+    Alternates the way to non-negative cells with the equal shift that restores each side, until both hold nearly.
+    Where no two sides share an axis and all cells are possible, what is left is mended exactly; else non-negativity
+    and the total are exact and the sides hold as nearly as they can.
+
+    Args:
+        stddev: standard deviation of a cell's noise (base-cut asks for it).
+        impossible: cells that stay 0.
+    """
+    possible = None if impossible is None else ~impossible
+    result = _possible(values, total, stddev, nonnegative, possible)
+    wanted = [(_others(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
+    for _ in range(ALTERNATIONS):
+        worst = 0.0
+        for others, side in wanted:
+            gap = side - result.sum(axis=others, keepdims=True)
+            worst = max(worst, float(np.abs(gap).max(initial=0.0)))
+            if possible is None:
+                result = result + gap * (gap.size / result.size)
+            else:
+                cells = np.maximum(possible.sum(axis=others, keepdims=True), 1)
+                result = result + np.where(possible, gap / cells, 0.0)
+        if worst <= NEAR * total:
+            break
+        result = _possible(result, total, stddev, norm_sub, possible)
+    result = np.maximum(result, 0.0)
+    shared = [axis for axes in sides for axis in axes]
+    if total <= 0 or len(shared) != len(set(shared)) or possible is not None:
+        return _possible(result, total, stddev, norm_sub, possible)
+    return _mended(result, total, sides)
+
+
+def _possible(
+    values: Values, total: float, stddev: float, nonnegative: Nonnegative, possible: NDArray[np.bool_] | None
+) -> Values:
+    """The way to non-negative cells, on the possible ones."""
+    if possible is None:
+        return nonnegative(values, total, stddev)
+    found = np.zeros_like(values)
+    if possible.any():
+        found[possible] = nonnegative(values[possible], total, stddev)
+    return found
+
+
+def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Values:
+    """Exact sides, none sharing an axis: scale down what is over, then fill what is missing by a product.
+
+    After the scaling no side is over, and every side lacks the same sum (Altschuler, Weed and Rigollet 2017, for two
+    sides).
+    """
+    for axes, side in sides.items():
+        others = _others(values.ndim, axes)
+        now = values.sum(axis=others)
+        share = np.divide(side, now, out=np.ones_like(now), where=now > side)
+        values = values * np.expand_dims(share, others)
+    missing = total - float(values.sum())
+    if missing <= 1e-12 * total:
+        return values
+    filling = np.full((1,) * values.ndim, missing)
+    for axes, side in sides.items():
+        others = _others(values.ndim, axes)
+        lacking = np.maximum(side - values.sum(axis=others), 0.0)
+        filling = filling * np.expand_dims(lacking / max(float(lacking.sum()), 1e-300), others)
+    free = _others(values.ndim, tuple(axis for axes in sides for axis in axes))
+    cells_free = int(np.prod([values.shape[axis] for axis in free]))
+    return np.asarray(values + np.broadcast_to(filling / cells_free, values.shape))
+
+
+def _wide(side: Values, axes: Axes, ndim: int) -> Values:
+    """A side with the axes that it sums over as axes of one cell."""
+    return side.reshape([side.shape[axes.index(i)] if i in axes else 1 for i in range(ndim)])
+
+
+def _others(ndim: int, axes: Axes) -> Axes:
+    return tuple(axis for axis in range(ndim) if axis not in axes)

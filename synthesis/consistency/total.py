@@ -1,0 +1,71 @@
+"""The number of records, from noisy answers or from a public fact."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+
+#: Queries over marginals of more cells are asked for the total only where no smaller ones tell it.
+FEW_CELLS = 5_000
+
+
+def estimate_total(measurements: Measurements) -> float:
+    """The number of records: the public total, or the inverse-variance mean of the best estimate of each marginal.
+
+    The sum of a whole marginal of `cells` answers with standard deviation σ has variance cells · σ². Other queries
+    tell the total where some weights of their answers sum every cell once; they are asked where no whole marginal
+    was measured. Never negative; 0 without any answer.
+
+    Raises:
+        UserError: answers that are not finite.
+    """
+    if measurements.public_total is not None:
+        return float(measurements.public_total)
+    for answer in measurements.answers:
+        if not np.isfinite(answer.values).all():
+            what = f"the answers to {' × '.join(answer.clique)} are not all finite"
+            raise UserError(what, where="measurements", fix="take the release folder of a run, unchanged")
+    whole = [a for a in measurements.answers if isinstance(a.query, Identity)]
+    pairs = [(float(a.values.sum()), a.query.rows * a.stddev**2) for a in whole]
+    if not pairs:
+        for answer in sorted(measurements.answers, key=lambda a: a.query.columns):
+            if answer.query.columns > FEW_CELLS and pairs:
+                break  # sums over more cells have more noise, and take long
+            told = _told(answer)
+            pairs += [] if told is None else [told]
+    if not pairs:
+        return max(max((_uniform(a) for a in measurements.answers), default=0.0), 0.0)
+    precision = np.array([1 / variance for _, variance in pairs])
+    sums = np.array([value for value, _ in pairs])
+    return max(float(precision @ sums / precision.sum()), 0.0)
+
+
+def _told(answer: NoisyMarginal) -> tuple[float, float] | None:
+    """The total that some queries tell, with its variance; None where they tell none.
+
+    The weights of the answers are the least ones w with Qᵀw = 1 (Private-PGM estimates the total so).
+    """
+    query = answer.query
+    columns = np.ones(query.columns)
+    transposed = LinearOperator(
+        (query.columns, query.rows), matvec=query.transpose, rmatvec=query.answer, dtype=np.float64
+    )
+    weights = lsmr(transposed, columns, atol=1e-10, btol=1e-10, maxiter=300)[0]
+    if np.abs(query.transpose(weights) - columns).max(initial=0.0) > 1e-4:
+        return None
+    return float(weights @ answer.values), float(weights @ weights) * answer.stddev**2
+
+
+def _uniform(answer: NoisyMarginal) -> float:
+    """The total with which a uniform marginal comes closest to the answers."""
+    even = answer.query.answer(np.full(answer.query.columns, 1 / answer.query.columns))
+    return float(even @ answer.values) / max(float(even @ even), 1e-300)
+
+
+def default_rows(measurements: Measurements) -> int:
+    """How many rows to make where nobody says: the estimated total, rounded."""
+    return round(estimate_total(measurements))

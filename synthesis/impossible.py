@@ -1,0 +1,66 @@
+"""Structural zeros: combinations of codes that cannot be, and no row may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.structural_zeros import broken, mend
+
+#: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
+Impossible = tuple[Clique, NDArray[np.bool_]]
+Zeros = Sequence[Impossible]
+
+
+def check_zeros(domain: Domain, zeros: Zeros) -> tuple[Impossible, ...]:
+    """The zeros, shaped as their cliques; those that rule nothing out are left out.
+
+    Raises:
+        UserError: columns out of order or unknown; another number of cells; nothing left possible in one clique.
+    """
+    found = []
+    for clique, cells in zeros:
+        name = " × ".join(clique)
+        if domain.canonical(clique) != tuple(clique) or cells.size != domain.cells(clique):
+            what = f"the impossible combinations of {name} do not fit its {domain.cells(clique):,} cells"
+            raise UserError(what, where="schema", fix="columns in the schema's order, a truth value per cell")
+        if cells.all():
+            raise UserError(f"no combination of {name} is possible", where="schema", fix="allow at least one")
+        if cells.any():
+            found.append((tuple(clique), np.asarray(cells, np.bool_).reshape(domain.shape(clique))))
+    return tuple(found)
+
+
+def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np.bool_] | None:
+    """Which cells of a clique each zero rules out by itself, shaped; None where all are possible.
+
+    A cell is ruled out where all its completions to the zero's attributes are.
+    """
+    found = np.zeros(domain.shape(clique), np.bool_)
+    for names, cells in zeros:
+        gone = tuple(i for i, n in enumerate(names) if n not in clique)
+        shared = [n for n in names if n in clique]
+        if shared:
+            missing = tuple(i for i, n in enumerate(clique) if n not in shared)
+            found |= np.expand_dims(cells.all(axis=gone), missing)
+    return found if found.any() else None
+
+
+def mended(table: CodedTable, zeros: Zeros, rng: np.random.Generator) -> CodedTable:
+    """The table with no impossible combination left; rows that are possible stay as they are. See `mend`.
+
+    Raises:
+        UserError: no row is possible at all.
+    """
+    flat = [(clique, cells.ravel()) for clique, cells in zeros]
+    codes = dict(zip(table.domain.names, table.columns, strict=True))
+    if not table.rows or not broken(codes, table.domain, flat).any():
+        return table
+    changed = {n: np.array(c) for n, c in codes.items()}
+    mend(changed, table.domain, flat, rng)
+    return CodedTable(table.domain, tuple(changed.values()), table.weights)

@@ -1,0 +1,290 @@
+"""The graphical model: fitted to noisy answers, asked for marginals and rows, saved and loaded."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.release import Measurements
+from synthesis.consistency.total import estimate_total
+from synthesis.impossible import Impossible
+from synthesis.pgm.estimation import Estimate, Progress, Stopping, mirror_descent
+from synthesis.pgm.holdout import Optimizer, held_out_target
+from synthesis.pgm.inference import Engine, Values, spread
+from synthesis.pgm.junction_tree import JunctionTree, junction_tree
+from synthesis.pgm.loss import Loss, plan_loss
+from synthesis.pgm.observed import MAX_CELLS, largest_table, model_marginal
+from synthesis.pgm.quasi_newton import lbfgs
+from synthesis.pgm.sampling import model_rows
+from synthesis.pgm.terms import sufficient
+
+FORMAT = "graphical-model/1"
+
+STOPS = ("holdout", "floor", "least")
+OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
+
+
+@dataclass(frozen=True)
+class PgmSpec:
+    """Settings of the graphical model.
+
+    Attributes:
+        iterations: steps of the estimation, at most.
+        stop: how closely to fit. holdout: as closely as answers with independent noise, split off, are met better;
+            floor: to the noise floor, ½ per answer, which the truth itself is expected to have; least: until the loss
+            no longer falls, which fits noise too.
+        tolerance: stop when ten steps together lower the loss by less than this share.
+        optimizer: how the potentials are found: mirror (accelerated mirror descent) or lbfgs.
+        max_cells: the largest number of cells of the junction tree.
+    """
+
+    iterations: int = 1000
+    stop: str = "holdout"
+    tolerance: float = 1e-6
+    optimizer: str = "mirror"
+    max_cells: int = 10_000_000
+
+    @property
+    def max_model_cells(self) -> int:
+        """The most cells of the graphical model that it fits."""
+        return self.max_cells
+
+    def __post_init__(self) -> None:
+        checks = [
+            ("iterations", self.iterations >= 0, "a whole number of at least 0"),
+            ("tolerance", 0 <= self.tolerance < math.inf, "a number of at least 0"),
+            ("max_cells", self.max_cells >= 1, "a whole number of at least 1"),
+        ]
+        for name, fits, allowed in checks:
+            if not fits:
+                raise UserError(f"got {getattr(self, name)}", where=f"synthesis.{name}", fix=allowed)
+        for name, allowed_words in (("optimizer", tuple(OPTIMIZERS)), ("stop", STOPS)):
+            word = getattr(self, name)
+            if word not in allowed_words:
+                fix = f"{did_you_mean(word, allowed_words)} one of: {', '.join(allowed_words)}".strip()
+                raise UserError(f"got {word!r}", where=f"synthesis.{name}", fix=fix)
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How an estimation went.
+
+    Attributes:
+        loss: ½ Σ ‖Qμ − y‖² / σ² at the end; `floor` what the truth is expected to have, ½ per answer.
+        gap: an upper bound on how far the loss is above the least possible one.
+        iterations, evaluations, reason: how many steps, how many inferences, and why it ended.
+        cells: of the junction tree; `answers` how many noisy answers were used.
+        losses: the loss at each step.
+    """
+
+    loss: float
+    floor: float
+    gap: float
+    iterations: int
+    evaluations: int
+    reason: str
+    cells: int
+    answers: int
+    losses: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalModel:
+    """A distribution over all attributes that factorizes over a junction tree, and a total.
+
+    Attributes:
+        engine: the tree, and which cells are possible.
+        potentials: logarithms of the factors, one flat array for all nodes.
+        total: the number of records.
+        report: how it was estimated.
+    """
+
+    engine: Engine
+    potentials: Values
+    total: float
+    report: FitReport
+
+    @property
+    def domain(self) -> Domain:
+        return self.engine.tree.domain
+
+    @cached_property
+    def _marginals(self) -> Values:
+        return self.engine.infer(self.potentials).marginals
+
+    def marginal(self, clique: Sequence[str]) -> Values:
+        """Records per cell of any marginal, flattened in C order of the clique in domain order; it sums to the total.
+
+        Raises:
+            UserError: an unknown attribute; a marginal across the model that needs too large a table.
+        """
+        return model_marginal(self.engine, self._marginals, self.domain.canonical(clique)) * self.total
+
+    def answerable(self, clique: Sequence[str]) -> bool:
+        """Whether `marginal` gives this clique within its memory."""
+        return largest_table(self.engine.tree, self.domain.canonical(clique)) <= MAX_CELLS
+
+    def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
+        """Answers to linear queries over a marginal, in records."""
+        return query.answer(self.marginal(clique))
+
+    def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
+        """Synthetic rows; their marginals are the model's but for rounding, which is without bias."""
+        conditionals, _ = self.engine.conditionals(self.potentials)
+        return model_rows(self.engine, conditionals, rows=count, rng=rng, progress=progress)
+
+    def save(self, folder: Path) -> None:
+        """Write `model.json` and `model.npz` (plain arrays, no pickle) into a folder.
+
+        Raises:
+            UserError: the disk is full or read-only.
+        """
+        tree = self.engine.tree
+        index = {
+            "format": FORMAT,
+            "domain": [asdict(a) for a in self.domain.attributes],
+            "cliques": tree.cliques,
+            "parents": tree.parents,
+            "separators": tree.separators,
+            "total": self.total,
+            "report": asdict(self.report),
+        }
+        with whole_file(folder / "model.npz") as part, part.open("wb") as file:
+            allowed = {} if self.engine.allowed is None else {"possible": np.isfinite(self.engine.allowed)}
+            np.savez(file, allow_pickle=False, potentials=self.potentials, **allowed)
+        write_whole(folder / "model.json", json.dumps(index, indent=1) + "\n")
+
+
+def load_model(folder: Path) -> GraphicalModel:
+    """A model as `GraphicalModel.save` wrote it.
+
+    Raises:
+        UserError: no model there, or not readable as one.
+    """
+    try:
+        index = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        if index.get("format") != FORMAT:
+            raise ValueError(f"format {index.get('format')!r}")
+        domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
+        cliques, separators = (tuple(tuple(c) for c in index[k]) for k in ("cliques", "separators"))
+        tree = JunctionTree(domain, cliques, tuple(index["parents"]), separators)
+        with (folder / "model.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            potentials = arrays["potentials"]
+            possible = arrays.get("possible")
+        if potentials.shape != (tree.cells,) or (possible is not None and possible.shape != potentials.shape):
+            raise ValueError("the potentials do not fit the cliques")
+        allowed = None if possible is None else np.where(possible, 0.0, -np.inf)
+        said = index["report"] | {"losses": tuple(index["report"].get("losses", ()))}
+        return GraphicalModel(Engine(tree, allowed), potentials, float(index["total"]), FitReport(**said))
+    except FileNotFoundError as error:
+        raise UserError("no model in this folder", where=str(folder), fix="the folder of a saved model") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        fix = "take the folder of a saved model, whole"
+        raise UserError(f"not readable as a model ({error})", where=str(folder), fix=fix) from error
+
+
+def fit_model(
+    measurements: Measurements,
+    spec: PgmSpec | None = None,
+    *,
+    impossible: Sequence[Impossible] = (),
+    start: GraphicalModel | None = None,
+    progress: Progress | None = None,
+) -> GraphicalModel:
+    """The model whose marginals come closest to noisy answers, each weighted by 1/σ².
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        impossible: combinations that get probability 0 exactly.
+        start: a model to start from; over other cliques, what of it the new ones can hold is taken over.
+    Raises:
+        UserError: a model larger than `spec.max_cells`; unknown attributes; answers that are not finite or do not fit
+            their queries; no combination left possible.
+    """
+    spec = spec or PgmSpec()
+    domain = measurements.domain
+    statistics = sufficient(domain, measurements.answers)
+    fixed = [domain.canonical(c) for c, _ in impossible]
+    tree = junction_tree(domain, [s.clique for s in statistics], fixed=fixed, max_cells=spec.max_cells)
+    engine = Engine(tree, _allowed(tree, impossible))
+    total = estimate_total(measurements)
+    count = sum(a.values.size for a in measurements.answers)
+    loss = plan_loss(engine, statistics, total, count)
+    first = np.zeros(tree.cells) if start is None else carried(start, tree)
+    found = _found(loss, first, spec, progress)
+    report = FitReport(
+        loss=found.point.loss,
+        floor=loss.floor,
+        gap=found.gap,
+        iterations=found.iterations,
+        evaluations=found.evaluations,
+        reason=found.reason,
+        cells=tree.cells,
+        answers=count,
+        losses=found.losses,
+    )
+    return GraphicalModel(engine, found.point.potentials, total, report)
+
+
+def _found(loss: Loss, start: Values, spec: PgmSpec, progress: Progress | None) -> Estimate:
+    """The estimation, with the stopping rule of the settings."""
+    rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
+    if spec.stop == "least":
+        return optimizer(loss, start, rules, progress)
+    target = loss.floor
+    if spec.stop == "holdout":
+        target = held_out_target(loss, start, rules, optimizer, _part_of(progress, 0))
+        progress = _part_of(progress, 1)
+    return optimizer(loss, start, replace(rules, target=target), progress)
+
+
+def _part_of(progress: Progress | None, half: int) -> Progress | None:
+    """Progress of the first or the second half of the work."""
+    if progress is None:
+        return None
+    return lambda done, total, text: progress(done + half * total, 2 * total, text)
+
+
+def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | None:
+    """0 for possible cells, -inf for others (flat); None where every cell is possible."""
+    if not impossible:
+        return None
+    flat = np.zeros(tree.cells)
+    tables = Engine(tree).views(flat)
+    for clique, cells in impossible:
+        name = " × ".join(clique)
+        if tree.domain.canonical(clique) != tuple(clique) or cells.size != tree.domain.cells(clique):
+            what = f"the impossible combinations of {name} do not fit its {tree.domain.cells(clique):,} cells"
+            raise UserError(what, where="schema", fix="columns in the schema's order, a truth value per cell")
+        node = tree.home(tuple(clique))
+        if node is None:
+            raise ValueError(f"{name} lies in no node of the junction tree")
+        table = np.where(cells.reshape(tree.domain.shape(clique)), -np.inf, 0.0)
+        tables[node] += spread(table, tuple(clique), tree.cliques[node])
+    return flat
+
+
+def carried(model: GraphicalModel, tree: JunctionTree) -> Values:
+    """The potentials of a model on another tree: each old table in the smallest new node that holds it.
+
+    Tables that no new node can hold are left out; the result is a start, not the same distribution.
+    """
+    flat = np.zeros(tree.cells)
+    new, old = Engine(tree).views(flat), model.engine.views(model.potentials)
+    for clique, table in zip(model.engine.tree.cliques, old, strict=True):
+        node = tree.home(clique)
+        if node is not None:
+            new[node] += spread(table, clique, tree.cliques[node])
+    return flat

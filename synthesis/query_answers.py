@@ -1,0 +1,115 @@
+"""Counts and ranges from noisy answers alone: unbiased, each with its exact standard error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+
+#: Cells of a marginal that are asked of answers that are no whole marginal, one by one.
+MAX_SOLVED = 2_000
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimates of linear counts.
+
+    Attributes:
+        values: in records; unbiased, may be negative.
+        errors: the standard error of each.
+        sources: the measured marginals that they come from.
+    """
+
+    values: Values
+    errors: Values
+    sources: tuple[Clique, ...]
+
+
+def estimate_marginal(measurements: Measurements, clique: Clique) -> Estimate:
+    """A marginal from every measured one that contains it, weighted by precision.
+
+    Guarantee: post-processing; costs no privacy.
+
+    Raises:
+        UserError: no measured marginal contains it, or too many cells to solve for.
+    """
+    return _combined(measurements, clique, None)
+
+
+def estimate_count(measurements: Measurements, weights: dict[str, Values]) -> Estimate:
+    """How many records there are where each attribute's codes count as their weights say (1 inside, 0 outside).
+
+    Raises:
+        UserError: no measured marginal contains the attributes.
+    """
+    clique = measurements.domain.canonical(tuple(weights))
+    product = np.ones(())
+    for name in clique:
+        product = np.multiply.outer(product, weights[name])
+    return _combined(measurements, clique, product)
+
+
+def _combined(measurements: Measurements, clique: Clique, weights: Values | None) -> Estimate:
+    having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
+    told = [(a.clique, _told(measurements.domain, a, clique, weights)) for a in having]
+    known = [(c, t) for c, t in told if t is not None]
+    if not known:
+        near = [" × ".join(a.clique) for a in measurements.answers if set(clique) & set(a.clique)]
+        fix = f"measured: {'; '.join(dict.fromkeys(near[:12])) or 'other columns'}{' …' if len(near) > 12 else ''}"
+        raise UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
+    precision = np.array([t[1] ** -2 for _, t in known])
+    values = (precision * np.array([t[0] for _, t in known])).sum(axis=0) / precision.sum(axis=0)
+    sources = tuple(dict.fromkeys(c for c, _ in known))
+    return Estimate(values, precision.sum(axis=0) ** -0.5, sources)
+
+
+def _told(
+    domain: Domain, answer: NoisyMarginal, clique: Clique, weights: Values | None
+) -> tuple[Values, Values] | None:
+    """What one answer says of the cells, or of the weighted count, with its standard error; None if nothing."""
+    shape = domain.shape(answer.clique)
+    others = tuple(i for i, n in enumerate(answer.clique) if n not in clique)
+    if isinstance(answer.query, Identity):
+        sums = answer.values.reshape(shape).sum(axis=others)
+        cells = math.prod(shape[i] for i in others)
+        if weights is None:
+            return sums.ravel(), np.full(sums.size, answer.stddev * math.sqrt(cells))
+        error = answer.stddev * math.sqrt(cells * float((weights**2).sum()))
+        return (np.array([float((sums * weights).sum())]), np.array([error])) if error else None
+    asked = [weights] if weights is not None else _cells(domain.shape(clique))
+    solved = [_solved(answer, np.broadcast_to(np.expand_dims(w, others), shape).ravel()) for w in asked]
+    if any(s is None for s in solved):
+        return None
+    values, errors = (np.array([s[i] for s in solved if s is not None]) for i in (0, 1))
+    return values, errors
+
+
+def _cells(shape: Sequence[int]) -> list[Values]:
+    size = math.prod(shape)
+    if size > MAX_SOLVED:
+        fix = "a range: where={…}; or fewer columns"
+        raise UserError(f"{size:,} cells of answers that are no whole marginal", where="marginal", fix=fix)
+    return [row.reshape(shape) for row in np.eye(size)]
+
+
+def _solved(answer: NoisyMarginal, wanted: Values) -> tuple[float, float] | None:
+    """The least weights of the answers that add up to the wanted cells; None where there are none."""
+    query = answer.query
+    transposed = LinearOperator(
+        (query.columns, query.rows), matvec=query.transpose, rmatvec=query.answer, dtype=np.float64
+    )
+    found = lsmr(transposed, wanted, atol=1e-10, btol=1e-10, maxiter=300)[0]
+    if not found.any() or np.abs(query.transpose(found) - wanted).max(initial=0.0) > 1e-4:
+        return None
+    return float(found @ answer.values), answer.stddev * float(np.sqrt(found @ found))
