@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mechanisms.public.schema.table_schema import load_schema
+from pipeline.conf_folder import CONF
 from tests.pipeline.conftest import TOWN, command, people
 
 
-@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "schema"])
+@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "report", "query", "verify", "budget", "schema"])
 def test_every_command_has_help_with_settings_and_examples(name, capsys):
     assert command(name, "--help") == 0
     text = capsys.readouterr().out
@@ -26,6 +28,26 @@ def test_the_help_of_run_lists_the_settings_with_their_comments(capsys):
     text = capsys.readouterr().out
     for setting in ("privacy.epsilon", "privacy.unit", "selection.max_cells", "synthesis.rows", "resume", "data.path"):
         assert setting in text
+
+
+@pytest.mark.parametrize(("name", "file"), [("run", "config"), ("synth", "synth"), ("score", "score")])
+def test_every_setting_stands_in_the_help_under_its_whole_name(name, file, capsys):
+    assert command(name, "--help") == 0
+    listed = {line.split("=")[0].strip() for line in capsys.readouterr().out.splitlines() if "=" in line}
+    settings = yaml.safe_load((CONF / f"{file}.yaml").read_text()) | {
+        group: yaml.safe_load((CONF / group / f"{choice}.yaml").read_text())
+        for group, choice in (("privacy", "default"), ("budget", "default"), ("evaluation", "default"))
+        if name == "run" or (name, group) == ("score", "evaluation")
+    }
+    names = [
+        f"{group}.{key}" if key else group
+        for group, value in settings.items()
+        if group not in {"defaults", "hydra"}
+        for key in (value if isinstance(value, dict) else [None])
+    ]
+    assert len(names) > 3
+    assert not set(names) - listed
+    assert not {"publisher", "key"} & listed
 
 
 def test_plan_shows_every_measurement_without_opening_the_data(town, capsys):
