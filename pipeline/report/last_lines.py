@@ -8,6 +8,7 @@ from typing import Any
 from evaluation.references import Reference
 from evaluation.registry import Outcome
 from evaluation.score import ON_TOP, Scorecard
+from mechanisms.public.criterion import noisy_figure
 from pipeline.stages import Run
 
 
@@ -67,8 +68,7 @@ def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
     for event in (e for e in events if "accept" in e and e["answered"]):
         what, limit = event["accept"], event["accept"]["at_most"]
         over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        figure = f"{event['noisy']:,.6g} ± {event['standard_error']:,.3g} records"
-        lines.append(f"{over}: {figure}" + ("" if limit is None else f", at most {limit:,g}"))
+        lines.append(f"{over}: {noisy_figure(event['noisy'], event['standard_error'], limit)}")
     return lines
 
 

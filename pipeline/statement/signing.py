@@ -89,7 +89,7 @@ def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None)
     fix = "take the release as it was published, whole; a changed one cannot be signed again without the key"
     try:
         record = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
-        public = serialization.load_pem_public_key(record["public_key"].encode())
+        public = serialization.load_pempublic_key(record["public_key"].encode())
         signature = bytes.fromhex(record["signature"])
         if record["format"] != FORMAT or not isinstance(public, ed25519.Ed25519PublicKey):
             raise ValueError("another format")
@@ -99,17 +99,18 @@ def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None)
     print_of = _fingerprint(public, serialization)
     if print_of != manifest.signer:
         raise UserError("signed by another key than the manifest names", where=str(folder / SIGNATURE), fix=fix)
-    if pinned is not None and _fingerprint(_public_key(pinned), serialization) != print_of:
+    if pinned is not None and _fingerprint(public_key(pinned), serialization) != print_of:
         fix = "the public key of the publisher whom you trust; if this is it, the release is a forgery"
         raise UserError(f"signed by another key than {pinned}: {print_of}", where="key", fix=fix)
     return print_of
 
 
-def _public_key(path: str) -> Any:
+def public_key(path: str) -> Any:
+    """The Ed25519 key in a PEM file; UserError where it cannot be read, holds another, or the library is missing."""
     serialization, ed25519, _ = _library("key", "leave key= out")
     fix = "the publisher's public key as PEM: openssl pkey -in key.pem -pubout -out public.pem"
     try:
-        key = serialization.load_pem_public_key(Path(path).expanduser().read_bytes())
+        key = serialization.load_pempublic_key(Path(path).expanduser().read_bytes())
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror})", where="key", fix=fix) from error
     except Exception as error:

@@ -233,12 +233,19 @@ def test_a_release_that_is_not_private_is_not_said_to_be_published(town, capsys)
         (["run", *TOWN, "selection.marginals=[[age,sex]"], "close every bracket"),
         (["run", *TOWN, "selection.k=[3,9]"], "1 to 3"),
         (["run", *TOWN, "hydra.run.dir=/proc/foo"], "a folder that can be made"),
+        (["run", *TOWN, "accept={metric: l1, marginals: 2}"], "'accept=[{metric: l1"),
+        (["run", *TOWN, "accept=l1"], "not of the form that this setting has"),
+        (["run", *TOWN, "budget.ledger=a.json", "budget.limit=3"], "not of the form that this setting has"),
+        (["run", *TOWN, "privacy.unit_id_rules=trim"], "'privacy.unit_id_rules=[unicode,trim]'"),
+        (["run", *TOWN, "qqqq=1"], "python -m pipeline run --help"),
+        (["schema", "town.csv", "qqqq=1"], "python -m pipeline schema --help"),
     ],
 )
 def test_more_mistakes_have_a_way_out(town, capsys, arguments, message):
     assert command(*arguments) == 1
     error = capsys.readouterr().err
     assert message in error
+    assert "Config" not in error
     assert "fault of the pipeline" not in error
 
 
