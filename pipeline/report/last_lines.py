@@ -55,6 +55,8 @@ def where_to_look(done: Run) -> str:
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
     lines += [f"  accepted  {line}" for line in _accepted(said.events)]
+    if said.running_total is not None:
+        lines += [f"  budget    {said.running_total['sentence']}"]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]

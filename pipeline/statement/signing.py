@@ -89,7 +89,7 @@ def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None)
     fix = "take the release as it was published, whole; a changed one cannot be signed again without the key"
     try:
         record = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
-        public = serialization.load_pempublic_key(record["public_key"].encode())
+        public = serialization.load_pem_public_key(record["public_key"].encode())
         signature = bytes.fromhex(record["signature"])
         if record["format"] != FORMAT or not isinstance(public, ed25519.Ed25519PublicKey):
             raise ValueError("another format")
@@ -110,7 +110,7 @@ def public_key(path: str) -> Any:
     serialization, ed25519, _ = _library("key", "leave key= out")
     fix = "the publisher's public key as PEM: openssl pkey -in key.pem -pubout -out public.pem"
     try:
-        key = serialization.load_pempublic_key(Path(path).expanduser().read_bytes())
+        key = serialization.load_pem_public_key(Path(path).expanduser().read_bytes())
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror})", where="key", fix=fix) from error
     except Exception as error:

@@ -238,6 +238,7 @@ def test_a_release_that_is_not_private_is_not_said_to_be_published(town, capsys)
         (["run", *TOWN, "budget.ledger=a.json", "budget.limit=3"], "not of the form that this setting has"),
         (["run", *TOWN, "privacy.unit_id_rules=trim"], "'privacy.unit_id_rules=[unicode,trim]'"),
         (["run", *TOWN, "qqqq=1"], "python -m pipeline run --help"),
+        (["report", "absent"], "no such folder"),
         (["schema", "town.csv", "qqqq=1"], "python -m pipeline schema --help"),
     ],
 )
