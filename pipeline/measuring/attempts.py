@@ -17,7 +17,8 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
-from mechanisms.public.release import DAMAGED, Measurements
+from mechanisms.public.release import Measurements
+from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.table_schema import Schema

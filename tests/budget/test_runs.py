@@ -14,7 +14,7 @@ import pytest
 from mechanisms.accounting.bookings import Book, load_book
 from mechanisms.public.errors import UserError
 from pipeline.budget.admission import check
-from pipeline.experiments import planned_releases
+from pipeline.experiments.experiments import planned_releases
 from pipeline.settings.config import load_config
 from tests.pipeline.conftest import TOWN, command, people
 
