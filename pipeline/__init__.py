@@ -9,20 +9,23 @@ From Python:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pipeline.version import __version__
+
 if TYPE_CHECKING:
     from pipeline.api import Run, aemc, deep_dive, load_config, mgd, query, run, score, synthesize
 
-__version__ = "0.2.0"
 __distribution__ = "dp-synthesis-pipeline"
-__all__ = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
+#: What `pipeline.api` holds.
+FUNCTIONS = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
+__all__ = ["Run", "__version__", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
 
 
 def __getattr__(name: str) -> Any:
     """The functions of `pipeline.api`, loaded at first use: the command line answers a mistake without them."""
-    if name in __all__:
+    if name in FUNCTIONS:
         return getattr(import_module("pipeline.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *FUNCTIONS})

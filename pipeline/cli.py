@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
-from pipeline import __version__
 from pipeline.conf_folder import with_own_folder
 from pipeline.error_messages import explained, say_what_is_safe
 from pipeline.help import help_text
+from pipeline.version import __version__
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -93,8 +93,9 @@ def _run(overrides: list[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline import experiments, stages
+    from pipeline import stages
     from pipeline.conf_folder import CONF
+    from pipeline.experiments import experiments
     from pipeline.measuring.acceptance import Withheld
     from pipeline.report import last_lines as report_run
 

@@ -12,7 +12,8 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.release import STATEMENT_VERSION, Measurements, load_measurements
+from mechanisms.public.release import STATEMENT_VERSION, Measurements
+from mechanisms.public.release_files import load_measurements, save_measurements
 from mechanisms.public.schema.facts_file import alone
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.codec import write_table
@@ -54,7 +55,7 @@ def write_release(
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
         written = with_records(schema, measurements)
         write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
-        measurements.save(parts / "measurements")
+        save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")

@@ -3,6 +3,8 @@
 import ast
 import re
 import subprocess
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ ROOMS = ("mechanisms", "synthesis", "evaluation", "pipeline")
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MAX_LINES = 400
+MAX_FILES = 20
+MODULES = [p for p in SOURCES if p.name not in {"__init__.py", "__main__.py"}]
 MAX_BODY = 60
 
 
@@ -29,6 +33,36 @@ def test_every_file_says_what_it_is_for_and_fits_in_a_small_room(path: Path):
         doc = ast.get_docstring(function) or ""
         assert function.end_lineno is not None
         assert function.end_lineno - function.lineno - doc.count("\n") <= MAX_BODY, function.name
+
+
+def test_a_folder_holds_few_files_and_no_two_modules_share_a_name():
+    folders = Counter(p.parent.relative_to(ROOT) for p in MODULES)
+    assert {folder: n for folder, n in folders.items() if n > MAX_FILES} == {}
+    assert [name for name, n in Counter(p.stem for p in MODULES).items() if n > 1] == []
+
+
+def imported() -> dict[str, set[str]]:
+    """Each module of ours → the modules of ours that it names in any import, late ones and those for types included."""
+    names = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p for p in SOURCES}
+    graph: dict[str, set[str]] = {}
+    for name, path in names.items():
+        given: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                given |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                given |= {w if w in names else node.module for w in whole}
+        graph[name] = {g for g in given if g in names and g != name}
+    return graph
+
+
+def test_no_import_leads_back_to_where_it_came_from():
+    with pytest.raises(CycleError):
+        TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
+    graph = imported()
+    assert sum(map(len, graph.values())) > 1000
+    TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))

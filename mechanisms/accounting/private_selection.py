@@ -43,7 +43,7 @@ class PrivateSelection:
 
     Guarantee: if a try is (ε₁, δ₁)-DP, what comes out (a release with its scores, or that there is none) is
         (2ε₁, tries · δ₁)-DP with a threshold and (3ε₁, tries · δ₁)-DP without one; a single try costs (ε₁, δ₁).
-    Source: Liu & Talwar 2019, section 3, with a smaller δ: see docs/decisions/private-selection.md.
+    Source: Liu & Talwar 2019, section 3, with a smaller δ: see docs/decisions/031-private-selection.md.
 
     Attributes:
         tries: the largest expected number of tries; 1: there is one try, and nothing to choose from.

@@ -13,8 +13,9 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
-from mechanisms.public.queries.query_matrices import query_arrays, sensitivity
-from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, save_answer
+from mechanisms.public.queries.query_matrices import sensitivity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
@@ -59,7 +60,7 @@ class MarginalQuestion:
     def fits(self, answer: NoisyMarginal) -> bool:
         """Whether the answer is to this query, under this event."""
         planned = self.planned
-        theirs, mine = query_arrays(answer.query), query_arrays(planned.query)
+        theirs, mine = answer.query.arrays(), planned.query.arrays()
         same = theirs.keys() == mine.keys() and all(np.array_equal(theirs[k], mine[k]) for k in theirs)
         facts = (answer.clique, answer.event, answer.noise, answer.scale)
         asked = (planned.clique, planned.event.id, planned.event.kind, planned.event.scale)

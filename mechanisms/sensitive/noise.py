@@ -68,7 +68,7 @@ def _once(served: set[str], event_id: str) -> None:
 def lattice_noise(event: NoiseEvent, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS) -> NDArray[np.int64]:
     """`size` independent draws in lattice units of 2**-bits records: the continuous law, rounded to the nearest.
 
-    Guarantee: exactly that law, given uniform words (the proof: docs/decisions/exact-noise.md). The answers that it is
+    Guarantee: exactly that law, given uniform words (proof: docs/decisions/028-exact-noise.md). The answers it is
         added to are whole numbers of the same unit, so that the noisy answer equals the rounded output of the
         continuous mechanism: rounding is post-processing, and low bits of floats tell nothing (Mironov 2012). A draw
         beyond 2**62 units counts as 2**62; `noisy` clips its sums so that this shows nowhere.

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
-from pipeline.experiments import described
+from pipeline.settings.experiment_list import described
 from pipeline.settings.overrides import spelled
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
-from pipeline import __version__
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.signing import Signer, write_signature
+from pipeline.version import __version__
 
 #: Files whose digests stand on the page.
 NAMED = ("measurements/answers.npz", "privacy.json")

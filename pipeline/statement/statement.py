@@ -29,11 +29,11 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.id_rules import said_rules
-from pipeline import __version__
 from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication
+from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 

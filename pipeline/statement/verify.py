@@ -17,12 +17,12 @@ from mechanisms.accounting.receipts import booked_events
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.units import delta
-from pipeline import __version__
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
 from pipeline.statement.papers import named_digests
 from pipeline.statement.signing import check_signature
+from pipeline.version import __version__
 
 #: How far two sums of the same receipts may lie apart: another version may add in another order.
 SLACK = 1e-9

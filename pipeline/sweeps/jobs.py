@@ -18,8 +18,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from pipeline import experiments, stages
+from pipeline import stages
 from pipeline.error_messages import explained
+from pipeline.experiments import experiments
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import Config, typed

@@ -20,9 +20,9 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.inspect_file import check_file
-from pipeline import experiments
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
+from pipeline.experiments import experiments
 from pipeline.folders import not_in_release
 from pipeline.settings import build
 from pipeline.settings.compose import misspelt, without_hydra

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.release import load_measurements
+from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit

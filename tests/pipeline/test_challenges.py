@@ -9,11 +9,11 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF, SCHEMAS
-from pipeline.experiments import described
 from pipeline.experiments.challenge import run as run_challenge
 from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel
 from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.standin import stand_in, subjects
+from pipeline.settings.experiment_list import described
 from tests.pipeline.conftest import TOWN, command
 
 CHALLENGES = [

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from mechanisms.public.release import load_measurements
+from mechanisms.public.release_files import load_measurements
 from mechanisms.public.units import WEIGHT_BITS
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people
 

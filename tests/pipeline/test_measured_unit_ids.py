@@ -9,7 +9,8 @@ import pytest
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements, NoisyMarginal, load_measurements
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
 from synthesis.records_per_unit import records_shares, with_records
 from tests.pipeline.conftest import SCHEMA, TOWN, command

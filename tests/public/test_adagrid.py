@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query, rounds_of, subsets
-from mechanisms.public.queries.query_matrices import Identity, query_arrays, query_of, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import Neighbouring
 
@@ -54,7 +55,7 @@ def test_every_column_has_norm_1_and_products_are_those_of_the_matrix(seed, norm
         counts, answers = rng.integers(0, 2**30, query.columns), rng.normal(size=query.rows)
         assert query.answer_exact(counts) * 2.0**-query.bits == pytest.approx(matrix @ counts)
         assert query.transpose(answers) == pytest.approx(matrix.T @ answers)
-        again = query_of(type(query).__name__, query_arrays(query))
+        again = query_of(type(query).__name__, query.arrays())
         assert np.array_equal(again.answer_exact(counts), query.answer_exact(counts))
 
 
@@ -94,7 +95,7 @@ def test_repeated_answers_of_a_parent_count_together():
 
 def test_a_broken_file_is_refused():
     *_, whole = measured(1, subsets(("a", "b")))
-    arrays = query_arrays(whole.query)
+    arrays = whole.query.arrays()
     with pytest.raises(ValueError, match="outside"):
         query_of("GridQuery", {**arrays, "fine_0_1": np.array([7])})
     with pytest.raises(ValueError, match="no set"):

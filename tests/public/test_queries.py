@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mechanisms.public.queries.query_matrices import Identity, SparseQuery, query_arrays, query_of, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery, sensitivity
+from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.units import Neighbouring
 
 SIGNED = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, -2.0]])
@@ -84,7 +85,7 @@ def test_answers_that_do_not_fit_are_an_error_and_not_a_wrong_number():
 
 @pytest.mark.parametrize("query", [Identity(5), SparseQuery.of(sparse.csr_array(SIGNED))])
 def test_a_query_matrix_survives_being_saved(query):
-    again = query_of(type(query).__name__, query_arrays(query))
+    again = query_of(type(query).__name__, query.arrays())
     x = np.arange(query.columns, dtype=float)
     assert np.array_equal(again.answer(x), query.answer(x))
 

@@ -5,7 +5,8 @@ import pytest
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
-from mechanisms.public.queries.query_matrices import Identity, query_arrays, query_of, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.tree import forest_edges, joining, pairs
 from mechanisms.public.units import Neighbouring
@@ -34,7 +35,7 @@ def test_products_are_those_of_the_matrix_and_every_column_has_one_1():
     x, y = np.arange(12) * 7 + 1, np.arange(9.0) - 4
     assert query.answer_exact(x).tolist() == (matrix @ x).tolist()
     assert query.transpose(y) == pytest.approx(matrix.T @ y)
-    again = query_of("MergedQuery", query_arrays(query))
+    again = query_of("MergedQuery", query.arrays())
     assert again.answer_exact(x).tolist() == query.answer_exact(x).tolist()
     for norm, apart in (("l1", 2), ("l2", 2**0.5)):
         assert sensitivity(query, norm=norm, neighbouring=Neighbouring.ADD_REMOVE, max_records=3) == 3

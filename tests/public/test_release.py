@@ -11,7 +11,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
-from mechanisms.public.release import Measurements, NoisyMarginal, load_answer, load_measurements, save_answer
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release_files import load_answer, load_measurements, save_answer, save_measurements
 
 TOWN = Domain((Attribute("age", 3, 3), Attribute("sex", 2)))
 WHOLE = NoisyMarginal(("age",), Identity(3), np.array([1.5, -2.0, 7.25]), "laplace", 2.0, "0000:age")
@@ -19,7 +20,7 @@ PREFIX = NoisyMarginal(("age",), SparseQuery.of(np.tri(3)), np.array([0.1, 0.2, 
 
 
 def test_measurements_survive_being_saved(tmp_path):
-    Measurements(TOWN, (WHOLE, PREFIX), public_total=9).save(tmp_path)
+    save_measurements(Measurements(TOWN, (WHOLE, PREFIX), public_total=9), tmp_path)
     again = load_measurements(tmp_path)
     assert again.domain == TOWN
     assert again.public_total == 9
@@ -35,7 +36,7 @@ def test_measurements_survive_being_saved(tmp_path):
 
 
 def test_no_pickle_is_ever_loaded(tmp_path):
-    Measurements(TOWN, (WHOLE,)).save(tmp_path)
+    save_measurements(Measurements(TOWN, (WHOLE,)), tmp_path)
     np.savez(tmp_path / "answers.npz", **{"0.values": np.array([{"a": 1}], dtype=object), "0.cells": np.array([3])})
     with pytest.raises(UserError, match="not readable as measurements"):
         load_measurements(tmp_path)
@@ -49,7 +50,7 @@ def test_one_answer_survives_being_saved(tmp_path):
 
 @pytest.mark.parametrize("break_it", ["nothing there", "not json", "another format", "cut off", "does not fit"])
 def test_a_broken_folder_is_a_clear_error(tmp_path, break_it):
-    Measurements(TOWN, (WHOLE,)).save(tmp_path)
+    save_measurements(Measurements(TOWN, (WHOLE,)), tmp_path)
     index = tmp_path / "index.json"
     if break_it == "nothing there":
         index.unlink()
@@ -86,7 +87,7 @@ EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), histogram=HISTOGRAM)
 
 
 def test_the_histogram_of_records_per_unit_survives_being_saved(tmp_path):
-    EVERY.save(tmp_path)
+    save_measurements(EVERY, tmp_path)
     again = load_measurements(tmp_path).histogram
     assert again is not None and np.array_equal(again.values, HISTOGRAM.values) and again.event == "units:id"
 
@@ -110,7 +111,7 @@ NUMBERS = ("values", "data")
 
 @pytest.mark.parametrize("how", TAMPER)
 def test_measurements_that_were_tampered_with_are_a_clear_error(tmp_path, how):
-    EVERY.save(tmp_path)
+    save_measurements(EVERY, tmp_path)
     with np.load(tmp_path / "answers.npz") as arrays:
         kept = dict(arrays)
     for name in kept:
@@ -126,7 +127,7 @@ def test_measurements_that_were_tampered_with_are_a_clear_error(tmp_path, how):
 
 @pytest.mark.parametrize("field", ["query", "clique", "noise", "scale", "event"])
 def test_receipts_that_were_tampered_with_are_a_clear_error(tmp_path, field):
-    EVERY.save(tmp_path)
+    save_measurements(EVERY, tmp_path)
     facts = json.loads((tmp_path / "index.json").read_text())
     for wrong in (None, -1, "x", [], {}):
         for answer in [*range(4), None]:
@@ -140,7 +141,7 @@ def test_receipts_that_were_tampered_with_are_a_clear_error(tmp_path, field):
 
 
 def test_a_file_that_was_cut_off_or_changed_is_a_clear_error(tmp_path):
-    EVERY.save(tmp_path)
+    save_measurements(EVERY, tmp_path)
     path = tmp_path / "answers.npz"
     whole = path.read_bytes()
     for cut in range(0, len(whole), 97):

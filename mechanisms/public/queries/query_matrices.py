@@ -53,6 +53,10 @@ class QueryMatrix(Protocol):
         """max over pairs of columns of ‖q − q'‖."""
         ...
 
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """What the query is saved as; `from_arrays` takes it back."""
+        ...
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -85,6 +89,14 @@ class Identity:
         if self.cells < 2:
             return 0.0
         return 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        return {"cells": np.array([self.cells])}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Identity:
+        """The query of `arrays`."""
+        return cls(int(arrays["cells"][0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +160,22 @@ class SparseQuery:
             largest = max(largest, float(sums.max()))
         return largest if norm == "l1" else round_up(largest)
 
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        csr = self.scaled
+        shape, bits = np.array(csr.shape), np.array([self.bits])
+        return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": shape, "bits": bits}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> SparseQuery:
+        """The query of `arrays`; ValueError for arrays that are no sparse matrix."""
+        shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+        csr = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        csr.check_format(full_check=True)
+        bits = int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS
+        if not 0 <= bits <= MATRIX_BITS:
+            raise ValueError(f"entries in multiples of 2^-{bits}")
+        return cls(csr, bits)
+
 
 def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
     """The largest change of the answers, in records, when one unit changes; rounded up.
@@ -168,43 +196,3 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
         largest = max(largest, query.largest_column_distance(norm))
     exact = largest == int(largest)
     return max_records * largest if exact else round_up(max_records * largest)
-
-
-def query_arrays(query: QueryMatrix) -> dict[str, NDArray[np.int64]]:
-    """The arrays that a query matrix is saved as; `query_of` takes them back."""
-    from mechanisms.public.queries.adaptive_grid import GridQuery  # these are built on this file
-    from mechanisms.public.queries.merged_cells import MergedQuery
-
-    if isinstance(query, Identity):
-        return {"cells": np.array([query.cells])}
-    if isinstance(query, SparseQuery):
-        csr = query.scaled
-        shape, bits = np.array(csr.shape), np.array([query.bits])
-        return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": shape, "bits": bits}
-    if isinstance(query, GridQuery | MergedQuery):
-        return query.arrays()
-    raise TypeError(f"no way to save a {type(query).__name__}")
-
-
-def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
-    """The query matrix of that class name from its arrays; ValueError for an unknown name or arrays that are none."""
-    from mechanisms.public.queries.adaptive_grid import GridQuery  # these are built on this file
-    from mechanisms.public.queries.merged_cells import MergedQuery
-
-    if any(a.dtype.kind not in "iu" or a.ndim != 1 for key, a in arrays.items() if key != "values"):
-        raise ValueError("a query matrix is saved as rows of whole numbers")
-    if name == "Identity":
-        return Identity(int(arrays["cells"][0]))
-    if name == "SparseQuery":
-        shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
-        csr = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-        csr.check_format(full_check=True)
-        bits = int(arrays["bits"][0]) if "bits" in arrays else MATRIX_BITS
-        if not 0 <= bits <= MATRIX_BITS:
-            raise ValueError(f"entries in multiples of 2^-{bits}")
-        return SparseQuery(csr, bits)
-    if name == "GridQuery":
-        return GridQuery.from_arrays(arrays)
-    if name == "MergedQuery":
-        return MergedQuery.from_arrays(arrays)
-    raise ValueError(f"no query matrix called {name!r}")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.schema.bins import CYCLIC, DAY, FloatGrid, IntegerGrid
-
-if TYPE_CHECKING:
-    from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, IntegerGrid
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
           "December")  # fmt: skip
@@ -21,7 +18,32 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 CALENDAR_FORMATS = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d %H"}
 
 
-def value_labels(column: Column) -> tuple[str, ...]:
+class Labelled(Protocol):
+    """What a column says about its value codes."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def values(self) -> tuple[str, ...]: ...
+
+    @property
+    def false(self) -> tuple[str, ...]: ...
+
+    @property
+    def true(self) -> tuple[str, ...]: ...
+
+    @property
+    def codes(self) -> int | None: ...
+
+    @property
+    def bins(self) -> Bins | None: ...
+
+    @property
+    def grid(self) -> Grid: ...
+
+
+def value_labels(column: Labelled) -> tuple[str, ...]:
     """A name for each value code, all distinct: the text, number or day, or `first to last` for a bin.
 
     Bins of floats are named by their edges. Calendar units are 2016, 2016-12, 2016-12-31 or 2016-12-31 23; cyclic ones

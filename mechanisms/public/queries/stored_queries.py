@@ -1,0 +1,29 @@
+"""Query matrices as they stand in files: the registry of class names, which releases and ledgers keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.queries.adaptive_grid import GridQuery
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
+
+#: Class name → the query of its arrays; a new kind of query is one line here.
+QUERIES: Mapping[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
+    "Identity": Identity.from_arrays,
+    "SparseQuery": SparseQuery.from_arrays,
+    "GridQuery": GridQuery.from_arrays,
+    "MergedQuery": MergedQuery.from_arrays,
+}
+
+
+def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
+    """The query matrix of that class name from its arrays; ValueError for an unknown name or arrays that are none."""
+    if any(a.dtype.kind not in "iu" or a.ndim != 1 for key, a in arrays.items() if key != "values"):
+        raise ValueError("a query matrix is saved as rows of whole numbers")
+    if name not in QUERIES:
+        raise ValueError(f"no query matrix is called {name!r}; known are {', '.join(QUERIES)}")
+    return QUERIES[name](arrays)

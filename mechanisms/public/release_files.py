@@ -1,0 +1,130 @@
+"""Noisy answers as files: written whole, read without trust."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.stored_queries import query_of
+from mechanisms.public.release import Measurements, NoisyMarginal
+
+FORMAT = "noisy-measurements/1"
+#: What the histogram's arrays are called by.
+HISTOGRAM = "histogram"
+#: What a file that was cut off or changed raises while it is read.
+DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ArithmeticError, LookupError, ValueError, TypeError)
+DAMAGED += (AttributeError, zipfile.BadZipFile, zlib.error)
+
+
+def save_measurements(measurements: Measurements, folder: Path) -> None:
+    """Write `index.json` and `answers.npz` (plain arrays, no pickle) into a folder.
+
+    Raises:
+        UserError: the disk is full or read-only.
+    """
+    index = {
+        "format": FORMAT,
+        "domain": [asdict(a) for a in measurements.domain.attributes],
+        "public_total": measurements.public_total,
+        "answers": [_receipt(a) for a in measurements.answers],
+        "histogram": None if measurements.histogram is None else _receipt(measurements.histogram),
+    }
+    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
+    named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
+    with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
+        arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
+        np.savez(file, **arrays)
+    write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
+
+
+def load_measurements(folder: Path) -> Measurements:
+    """Measurements as `save_measurements` wrote them.
+
+    Raises:
+        UserError: no measurements there, or not readable as such.
+    """
+    try:
+        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        if index.get("format") != FORMAT:
+            raise ValueError(f"format {index.get('format')!r}")
+        domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
+        with (folder / "answers.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            answers = tuple(_answer(str(i), r, arrays) for i, r in enumerate(index["answers"]))
+            counted = index.get("histogram")
+            histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
+        for answer in answers:
+            if answer.query.columns != domain.cells(answer.clique):
+                raise ValueError(f"{answer.event} does not fit the domain")
+        return Measurements(domain, answers, _public_total(index["public_total"]), histogram)
+    except FileNotFoundError as error:
+        fix = "from=RUN/release, the release folder of a run"
+        raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error
+    except DAMAGED as error:
+        fix = "take the release folder of a run, whole"
+        raise UserError(f"not readable as measurements ({error})", where=str(folder), fix=fix) from error
+
+
+def _public_total(given: object) -> int | None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
+        raise ValueError("public_total is no number of records")
+    return given
+
+
+def save_answer(path: Path, answer: NoisyMarginal) -> None:
+    """One answer with its receipt in one file, whole or not at all."""
+    with whole_file(path, mode=0o600) as part, part.open("wb") as file:
+        arrays: dict[str, Any] = {"receipt": np.array(json.dumps(_receipt(answer))), **_arrays("0", answer)}
+        np.savez(file, **arrays)
+
+
+def load_answer(path: Path) -> NoisyMarginal:
+    """One answer as `save_answer` wrote it.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return _answer("0", json.loads(str(arrays["receipt"])), arrays)
+    except DAMAGED as error:
+        fix = "take it away: its marginal stays spent and is not measured again"
+        raise UserError("this saved answer is damaged", where=str(path), fix=fix) from error
+
+
+def _receipt(answer: NoisyMarginal) -> dict[str, Any]:
+    return {
+        "clique": list(answer.clique),
+        "query": type(answer.query).__name__,
+        "noise": answer.noise,
+        "scale": answer.scale,
+        "event": answer.event,
+    }
+
+
+def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
+    named = {f"{prefix}.{k}": v for k, v in answer.query.arrays().items()}
+    return {f"{prefix}.values": answer.values, **named}
+
+
+def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
+    mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
+    query, values, scale = query_of(receipt["query"], mine), mine["values"], receipt["scale"]
+    clique = tuple(receipt["clique"])
+    if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
+        raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} finite numbers")
+    if receipt["noise"] not in NOISE_KINDS or not 0 < scale < math.inf:
+        raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
+    return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])

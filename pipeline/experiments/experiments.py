@@ -1,0 +1,64 @@
+"""The registry of experiments: which module runs a kind; loaded only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
+from pipeline.settings.experiment_list import described
+
+if TYPE_CHECKING:
+    from pipeline.budget.admission import PlannedRelease
+    from pipeline.settings.config import Config
+
+#: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.
+EXPERIMENTS = {
+    "mgd_table1": "pipeline.experiments.mgd_table1",
+    "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
+    "challenge": "pipeline.experiments.challenge",
+    "maps": "pipeline.experiments.maps",
+}
+
+
+def known(config: Config) -> str:
+    """The name of the experiment that the settings ask for.
+
+    Raises:
+        UserError: no experiment of that name, `smoke` without one, or settings that no experiment knows.
+    """
+    kind = config.experiment.kind
+    if config.accept or config.accept_tries != 1:
+        fix = "a run without experiment= and smoke=; or accept=[]"
+        raise UserError("an experiment accepts all that it makes", where="accept", fix=fix)
+    if kind is None:
+        raise UserError("only experiments have a small version", where="smoke", fix="experiment=mgd_table1 smoke=true")
+    if kind not in EXPERIMENTS:
+        fix = f"{did_you_mean(kind, EXPERIMENTS)} one of:\n{described()}".strip()
+        raise UserError(f"no experiment {kind!r}", where="experiment.kind", fix=fix)
+    return kind
+
+
+def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """What the experiment that the settings name books in a shared ledger; empty where none is set.
+
+    Raises:
+        UserError: as of `known` and of the experiment itself.
+    """
+    found: tuple[PlannedRelease, ...] = import_module(EXPERIMENTS[known(config)]).releases(config, root)
+    return found
+
+
+def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
+    """Run the experiment that the settings name; returns what a person should read at the end.
+
+    Raises:
+        UserError: as of `known` and of the experiment itself.
+    """
+    kind = known(config)
+    need_extra("matplotlib", f"experiment={kind}")
+    said: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
+    return said
