@@ -94,7 +94,7 @@ def forms_of_one_id_taken_for_several_units(original: Any) -> Any:
     return lambda text, rules: text
 
 
-@mutant("replay truncate/own", "unit id")
+@mutant("replay add_remove/truncate/own/C=1", "unit id")
 def rows_without_an_id_pooled(original: Any) -> Any:
     """All rows without an id are one unit together, so that one of them moves what the others count."""
     return lambda source, unit: f"coalesce({original(source, unit)}, '')"

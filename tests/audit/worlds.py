@@ -87,7 +87,7 @@ def make_world(settings: Settings, seed: int, neighbours: int = 3) -> World:
     names = rng.permutation(IDS)
     if not settings.column:
         return _of_records(settings, base, neighbours, rng)
-    if settings.missing == "own" and seed % 3 == 0:  # a row without an id is a unit
+    if settings.missing == "own" and seed % 2 == 0:  # a row without an id is a unit
         mine = [[_row(str(rng.choice(NO_ID)), rng)] for _ in range(neighbours + 1)]
     else:
         most = settings.bound if settings.clip == "none" else 3 * settings.bound
@@ -121,7 +121,7 @@ def _others(settings: Settings, rng: np.random.Generator) -> list[Row]:
     """Rows of units that stay as they are, and rows without an id."""
     most = settings.bound if settings.clip == "none" else 3 * settings.bound
     rows = [_row(f"u{i}", rng) for i in range(5) for _ in range(int(rng.integers(1, most + 1)))]
-    rows += [_row(str(name), rng) for name in rng.choice(NO_ID, 3)]
+    rows += [_row(str(name), rng) for name in rng.choice(NO_ID, int(rng.integers(1, 4)))]
     return [rows[i] for i in rng.permutation(len(rows))]
 
 
