@@ -96,6 +96,11 @@ class Book:
         return self.limits[-1].limit
 
     @property
+    def largest(self) -> Limit:
+        """What all limits so far keep to together: a lower one, set after releases were seen, promises nothing less."""
+        return Limit(max(c.limit.epsilon for c in self.limits), max(c.limit.delta for c in self.limits))
+
+    @property
     def spends(self) -> tuple[Spend, ...]:
         return tuple(b.spend for b in self.bookings)
 

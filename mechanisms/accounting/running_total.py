@@ -14,14 +14,15 @@ from mechanisms.accounting.filters import Limit, Totals
 class RunningTotal:
     """The total right after a run's booking; it follows from settings alone, so that it may be published.
 
-    Guarantee: all booked runs together are (ε, δ)-DP with the ε and δ of `limit`, but for those that are not private.
+    Guarantee: as long as no larger limit is set, all booked runs together are (ε, δ)-DP with the ε and δ of the largest
+        limit so far, but for those that are not private.
 
     Attributes:
         table: the declared name of the table.
         accountant: of the ledger; slack: the part of the limit's δ that it keeps for runs known by (ε, δ) alone.
         runs: how many are booked, this one included; not_private: of these, how many say that they are not private.
         totals: by both filters.
-        limit: what all runs together may cost.
+        limit: what all runs together may cost; for one booking, the largest limit until then.
     """
 
     table: str
@@ -40,7 +41,7 @@ class RunningTotal:
         said += f"δ = {delta:.3g} in all by plain sums"
         if self.accountant != "basic" and math.isfinite(self.totals.composed):
             said += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"
-        said += f"; all runs ever stay within ε = {limit.epsilon:g}, δ = {limit.delta:g}"
+        said += f"; all runs stay within ε = {limit.epsilon:g}, δ = {limit.delta:g} unless that limit is raised"
         if self.not_private:
             said += f"; {self.not_private} of them not private: for these no total holds"
         return said
@@ -65,8 +66,13 @@ class RunningTotal:
 
 
 def running_total(book: Book, name: str | None = None) -> RunningTotal:
-    """The total of a book, as it was right after the booking of that id where one is named."""
+    """The total of a book as it stands; or, to be published, right after the booking of that id.
+
+    A limit that was lowered since (below what was booked, or because of what was released) bounds nothing that went
+    before it: a release names the largest one.
+    """
     seen = book if name is None else book.until(name)
+    limit = seen.limit if name is None else seen.largest
     lost = sum(not b.private for b in seen.bookings)
     kind, slack, runs = seen.filter.kind, seen.filter.slack, len(seen.bookings)
-    return RunningTotal(seen.scope.table, kind, slack, runs, lost, seen.totals(), seen.limit)
+    return RunningTotal(seen.scope.table, kind, slack, runs, lost, seen.filter.totals(seen.spends, limit), limit)

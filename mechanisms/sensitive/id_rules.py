@@ -37,7 +37,8 @@ def normal_form(text: str, rules: Sequence[str]) -> str:
     """SQL for a text under the rules: applied twice, it is what it is applied once."""
     form = "t"
     if "unicode" in rules:
-        form = f"regexp_replace({form}, '[\\p{{Cf}}\\p{{Cc}}]', '', 'g')"
+        # Composed before the case is mapped, too: of what is decomposed, the case of each part is mapped by itself.
+        form = f"nfc_normalize(regexp_replace({form}, '[\\p{{Cf}}\\p{{Cc}}]', '', 'g'))"
     if "trim" in rules:
         form = f"regexp_replace({form}, '^[\\s\\p{{Z}}]+|[\\s\\p{{Z}}]+$', '', 'g')"
     if "case" in rules:

@@ -204,6 +204,7 @@ def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedReleas
     for release in releases:
         booking = release.booking()
         if booking is not None and book.holds(booking.id):
+            _only_one(release, booking, book)
             continue
         if release.resume and any(any(release.root.glob(p)) for p in CHARGES):
             fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
@@ -211,6 +212,16 @@ def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedReleas
             raise UserError(what, where=SETTING, fix=fix)
         fresh.append(release)
     return fresh
+
+
+def _only_one(release: PlannedRelease, booking: Booking, book: Book) -> None:
+    """UserError where a folder is a copy of the run that booked: both would draw noise, and one of them pays."""
+    first = next(Path(b.run) for b in book.bookings if b.id == booking.id)
+    name = first / "internal" / NAME
+    if first == release.root.resolve() or not name.is_file() or name.read_bytes() != release.name_file.read_bytes():
+        return
+    what = f"{release.root} is a copy of the run in {first}, which booked once"
+    raise UserError(what, where=SETTING, fix=f"resume the one in {first}; or a new run, which books its own budget")
 
 
 def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:

@@ -83,7 +83,7 @@ class Attempt:
         return self.root / "scored.json"
 
     def seed(self, given: int | None) -> int | None:
-        """A seed of its own, where one is given."""
+        """A noise seed of its own, where one is given; such a release is not private."""
         if given is None or self.number is None:
             return given
         return int(np.random.SeedSequence([given, self.number]).generate_state(1, np.uint64)[0])
@@ -141,7 +141,8 @@ def kept_table(work: Work, attempt: Attempt, known: Measurements) -> tuple[Coded
     Raises:
         UserError: it was scored, and is not there any more.
     """
-    rng = np.random.default_rng(attempt.seed(work.config.synthesis.seed))
+    # A seed of synthesis is no secret: were it another one for each try, the table would betray the try's number.
+    rng = np.random.default_rng(work.config.synthesis.seed)
     if attempt.table.exists():
         return _load_table(attempt.table, rng), rng
     if attempt.scores.exists() or any(attempt.root.glob("accept-*.json")):

@@ -122,6 +122,16 @@ class TestBooking:
         assert "1 of them not private" in last.sentence
         assert last.to_json()["limit"] == {"epsilon": 3.0, "delta": 1e-6}
 
+    def test_a_limit_that_was_lowered_since_is_no_bound_of_what_was_booked_before(self, path):
+        """A run that is resumed after a vote for less says what its total really is kept to."""
+        book_runs(wanted(path), [booking("a", 2.0)])
+        book = set_limit(path, Limit(1.0, 1e-7), "too much")
+        total = running_total(book, "a")
+        assert total.totals.epsilon == 2.0
+        assert total.limit == Limit(3.0, 1e-6)
+        assert "all runs stay within ε = 3, δ = 1e-06 unless that limit is raised" in total.sentence
+        assert running_total(book).limit == Limit(1.0, 1e-7), "in force"
+
 
 class TestLimits:
     def test_a_new_ledger_needs_a_limit(self, path):

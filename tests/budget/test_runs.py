@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +69,7 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
     (smaller,) = re.findall(r"privacy\.epsilon=(\S+) fits", said)
     assert float(smaller) == 1
     assert run("b", f"privacy.epsilon={smaller}") == 0
+    assert "  budget    2 runs on 'table' booked ε = 3, " in capsys.readouterr().out
     assert epsilons() == [2, 1]
     told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"] for r in ("a", "b")]
     assert [(t["runs"], t["epsilon_sum"]) for t in told] == [(1, 2), (2, 3)]
@@ -105,6 +107,20 @@ def test_a_measured_run_whose_booking_is_gone_goes_no_further(town, capsys):
     assert "holds no booking of it" in capsys.readouterr().err
     assert run("b", "privacy.epsilon=2") == 0
     assert run("a", "privacy.epsilon=2", "resume=true") == 1  # a new file of that name is not the one it booked in
+
+
+def test_a_copy_of_a_run_does_not_draw_on_its_booking(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    shutil.rmtree("a/release")
+    shutil.copytree("a", "b")
+    for path in [Path("b/internal/ledger.jsonl"), *Path("b/internal/answers").iterdir()]:
+        path.unlink()  # as copied right after its booking
+    assert run("b", "privacy.epsilon=2", "resume=true") == 1
+    assert "is a copy of the run in" in capsys.readouterr().err
+    assert not Path("b/release").exists()
+    assert run("a", "privacy.epsilon=2", "resume=true") == 0
+    Path("a").rename("c")
+    assert run("c", "privacy.epsilon=2", "resume=true") == 0, "a folder may move"
 
 
 def test_a_run_that_began_with_a_ledger_cannot_go_on_without_it(town, capsys):

@@ -18,6 +18,8 @@ from mechanisms.sensitive.private_table import aside_rows, load_private
 
 ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
 ACCENT = ["\u00e9", "e\u0301", "\u00c9"]
+DOTTED = ["\u0130", "I\u0307"]  # upper-case letters whose parts have other lower-case ones
+IOTA = ["\u1fb3", "\u03b1\u0345"]
 NUMBER = ["1", "1.0", "01", "+1", "1."]
 SCHEMA = {"name": "t", "confirmed_public": True, "columns": {"a": {"kind": "categorical", "values": ["x", "y"]}}}
 
@@ -34,7 +36,7 @@ def loaded(source, unit, tmp_path, **further):
     return load_private(source, schema, unit, workdir=tmp_path / "work", key=bytes(32), **further)
 
 
-@pytest.mark.parametrize("ids", [ONE, ACCENT, NUMBER])
+@pytest.mark.parametrize("ids", [ONE, ACCENT, DOTTED, IOTA, NUMBER])
 @pytest.mark.parametrize("clip", ["weight", "truncate"])
 def test_one_person_written_in_many_ways_has_one_bound(ids, clip, tmp_path):
     source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 1, clip=clip)
@@ -43,7 +45,7 @@ def test_one_person_written_in_many_ways_has_one_bound(ids, clip, tmp_path):
     assert total <= 2**20
 
 
-@pytest.mark.parametrize("ids", [ONE, ACCENT, NUMBER])
+@pytest.mark.parametrize("ids", [ONE, ACCENT, DOTTED, IOTA, NUMBER])
 def test_coins_numbers_and_the_histogram_know_the_same_units(ids, tmp_path):
     ids = ids * 4
     source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 30)
