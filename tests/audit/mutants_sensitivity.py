@@ -88,7 +88,13 @@ def one_unit_counted_as_several(original: Any) -> Any:
     return lambda source, unit: f"({original(source, unit)}) || '/' || c1"
 
 
-@mutant("replay truncate/own", "unit id")
+@mutant("replay weight C=1", "id forms")
+def forms_of_one_id_taken_for_several_units(original: Any) -> Any:
+    """Two spellings of a name are two people, each with a bound of their own."""
+    return lambda text, rules: text
+
+
+@mutant("replay add_remove/truncate/own/C=1", "unit id")
 def rows_without_an_id_pooled(original: Any) -> Any:
     """All rows without an id are one unit together, so that one of them moves what the others count."""
     return lambda source, unit: f"coalesce({original(source, unit)}, '')"

@@ -1,4 +1,4 @@
-"""Tiny tables and their neighbours: odd unit ids, rows without one, units of 0 to 3C records, odd values."""
+"""Tiny tables and their neighbours: odd unit ids in several forms, units of 0 to 3C records, odd values."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def make_world(settings: Settings, seed: int, neighbours: int = 3) -> World:
     names = rng.permutation(IDS)
     if not settings.column:
         return _of_records(settings, base, neighbours, rng)
-    if settings.missing == "own" and seed % 3 == 0:  # a row without an id is a unit
+    if settings.missing == "own" and seed % 2 == 0:  # a row without an id is a unit
         mine = [[_row(str(rng.choice(NO_ID)), rng)] for _ in range(neighbours + 1)]
     else:
         most = settings.bound if settings.clip == "none" else 3 * settings.bound
         sizes = [int(rng.integers(1, most + 1)) for _ in range(neighbours + 1)]
         sizes[0] = most if seed % 2 else sizes[0]
-        name = names[0]
-        mine = [[_row(str(name), rng, lone=k == 0) for _ in range(n)] for k, n in enumerate(sizes)]
+        name = str(names[0])
+        mine = [[_row(_form(name, rng), rng, lone=k == 0) for _ in range(n)] for k, n in enumerate(sizes)]
     if not settings.replace:
         mine[1] = []
         for k in range(2, neighbours + 1):  # another unit comes in beside the first one
@@ -121,7 +121,7 @@ def _others(settings: Settings, rng: np.random.Generator) -> list[Row]:
     """Rows of units that stay as they are, and rows without an id."""
     most = settings.bound if settings.clip == "none" else 3 * settings.bound
     rows = [_row(f"u{i}", rng) for i in range(5) for _ in range(int(rng.integers(1, most + 1)))]
-    rows += [_row(str(name), rng) for name in rng.choice(NO_ID, 3)]
+    rows += [_row(str(name), rng) for name in rng.choice(NO_ID, int(rng.integers(1, 4)))]
     return [rows[i] for i in rng.permutation(len(rows))]
 
 
@@ -131,6 +131,12 @@ def _row(uid: str, rng: np.random.Generator, lone: bool = False) -> Row:
     b = "y" if lone else str(rng.choice(["x", "y", "zzz", ""], p=[0.5, 0.3, 0.1, 0.1]))
     c = str(9 if lone else int(rng.integers(0, 10)))
     return (uid, a, b, c, str(rng.choice(["yes", "no"])), str(rng.choice(["0", "1"])))
+
+
+def _form(name: str, rng: np.random.Generator) -> str:
+    """Another text of the same id, under the rules that hold by default."""
+    other = {"17": "017.0", "2.50": "+2.5", "Zoë": "Zoe\u0308"}.get(name, name)
+    return str(rng.choice([name, name, f" {name}\t", name.upper(), f"{name}\u200b", other]))
 
 
 def _placed(base: list[Row], mine: list[Row], places: np.ndarray | None) -> tuple[Row, ...]:
