@@ -159,8 +159,8 @@ def _accountant(said: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
     kind, at = said["accountant"], delta(float(budget["delta"]))
     events = booked_events(said["events"])
     slots = said.get("slots")
-    if slots is None:  # version 1 names δ of each Gaussian charge instead
-        each = [e["cost"].get("delta", 0.0) for e in said["events"] if e["mechanism"] == "gaussian"]
+    if slots is None:  # version 1 names δ of each charge instead
+        each = [e["cost"].get("delta", 0.0) for e in said["events"]]
         slots = round(at / (2 if kind == "advanced" else 1) / max(each)) if each and max(each) > 0 else 0
     return make_accountant(kind, delta=at, slots=int(slots)), events
 
