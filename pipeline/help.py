@@ -184,6 +184,6 @@ def _settings(name: str) -> list[str]:
         elif found := _SETTING.match(line):
             indent, key, value, comment = found.groups()
             parent = parent if indent else ""
-            if parent != "-" and key != "kind":
+            if parent != "-" and (key, value) != ("kind", name.split("/")[-1]):
                 rows.append(f"  {group}{parent}{key}={value or 'null'}".ljust(44) + f" {comment}")
     return rows

@@ -68,3 +68,14 @@ class Criterion:
             "left_out": self.left_out,
             "at_most": self.at_most,
         }
+
+
+def in_records(value: float) -> str:
+    """A number of records in plain digits: whole from 100 on, three digits below."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def noisy_figure(score: float, stddev: float, at_most: float | None, *, limit: str = ", at most") -> str:
+    """A noisy distance with its standard error, and what it had to be."""
+    said = f"{in_records(score)} ± {in_records(stddev)} records"
+    return said if at_most is None else f"{said}{limit} {in_records(at_most)}"

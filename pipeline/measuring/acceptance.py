@@ -11,6 +11,7 @@ from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.private_selection import Verdict
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.criterion import in_records, noisy_figure
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
@@ -168,8 +169,9 @@ def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
     for planned, score in zip(work.plan.scores, scores, strict=True):
         limit = planned.wanted.at_most
         if limit is not None:
-            value = "was charged and lost" if score is None else f"{score:,.6g} ± {planned.event.stddev:,.3g} records"
-            said.append(f"{planned.wanted.title}: {value}, at most {limit:,g}")
+            lost = f"was charged and lost, at most {in_records(limit)}"
+            value = lost if score is None else noisy_figure(score, planned.event.stddev, limit)
+            said.append(f"{planned.wanted.title}: {value}")
     return "; ".join(said)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from evaluation.references import Reference
 from evaluation.registry import Outcome
 from evaluation.score import ON_TOP, Scorecard
+from mechanisms.public.criterion import noisy_figure
 from pipeline.stages import Run
 
 
@@ -54,6 +55,8 @@ def where_to_look(done: Run) -> str:
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
     lines += [f"  accepted  {line}" for line in _accepted(said.events)]
+    if said.running_total is not None:
+        lines += [f"  budget    {said.running_total['sentence']}"]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]
@@ -67,8 +70,7 @@ def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
     for event in (e for e in events if "accept" in e and e["answered"]):
         what, limit = event["accept"], event["accept"]["at_most"]
         over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        figure = f"{event['noisy']:,.6g} ± {event['standard_error']:,.3g} records"
-        lines.append(f"{over}: {figure}" + ("" if limit is None else f", at most {limit:,g}"))
+        lines.append(f"{over}: {noisy_figure(event['noisy'], event['standard_error'], limit)}")
     return lines
 
 

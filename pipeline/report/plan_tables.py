@@ -14,6 +14,7 @@ from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.criterion import in_records
 from mechanisms.public.dense import POWER
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
@@ -147,8 +148,10 @@ def _accepting(facts: dict[str, Any]) -> list[str]:
     for m in facts["accept"]:
         what, limit = m["accept"], m["accept"]["at_most"]
         over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        decides = "is released with it" if limit is None else f"decides: at most {limit:,g} records, or withheld"
-        lines.append(f"accept: {over} ± {m['stddev']:.4g} records (standard error) {decides}")
+        decides = (
+            "is released with it" if limit is None else f"decides: at most {in_records(limit)} records, or withheld"
+        )
+        lines.append(f"accept: {over} ± {in_records(m['stddev'])} records (standard error) {decides}")
     if chosen := facts["selection"]:
         one = chosen["one_try"]
         lines.append(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from pipeline.report.page import Section, card, number, table
@@ -35,9 +36,9 @@ def statement_section(said: Mapping[str, Any]) -> Section:
     ]
     for event in (e for e in said["events"] if "accept" in e and e["answered"]):
         what, limit = event["accept"], event["accept"]["at_most"]
-        figure = f"{event['noisy']:,.6g} ± {event['standard_error']:,.3g} records, with noise"
+        figure = noisy_figure(event["noisy"], event["standard_error"], limit, limit=", with noise; accepted: at most")
         name = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        rows.append((name, figure + ("" if limit is None else f"; accepted: at most {limit:,g}")))
+        rows.append((name, figure))
     promise = table(("", ""), [(name, number(value)) for name, value in rows])
     head = ("charge", "mechanism", "sensitivity", "noise (sd)", "cost", "answered")
     events = [

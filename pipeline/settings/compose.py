@@ -20,6 +20,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
 from pipeline.settings.experiment_list import described
 from pipeline.settings.overrides import spelled
+from pipeline.settings.ways_out import first_line, way_out
 
 
 def safe_name(text: str) -> str:
@@ -92,8 +93,8 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
             keys = setting_names(compose(name, groups))
             if key not in keys:
                 return _no_setting(name, override, key, keys)
-            return UserError(first_line(alone), where=f"override {override!r}", fix=f"see {name} --help")
-    return UserError(first_line(error), where="settings", fix="see --help")
+            return UserError(first_line(alone), where=f"override {override!r}", fix=way_out(key, name))
+    return UserError(first_line(error), where="settings", fix=way_out("", name))
 
 
 def _choices(group: str, own: Sequence[str]) -> list[str]:
@@ -103,7 +104,7 @@ def _choices(group: str, own: Sequence[str]) -> list[str]:
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:
-    fix = did_you_mean(key, keys) or f"see `python -m pipeline {name} --help`"
+    fix = did_you_mean(key, keys) or way_out("", name)
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 
 
@@ -117,8 +118,3 @@ def setting_names(node: DictConfig, prefix: str = "") -> list[str]:
             if not child._is_none():  # type: ignore[union-attr]
                 keys += setting_names(child, f"{prefix}{key}.")  # type: ignore[arg-type]
     return keys
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, without what Hydra adds below."""
-    return str(error).strip().splitlines()[0]

@@ -16,32 +16,8 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.units import ID_RULES, NO_UNIT
 from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.experiment_settings import ExperimentConfig
-from pipeline.settings.compose import compose_config, first_line
-
-#: What settings that are no single value look like.
-ALLOWED = {
-    "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
-    "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
-    "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
-    "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
-    "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
-    "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
-    "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
-    "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
-    "selection.targets": "a list of columns: 'selection.targets=[income]'",
-    "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
-    "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
-    "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
-    "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
-    "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
-    "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
-    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
-    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
-    "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
-    "marginal": "a list of columns: 'marginal=[age,sex]'",
-    "where": "'where={age: [20, 40], job: [clerk]}'",
-    "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
-}
+from pipeline.settings.compose import compose_config
+from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
 
@@ -300,7 +276,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or _culprit(cls, plain)
-        fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
+        fix = way_out(where)
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
     return result

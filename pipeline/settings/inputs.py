@@ -93,6 +93,10 @@ def check_scored(folder: RunFolder) -> None:
     Raises:
         UserError: no run there, or one without scores.
     """
+    if not folder.root.is_dir():
+        raise UserError(
+            f"no such folder: {folder.root}", where="report", fix="the folder of a run: report outputs/mine"
+        )
     if not folder.scores.is_file():
         inner = folder.root.parent if folder.root.name in {"release", "internal"} else None
         fix = f"report {inner}" if inner is not None else "the folder of a run with evaluation.enabled=true"

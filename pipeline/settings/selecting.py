@@ -15,8 +15,8 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.selection.selections import SELECTIONS
 from pipeline.measuring.adaptive_plans import one_of
-from pipeline.settings.compose import first_line
-from pipeline.settings.config import ALLOWED, Config, SelectionConfig
+from pipeline.settings.config import Config, SelectionConfig
+from pipeline.settings.ways_out import first_line, way_out
 
 
 def selection_of(config: SelectionConfig) -> Selection:
@@ -38,7 +38,7 @@ def selection_of(config: SelectionConfig) -> Selection:
         made = OmegaConf.to_object(OmegaConf.merge(form, config.options))
     except OmegaConfBaseException as error:
         where = f"selection.{getattr(error, 'full_key', None) or _culprit(kind, config.options)}"
-        fix = ALLOWED.get(where.partition("[")[0], "see --help for what is allowed")
+        fix = way_out(where, "config")
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(made, Selection)
     return made

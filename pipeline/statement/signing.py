@@ -99,13 +99,14 @@ def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None)
     print_of = _fingerprint(public, serialization)
     if print_of != manifest.signer:
         raise UserError("signed by another key than the manifest names", where=str(folder / SIGNATURE), fix=fix)
-    if pinned is not None and _fingerprint(_public_key(pinned), serialization) != print_of:
+    if pinned is not None and _fingerprint(public_key(pinned), serialization) != print_of:
         fix = "the public key of the publisher whom you trust; if this is it, the release is a forgery"
         raise UserError(f"signed by another key than {pinned}: {print_of}", where="key", fix=fix)
     return print_of
 
 
-def _public_key(path: str) -> Any:
+def public_key(path: str) -> Any:
+    """The Ed25519 key in a PEM file; UserError where it cannot be read, holds another, or the library is missing."""
     serialization, ed25519, _ = _library("key", "leave key= out")
     fix = "the publisher's public key as PEM: openssl pkey -in key.pem -pubout -out public.pem"
     try:

@@ -21,7 +21,7 @@ from pipeline.statement.advisories import advisories_of
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
 from pipeline.statement.papers import named_digests
-from pipeline.statement.signing import check_signature
+from pipeline.statement.signing import check_signature, public_key
 from pipeline.version import __version__
 
 #: How far two sums of the same receipts may lie apart: another version may add in another order.
@@ -70,8 +70,10 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
         release: the release folder of a run.
         key: the file of the public key (PEM) that must have signed it; None: any signature will do, or none.
     Raises:
-        UserError: the folder is no release.
+        UserError: the folder is no release; `key` is no public key.
     """
+    if key is not None:
+        public_key(key)  # a wrong path is the reader's mistake, and says nothing about the release
     said, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
     checks = [*_bound(release, said, key)]
     for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", _answers)):
@@ -104,25 +106,35 @@ def _no_number(name: str) -> None:
 
 
 def _bound(release: Path, said: Mapping[str, Any], key: str | None) -> list[Check]:
-    """Files and signature."""
+    """Files and signature; who signed is told of an edited release too."""
     try:
         manifest = read_manifest(release)
         if manifest is None:
             made = "was lost" if said.get("version") == STATEMENT_VERSION else "did not exist yet in its version"
             return [Check("files", False, f"not bound: a manifest {made}, so that an edited file would not be noticed")]
-        check_files(manifest, release)
     except UserError as error:
         return [Check("files", False, error.what)]
-    files = Check("files", True, f"{len(manifest.files)} files as manifest.json lists them, and no other")
+    return [_files(release, manifest), _signature(release, manifest, key)]
+
+
+def _files(release: Path, manifest: Manifest) -> Check:
+    try:
+        check_files(manifest, release)
+    except UserError as error:
+        return Check("files", False, error.what)
+    return Check("files", True, f"{len(manifest.files)} files as manifest.json lists them, and no other")
+
+
+def _signature(release: Path, manifest: Manifest, key: str | None) -> Check:
     if manifest.signer is None and key is None:
-        return [files, Check("signature", None, "not signed: digests show a mistake, not a forgery")]
+        return Check("signature", None, "not signed: digests show a mistake, not a forgery")
     try:
         signer = check_signature(release, manifest, key)
     except UserError as error:
         missing = manifest.signer is not None and key is None and "library" in error.what
-        return [files, Check("signature", None if missing else False, f"{error.what} ({error.fix})")]
-    by = f"signed by {key}" if key else "signed (give key=PUBLICKEY to know by whom)"
-    return [files, Check("signature", True, f"{by}: {signer}")]
+        return Check("signature", None if missing else False, f"{error.what} ({error.fix})")
+    by = f"manifest.json is signed by {key}" if key else "manifest.json is signed (key=PUBLICKEY checks by whom)"
+    return Check("signature", True, f"{by}: {signer}")
 
 
 Finding = tuple[bool | None, str]
@@ -152,8 +164,8 @@ def _accountant(said: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
     kind, at = said["accountant"], delta(float(budget["delta"]))
     events = booked_events(said["events"])
     slots = said.get("slots")
-    if slots is None:  # version 1 names δ of each Gaussian charge instead
-        each = [e["cost"].get("delta", 0.0) for e in said["events"] if e["mechanism"] == "gaussian"]
+    if slots is None:  # version 1 names δ of each charge instead
+        each = [e["cost"].get("delta", 0.0) for e in said["events"]]
         slots = round(at / (2 if kind == "advanced" else 1) / max(each)) if each and max(each) > 0 else 0
     return make_accountant(kind, delta=at, slots=int(slots)), events
 

@@ -69,6 +69,7 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
     (smaller,) = re.findall(r"privacy\.epsilon=(\S+) fits", said)
     assert float(smaller) == 1
     assert run("b", f"privacy.epsilon={smaller}") == 0
+    assert "  budget    2 runs on 'table' booked ε = 3, " in capsys.readouterr().out
     assert epsilons() == [2, 1]
     told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"] for r in ("a", "b")]
     assert [(t["runs"], t["epsilon_sum"]) for t in told] == [(1, 2), (2, 3)]

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.accounting.private_selection import PrivateSelection
+from mechanisms.public.criterion import in_records
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.acceptance import Withheld
@@ -56,7 +57,7 @@ def test_a_release_within_the_threshold_is_published_with_its_noisy_figure(town,
     assert ledger(town / "r" / "internal" / "ledger.jsonl")[-1] == "accept:0", "after all else, of a fixed table"
     printed = capsys.readouterr().out
     assert f"  publish   {Path('r/release/synthetic.csv')}" in printed.replace(f"{town}/", "")
-    assert f"mean L1 distance of 3 1-way marginals: {event['noisy']:,.6g} ± " in printed
+    assert f"mean L1 distance of 3 1-way marginals: {in_records(event['noisy'])} ± " in printed
 
 
 def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, capsys):

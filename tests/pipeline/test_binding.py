@@ -182,8 +182,17 @@ def test_a_signed_release_is_sound_and_a_forged_one_is_not(town, capsys):
     assert fingerprint in capsys.readouterr().out
     assert command("verify", str(release), "key=other.pub") == 1
     assert "signed by another key than other.pub" in capsys.readouterr().out
+    for wrong in ("absent.pub", str(mine)):
+        assert command("verify", str(release), f"key={wrong}") == 1
+        told = capsys.readouterr()
+        assert "error: key: " in told.err
+        assert "sound" not in told.out
 
     edit(release / "synthetic.csv", "f", "m")
+    assert command("verify", str(release), "key=mine.pub") == 1
+    told = capsys.readouterr().out
+    assert "NO  files" in told
+    assert f"signed by mine.pub: {fingerprint}" in told
     rebound(release)
     assert command("verify", str(release)) == 1
     assert "signature is false" in capsys.readouterr().out
@@ -251,6 +260,7 @@ def test_without_the_library_there_is_a_way_out(town, capsys, monkeypatch):
     assert command("verify", "out/release") == 0
     assert "--  signature" in capsys.readouterr().out
     assert command("verify", "out/release", "key=mine.pub") == 1
+    assert "pip install cryptography" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

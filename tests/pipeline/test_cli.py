@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mechanisms.public.schema.table_schema import load_schema
+from pipeline.conf_folder import CONF
 from tests.pipeline.conftest import TOWN, command, people
 
 
-@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "schema"])
+@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "report", "query", "verify", "budget", "schema"])
 def test_every_command_has_help_with_settings_and_examples(name, capsys):
     assert command(name, "--help") == 0
     text = capsys.readouterr().out
@@ -26,6 +28,26 @@ def test_the_help_of_run_lists_the_settings_with_their_comments(capsys):
     text = capsys.readouterr().out
     for setting in ("privacy.epsilon", "privacy.unit", "selection.max_cells", "synthesis.rows", "resume", "data.path"):
         assert setting in text
+
+
+@pytest.mark.parametrize(("name", "file"), [("run", "config"), ("synth", "synth"), ("score", "score")])
+def test_every_setting_stands_in_the_help_under_its_whole_name(name, file, capsys):
+    assert command(name, "--help") == 0
+    listed = {line.split("=")[0].strip() for line in capsys.readouterr().out.splitlines() if "=" in line}
+    settings = yaml.safe_load((CONF / f"{file}.yaml").read_text()) | {
+        group: yaml.safe_load((CONF / group / f"{choice}.yaml").read_text())
+        for group, choice in (("privacy", "default"), ("budget", "default"), ("evaluation", "default"))
+        if name == "run" or (name, group) == ("score", "evaluation")
+    }
+    names = [
+        f"{group}.{key}" if key else group
+        for group, value in settings.items()
+        if group not in {"defaults", "hydra"}
+        for key in (value if isinstance(value, dict) else [None])
+    ]
+    assert len(names) > 3
+    assert not set(names) - listed
+    assert not {"publisher", "key"} & listed
 
 
 def test_plan_shows_every_measurement_without_opening_the_data(town, capsys):
@@ -211,12 +233,20 @@ def test_a_release_that_is_not_private_is_not_said_to_be_published(town, capsys)
         (["run", *TOWN, "selection.marginals=[[age,sex]"], "close every bracket"),
         (["run", *TOWN, "selection.k=[3,9]"], "1 to 3"),
         (["run", *TOWN, "hydra.run.dir=/proc/foo"], "a folder that can be made"),
+        (["run", *TOWN, "accept={metric: l1, marginals: 2}"], "'accept=[{metric: l1"),
+        (["run", *TOWN, "accept=l1"], "not of the form that this setting has"),
+        (["run", *TOWN, "budget.ledger=a.json", "budget.limit=3"], "not of the form that this setting has"),
+        (["run", *TOWN, "privacy.unit_id_rules=trim"], "'privacy.unit_id_rules=[unicode,trim]'"),
+        (["run", *TOWN, "qqqq=1"], "python -m pipeline run --help"),
+        (["report", "absent"], "no such folder"),
+        (["schema", "town.csv", "qqqq=1"], "python -m pipeline schema --help"),
     ],
 )
 def test_more_mistakes_have_a_way_out(town, capsys, arguments, message):
     assert command(*arguments) == 1
     error = capsys.readouterr().err
     assert message in error
+    assert "Config" not in error
     assert "fault of the pipeline" not in error
 
 

@@ -1,0 +1,54 @@
+"""What a wrong setting is answered with: what the libraries say in our words, and what is allowed instead."""
+
+from __future__ import annotations
+
+import re
+
+#: What settings that are no single value look like.
+ALLOWED = {
+    "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
+    "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
+    "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
+    "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
+    "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
+    "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
+    "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
+    "selection.targets": "a list of columns: 'selection.targets=[income]'",
+    "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
+    "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
+    "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
+    "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
+    "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
+    "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    "privacy.unit_id_rules": "a list of rules: 'privacy.unit_id_rules=[unicode,trim]'",
+    "privacy.missing_unit_values": "a list of texts: 'privacy.missing_unit_values=[\"\",none]'",
+    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
+    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
+    "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
+    "marginal": "a list of columns: 'marginal=[age,sex]'",
+    "where": "'where={age: [20, 40], job: [clerk]}'",
+    "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
+}
+
+#: The command whose settings a file of conf/ holds, where the two have different names.
+COMMANDS = {"config": "run", "budget_file": "budget", "schema_draft": "schema"}
+
+
+def way_out(setting: str, config: str = "") -> str:
+    """What a setting may be, by example where it is no single value.
+
+    Args:
+        setting: its name; an index in brackets is left aside.
+        config: the file of conf/ that holds it; empty where that is not known.
+    """
+    command = f" {COMMANDS.get(config, config)}" if config else " COMMAND"
+    return ALLOWED.get(setting.partition("[")[0], f"see `python -m pipeline{command} --help`")
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without what Hydra adds below and without its names of types."""
+    text = str(error).strip().splitlines()[0]
+    if re.search("is not a ListConfig|Error merging override|^Cannot assign", text):
+        return "not of the form that this setting has"
+    return text
