@@ -92,12 +92,17 @@ def _content(release: Path, name: str) -> dict[str, Any]:
         fix = f"python -m pipeline verify {release / 'release'}" if inner.is_file() else fix
         raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
         if not isinstance(content, dict):
             raise ValueError("no mapping")
     except (OSError, ValueError) as error:
         raise UserError(f"{name} is damaged", where=str(release), fix="the release as it was published") from error
     return content
+
+
+def _no_number(name: str) -> None:
+    """NaN is never larger than what is allowed, and so would pass every comparison; no release holds one."""
+    raise ValueError(f"{name} is no number")
 
 
 def _bound(release: Path, said: Mapping[str, Any], key: str | None) -> list[Check]:
@@ -196,7 +201,7 @@ def _promise(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
         return False, "more than the budget"
-    for at, value in said["epsilon_at"].items():
+    for at, value in (*said["epsilon_at"].items(), *said["curve"]):
         if value is not None and epsilon_at(accountant, events, float(at), selection) > value * (1 + SLACK):
             return False, f"ε at δ = {at} is more than {value:.6g}"
     for group in said["group_privacy"]:

@@ -109,7 +109,7 @@ def test_joint_sensitivity_is_never_below_the_exact_one():
 
 
 def test_nobody_else_asks_for_the_class_or_kind_of_an_event():
-    """Events, accountants and samplers do; everybody else asks the event. An advisory names a faulty kind."""
+    """Events, accountants and samplers do; everybody else asks the event. Advisories name the kind at fault."""
     allowed = {"events.py", "accountants.py", "noise_kinds.py", "noise.py", "advisories.py"}
     asks = re.compile(
         r"isinstance\([^)\n]*\b(Gaussian|Laplace|Exponential)\b|case (Gaussian|Laplace|Exponential)\("

@@ -1,6 +1,7 @@
 """What binds a release: digests, signatures, and `verify`, which adds it all up again."""
 
 import json
+import math
 import shutil
 import sys
 from pathlib import Path
@@ -287,6 +288,20 @@ def test_a_forged_number_is_found_even_where_the_digests_were_made_anew(release,
     assert line in said
     assert "ok  files" in said
     assert "NOT sound" in said.splitlines()[-1]
+
+
+def test_a_forged_point_of_the_curve_and_a_number_that_is_none_are_found(release, capsys):
+    path = release / "privacy.json"
+    honest = json.loads(path.read_text(encoding="utf-8"))
+    curve = [[at, epsilon / 2 if at == 1e-7 else epsilon] for at, epsilon in honest["curve"]]
+    path.write_text(json.dumps(honest | {"curve": curve}), encoding="utf-8")
+    rebound(release)
+    assert command("verify", str(release)) == 1
+    assert "NO  promise      ε at δ = 1e-07 is more than" in capsys.readouterr().out
+    path.write_text(json.dumps(honest | {"spent": {"epsilon": math.nan, "delta": 0.0}}), encoding="utf-8")
+    rebound(release)
+    assert command("verify", str(release)) == 1
+    assert "damaged" in capsys.readouterr().err
 
 
 def test_what_is_no_release_is_one_clear_error(release, capsys):
