@@ -178,7 +178,7 @@ def test_auto_leaves_the_network_simplex_where_it_would_take_long(monkeypatch):
     axes = (Axis.path(12, 12, HALF), star(40, HALF))
     cells = Cells.dense(rng.poisson(9, (12, 40)), rng.poisson(9, (12, 40)))
     first = marginal_cost(cells, axes)
-    monkeypatch.setattr("evaluation.aemc.WORK_DENSE", 1.0)
+    monkeypatch.setattr("evaluation.mgd.aemc.WORK_DENSE", 1.0)
     second = marginal_cost(cells, axes)
     assert (first.solver, second.solver) == ("simplex", "flow")
     assert first.value == pytest.approx(second.value, rel=1e-12)

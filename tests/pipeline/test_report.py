@@ -125,7 +125,7 @@ def test_report_renders_again_from_the_run_alone(report, town, capsys):
 
 def test_report_of_what_is_no_run_says_what_is_one(town, capsys):
     assert command("report", "nothing") == 1
-    assert "no scores" in capsys.readouterr().err
+    assert "no such folder" in capsys.readouterr().err
     assert command("report") == 1
     assert "no run given" in capsys.readouterr().err
 

@@ -306,7 +306,7 @@ def test_the_limit_on_the_model_keeps_candidates_out(tmp_path):
 
 
 def test_what_the_model_cannot_answer_within_memory_is_not_a_candidate(tmp_path, monkeypatch):
-    monkeypatch.setattr("synthesis.pgm.model.MAX_CELLS", 1)  # only marginals inside the model can be answered
+    monkeypatch.setattr("synthesis.pgm.graphical_model.MAX_CELLS", 1)  # only marginals inside the model can be answered
     known, ledger = run(tmp_path, plan_of(*METHODS["aim"], epsilon=2.0))
     assert {len(a.clique) for a in known.answers} == {1}
     assert 0.999 * 2 < ledger.spent.epsilon <= 2.0
