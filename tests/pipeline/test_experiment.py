@@ -178,7 +178,7 @@ MISTAKES = [
     ([*SMOKE, "privacy.epsilon=3"], "an experiment has its own"),
     ([*SMOKE, "experiment.columns=[received,neighborhood,priority]"], "did you mean 'neighbourhood'"),
     ([*SMOKE, "experiment.columns=[channel,neighbourhood,priority]"], "not ordered"),
-    ([*SMOKE, "data=adult", "data.path=x.csv"], "which columns are time, place and category"),
+    ([*SMOKE, "data=adult", f"data.path={__file__}"], "which columns are time, place and category"),
     ([*SMOKE, "data=fire_calls"], "data.path"),
 ]
 
