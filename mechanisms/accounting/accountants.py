@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,26 @@ class PrivacyLoss:
 
 
 class Accountant(Protocol):
-    """Turns events into one (ε, δ)."""
+    """Turns events into one (ε, δ).
 
-    @property
-    def kind(self) -> str: ...
+    Attributes:
+        kind: as settings and releases spell it.
+        natural_noise: the kind of noise whose cost it adds up exactly.
+        is_filter: whether events of sizes that depend on earlier answers may be booked until the budget is full.
+    """
+
+    kind: ClassVar[str]
+    natural_noise: ClassVar[NoiseKind]
+    is_filter: ClassVar[bool]
+
+    @classmethod
+    def of(cls, delta: Delta, slots: int) -> Self:
+        """For that δ, and so many events of noise that is not pure.
+
+        Raises:
+            UserError: δ = 0 where the accountant needs more.
+        """
+        ...
 
     @property
     def conversion(self) -> str: ...
@@ -41,16 +57,6 @@ class Accountant(Protocol):
     @property
     def delta_each(self) -> float | None:
         """δ_i of each Gaussian event, where the accountant counts it by (ε_i, δ_i)."""
-        ...
-
-    @property
-    def natural_noise(self) -> NoiseKind:
-        """The kind of noise whose cost it adds up exactly."""
-        ...
-
-    @property
-    def is_filter(self) -> bool:
-        """Whether events of sizes that depend on earlier answers may be booked until the budget is full."""
         ...
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
@@ -148,11 +154,11 @@ class Zcdp(_Gaussian):
     """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
 
     delta: Delta
-    kind: str = "zcdp"
+    kind: ClassVar[str] = "zcdp"
     conversion: str = "ε = ρ + 2√(ρ ln(1/δ))"
 
     @classmethod
-    def of(cls, delta: Delta, slots: int) -> Zcdp:
+    def of(cls, delta: Delta, slots: int) -> Self:
         """For any number of slots; δ > 0."""
         needs_delta(delta, "zcdp")
         return cls(delta)
@@ -184,11 +190,11 @@ class Gdp(_Gaussian):
     """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (McKenna 2021; Dong, Roth & Su 2019)."""
 
     delta: Delta
-    kind: str = "gdp"
+    kind: ClassVar[str] = "gdp"
     conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
 
     @classmethod
-    def of(cls, delta: Delta, slots: int) -> Gdp:
+    def of(cls, delta: Delta, slots: int) -> Self:
         """For any number of slots; δ > 0."""
         needs_delta(delta, "gdp")
         return cls(delta)
@@ -233,12 +239,12 @@ class Basic(_Approximate):
 
     delta: Delta
     slots: int
-    kind: str = "basic"
+    kind: ClassVar[str] = "basic"
     conversion: str = "ε = Σ ε_i, δ = Σ δ_i; Gaussian events by the analytic formula at δ_i = δ / slots"
     is_filter: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, delta: Delta, slots: int) -> Basic:
+    def of(cls, delta: Delta, slots: int) -> Self:
         """For so many Gaussian events; δ may be 0 where there are none."""
         if slots:
             needs_delta(delta, "basic")
@@ -278,14 +284,14 @@ class Advanced(_Approximate, _Squares):
 
     delta: Delta
     slots: int
-    kind: str = "advanced"
+    kind: ClassVar[str] = "advanced"
     conversion: str = (
         "ε = √(2 ln(1/δ') Σ ε_i²) + Σ ε_i (e^ε_i − 1), δ = Σ δ_i + δ', δ' = δ/2 (δ if nothing is Gaussian)"
     )
     is_filter: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, delta: Delta, slots: int) -> Advanced:
+    def of(cls, delta: Delta, slots: int) -> Self:
         """For so many Gaussian events; δ > 0."""
         needs_delta(delta, "advanced")
         return cls(delta, slots)
@@ -323,37 +329,36 @@ def _within_slots(events: Sequence[Event], slots: int) -> int:
     return gaussians
 
 
-_ACCOUNTANTS: dict[str, type[Basic] | type[Advanced] | type[Zcdp] | type[Gdp]] = {
-    a.kind: a for a in (Basic, Advanced, Zcdp, Gdp)
-}
-#: The accountants by name: the only list of them.
-KINDS = tuple(_ACCOUNTANTS)
+_OWN = (Basic, Advanced, Zcdp, Gdp)
+#: The accountants by name: ours, and those of plugins; a contract test runs over all of them.
+ACCOUNTANTS: dict[str, type[Accountant]] = {a.kind: a for a in _OWN}
 
 
-def accountant_class(kind: str) -> type[Basic] | type[Advanced] | type[Zcdp] | type[Gdp]:
+def accountant_class(kind: str) -> type[Accountant]:
     """The accountants of that name, for what they have in common before any δ is known.
 
     Raises:
         UserError: unknown name.
     """
-    if kind not in KINDS:
-        fix = f"{did_you_mean(kind, KINDS)} one of: {', '.join(KINDS)}".strip()
+    if kind not in ACCOUNTANTS:
+        fix = f"{did_you_mean(kind, ACCOUNTANTS)} one of: {', '.join(ACCOUNTANTS)}".strip()
         raise UserError(f"got {kind!r}", where="privacy.accountant", fix=fix)
-    return _ACCOUNTANTS[kind]
+    return ACCOUNTANTS[kind]
 
 
 def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
     """Refuse events of sizes that depend on earlier answers where the accountant is no privacy filter for them.
 
     Filters: zCDP (Feldman & Zrnic 2021) and GDP (Smith & Thakurta 2022) for Gaussian noise, basic composition of pure
-    noise (Rogers et al. 2016), each beside choices by the exponential mechanism.
+    noise (Rogers et al. 2016), each beside choices by the exponential mechanism. What a plugin's accountant says of
+    itself is not taken here: what such rounds promise is computed for ours alone (`conversions.worst_case`).
 
     Args:
         squares: whether only accountants serve whose costs are squares of strengths.
     Raises:
         UserError: the accountant, or this noise under it, is no filter.
     """
-    serving = [a for a in _ACCOUNTANTS.values() if a.is_filter and not (squares and not issubclass(a, _Squares))]
+    serving = [a for a in _OWN if a.is_filter and not (squares and not issubclass(a, _Squares))]
     if any(a.kind == kind and a.natural_noise == noise for a in serving):
         return
     ways = []

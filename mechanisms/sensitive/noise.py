@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Gaussian, NoiseEvent
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
-from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Reader, Words, draw
+from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, draw, signed
 from mechanisms.sensitive.fast_draws import fill
 
 #: Words that a draw takes on average, with room.
@@ -92,7 +94,7 @@ def split_noise(
     if not 0 <= split <= MAX_SPLIT:
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))
-    return drawn(reader, size, Dyadic.of(event.scale, bits), normal=isinstance(event, Gaussian), split=split)
+    return SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split=split)
 
 
 def drawn(
@@ -111,3 +113,35 @@ def drawn(
             whole[done], rest[done] = draw(reader, scale, normal=normal, split=split)
             done += 1
     return whole, rest
+
+
+class Sampler(Protocol):
+    """How a kind of noise is drawn from a stream of words, exactly."""
+
+    def __call__(
+        self, reader: Reader, size: int, scale: Dyadic, *, split: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """`size` independent draws at that scale in lattice units, each rounded to the nearest and split."""
+        ...
+
+
+def symmetric(half: Half) -> Sampler:
+    """The sampler of a law that is symmetric about 0, one draw after the other (some tens of thousands a second).
+
+    Args:
+        half: draws |Z| at scale 1 exactly, as `deviates.exponential` does for Laplace noise.
+    """
+
+    def sample(reader: Reader, size: int, scale: Dyadic, *, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        draws = [signed(reader, half, scale, split=split) for _ in range(size)]
+        whole, rest = np.array(draws, dtype=np.int64).reshape(size, 2).T
+        return whole, rest
+
+    return sample
+
+
+#: The sampler of each kind of noise; a contract test runs over all of them.
+SAMPLERS: dict[NoiseKind, Sampler] = {
+    LAPLACE.name: partial(drawn, normal=False),
+    GAUSSIAN.name: partial(drawn, normal=True),
+}

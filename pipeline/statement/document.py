@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from mechanisms.public.release import said_not_ours
 from pipeline.statement.hazards import hazards, shown_original
 
 #: So many facts of a list stand on the page; the rest is counted, and stands in privacy.json.
@@ -57,6 +58,7 @@ def render_statement(
         facts=_first(said["public_facts"]),
         outside=_first(said["outside"]),
         hazards=hazards(said),
+        others=said_not_ours(said.get("not_ours")),
         curve=_curve(said["curve"], said["guarantee"]),
         rows_asked=rows_asked,
         signer=signer,

@@ -31,6 +31,7 @@ from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release
+from pipeline.plugins.modules import load_asked
 from pipeline.progress import Report, Stages
 from pipeline.settings import build
 from pipeline.settings.config import Config
@@ -56,6 +57,7 @@ def sweep(overrides: Sequence[str]) -> int:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
     need_extra("matplotlib", "run -m")
+    load_asked(overrides)
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         hydra = GlobalHydra.instance().hydra
