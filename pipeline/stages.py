@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.score import Scorecard
-from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -100,6 +100,7 @@ def run(
     """
     schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
+    check_with_autodp(plan.accountant, plan.composed, plan.loss)
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
@@ -207,7 +208,7 @@ def _table(config: Config, folder: RunFolder, report: Report, shared: Path | Non
 def _private(
     source: Source,
     schema: Schema,
-    plan: Plan | AdaptivePlan,
+    plan: AnyPlan,
     unit: PrivacyUnit,
     folder: RunFolder,
     key: bytes,

@@ -22,7 +22,7 @@ from pipeline.scores.two_tables import open_with
 from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.statement.signing import load_signer
-from synthesis.model import synthesize as synthetic_rows
+from synthesis.synthesize import synthesize as synthetic_rows
 
 
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:

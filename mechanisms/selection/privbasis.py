@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Candidate, Expected
@@ -91,6 +90,8 @@ def _all_present(domain: Domain, clique: Clique) -> SparseQuery:
     """The one cell in which every item is present."""
     shape = domain.shape(clique)
     cell = np.ravel_multi_index((PRESENT,) * len(clique), shape)
+    from scipy import sparse
+
     return SparseQuery(sparse.csr_array(([1], ([0], [cell])), shape=(1, math.prod(shape)), dtype=np.int64), bits=0)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthesis.pgm.inference import Values
+from mechanisms.public.marginals import Values
 from synthesis.pgm.kernels import along, stepped
 from synthesis.pgm.loss import Loss
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.public.marginals import Values
 from synthesis.pgm.estimation import Estimate, Point, Progress, Stopping
-from synthesis.pgm.inference import Values
 from synthesis.pgm.loss import Loss, Part
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.

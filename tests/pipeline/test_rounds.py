@@ -34,8 +34,8 @@ from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import Rounds
-from synthesis.pgm.graphical_model import PgmSpec
 from synthesis.pgm.junction_tree import model_cells
+from synthesis.pgm.pgm_settings import PgmSpec
 
 TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
 EVERY = pairs(TOWN, TOWN.names, 1000)
