@@ -18,6 +18,7 @@ from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
@@ -32,7 +33,6 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
-from pipeline.progress import Report, Stages, misfits
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
 from pipeline.scores.floors import FLOORS
@@ -43,6 +43,7 @@ from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.scoring import build_holdout, build_places, build_scores
 from pipeline.settings.selecting import selection_of
+from pipeline.stage_bars import Stages, misfits
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
@@ -192,7 +193,7 @@ def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:
+def _table(config: Config, folder: RunFolder, report: Progress, shared: Path | None) -> Path:
     """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
     if not generated(config):
         return data_path(config)
@@ -215,7 +216,7 @@ def _private(
     data: str,
     aside: float | None,
     shared: Path | None,
-    report: Report,
+    report: Progress,
 ) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside)."""
     counted = plan.histogram is not None

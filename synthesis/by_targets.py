@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Targets, consistent
 from synthesis.consistency.merged_values import compressed, expanded, merged_values
-from synthesis.contract import Progress, Synthesizer
+from synthesis.contract import Synthesizer
 from synthesis.convergence import Made
 from synthesis.impossible import Zeros
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,12 +11,11 @@ import numpy as np
 
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.convergence import Made
 from synthesis.impossible import Zeros
 from synthesis.pgm.model_settings import ModelSettings
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

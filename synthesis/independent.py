@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import Targets, consistent
 from synthesis.consistency.projection import product
-from synthesis.contract import Progress
 from synthesis.convergence import Made
 from synthesis.rounding import codes_of
 

@@ -12,11 +12,12 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Target, Targets, consistent
 from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
-from synthesis.contract import Progress, Synthesizer
+from synthesis.contract import Synthesizer
 from synthesis.convergence import Made
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import outermost

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.extras import need_extra
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
-from synthesis.contract import Progress, Synthesizer
+from synthesis.contract import Synthesizer
 from synthesis.convergence import Made
 from synthesis.impossible import Zeros
 from synthesis.setting_checks import AT_LEAST_ONE, check_numbers

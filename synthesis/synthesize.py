@@ -8,9 +8,10 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import default_rows
-from synthesis.contract import Progress, Synthesizer
+from synthesis.contract import Synthesizer
 from synthesis.convergence import Made
 from synthesis.impossible import Zeros, check_zeros, mended
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.designs.itemsets import PRESENT, bases
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.itemsets import PRESENT, bases
 from mechanisms.public.queries.query_matrices import SparseQuery
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOOSE, LATER, PAIRS, Facts, Method, Schedule, Selection, parts_of

@@ -10,14 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.dense import combined, dense, tradeoff
+from mechanisms.public.designs.dense import combined, dense, tradeoff
+from mechanisms.public.designs.groups import grouped, within
+from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.groups import grouped, within
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tree import pairs
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.selection.unit_noise import unit_noise, with_all_columns

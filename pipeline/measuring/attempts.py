@@ -27,9 +27,9 @@ from pipeline.folders import RunFolder
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import Rounds
-from pipeline.progress import Stages
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.stage_bars import Stages
 from pipeline.statement.statement import held_out
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Made

@@ -15,7 +15,7 @@ from mechanisms.accounting.adaptive import PURSE, AnyPlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import in_records
-from mechanisms.public.dense import POWER
+from mechanisms.public.designs.dense import POWER
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema

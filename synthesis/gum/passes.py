@@ -11,10 +11,10 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
+from mechanisms.public.progress import Progress
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import Target, Targets
 from synthesis.consistency.nonnegative import NONNEGATIVE
-from synthesis.contract import Progress
 from synthesis.convergence import Made, Record, convergence
 from synthesis.gum.gradual_update import Work
 from synthesis.gum.layout import Columns, draw_lone, lay_out, tree_columns

@@ -16,11 +16,12 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.impossible import Impossible
-from synthesis.pgm.estimation import Estimate, Progress, Stopping, mirror_descent
+from synthesis.pgm.estimation import Estimate, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
 from synthesis.pgm.inference import Engine, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
@@ -213,7 +214,7 @@ def _part_of(progress: Progress | None, half: int) -> Progress | None:
     """Progress of the first or the second half of the work."""
     if progress is None:
         return None
-    return lambda done, total, text: progress(done + half * total, 2 * total, text)
+    return lambda done, total, note="", /: progress(done + half * total, 2 * total, note)
 
 
 def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | None:

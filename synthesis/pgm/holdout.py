@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from synthesis.pgm.estimation import Estimate, Point, Progress, Stopping
+from mechanisms.public.progress import Progress
+from synthesis.pgm.estimation import Estimate, Point, Stopping
 from synthesis.pgm.loss import Loss, Part
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.

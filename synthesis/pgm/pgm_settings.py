@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.contract import Progress, Synthesizer, row_bytes
+from synthesis.contract import Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Made
 from synthesis.impossible import Zeros
 from synthesis.pgm.graphical_model import fit_model

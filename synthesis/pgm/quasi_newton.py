@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from synthesis.pgm.estimation import FAILURES, Estimate, Point, Progress, Stopping, Watch, at
+from mechanisms.public.progress import Progress
+from synthesis.pgm.estimation import FAILURES, Estimate, Point, Stopping, Watch, at
 from synthesis.pgm.loss import Loss
 
 #: Pairs of steps and changes of the gradient that are remembered; three arrays of the model's size each.

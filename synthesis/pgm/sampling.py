@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,8 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
 from synthesis.pgm.inference import Engine
-
-Progress = Callable[[int, int, str], None]
 
 #: Rows made together; each such chunk is rounded on its own.
 CHUNK = 1 << 22

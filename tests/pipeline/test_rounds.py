@@ -10,13 +10,13 @@ from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.covering import covering
+from mechanisms.public.designs.covering import covering
+from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
 from mechanisms.selection.adagrid import Adagrid
