@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
 
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import SLACK, gaussian_epsilon, gaussian_mu, needs_delta
+from mechanisms.accounting.gaussian_curve import SLACK, gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta, Mu, Rho, round_down, round_up
@@ -36,11 +36,13 @@ class Accountant(Protocol):
         kind: as settings and releases spell it.
         natural_noise: the kind of noise whose cost it adds up exactly.
         is_filter: whether events of sizes that depend on earlier answers may be booked until the budget is full.
+        is_exact: whether the ε of events of that noise alone is the least that holds, but for rounding.
     """
 
     kind: ClassVar[str]
     natural_noise: ClassVar[NoiseKind]
     is_filter: ClassVar[bool]
+    is_exact: ClassVar[bool]
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Self:
@@ -119,6 +121,7 @@ class _Gaussian(_Squares):
     delta_each: ClassVar[None] = None
     natural_noise: ClassVar[NoiseKind] = GAUSSIAN.name
     is_filter: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = False
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """The strength itself: μ_i of Gaussian noise, ε_i of pure noise."""
@@ -129,6 +132,7 @@ class _Approximate:
     """What basic and advanced composition share: events count by (ε_i, δ_i); Gaussian ones have an equal δ_i each."""
 
     natural_noise: ClassVar[NoiseKind] = LAPLACE.name
+    is_exact: ClassVar[bool] = False
 
     if TYPE_CHECKING:
 
@@ -192,6 +196,7 @@ class Gdp(_Gaussian):
     delta: Delta
     kind: ClassVar[str] = "gdp"
     conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
+    is_exact: ClassVar[bool] = True
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Self:
@@ -214,7 +219,7 @@ class Gdp(_Gaussian):
         if half > 700:  # e^half is no float
             return Mu(math.inf)
         # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
-        return Mu(_up(-2 * float(ndtri(1 / (1 + math.exp(half))))))
+        return Mu(_up(-2 * NormalDist().inv_cdf(1 / (1 + math.exp(half)))))
 
     def cost(self, event: Event) -> dict[str, float]:
         """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""
@@ -226,7 +231,7 @@ class Gdp(_Gaussian):
 
     def choice_epsilon(self, strength: float) -> float:
         """μ = 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))), solved for ε and rounded down."""
-        return round_down(2 * float(log_ndtr(strength / 2) - log_ndtr(-strength / 2)))
+        return round_down(2 * (log_ndtr(strength / 2) - log_ndtr(-strength / 2)))
 
     def share(self, event: Event, whole: Event) -> float:
         """Of μ²."""

@@ -28,7 +28,7 @@ from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.noise import SAMPLERS
 from pipeline.conf_folder import CONF
 from synthesis.contract import Synthesizer
-from synthesis.model import SYNTHESIZERS
+from synthesis.synthesizers import SYNTHESIZERS
 
 
 @dataclasses.dataclass(frozen=True)
