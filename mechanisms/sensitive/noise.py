@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,9 @@ from mechanisms.sensitive.fast_draws import fill
 WORDS = 10
 #: Noise may be so many times finer than the unit of its range, in bits.
 MAX_SPLIT = 32
+
+#: (stream, how many, scale, split) → the draws in two parts.
+Sampler = Callable[[Reader, int, Dyadic, int], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class NoiseSource(Protocol):
@@ -94,13 +97,13 @@ def split_noise(
     if not 0 <= split <= MAX_SPLIT:
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))
-    return SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split=split)
+    return SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
 
 
 def drawn(
     reader: Reader, size: int, scale: Dyadic, *, normal: bool, split: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`size` draws from a stream: in compiled loops as far as these decide them, each other one by `draw`."""
+    """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `draw`."""
     whole, rest, done = np.empty(size, np.int64), np.empty(size, np.int64), 0
     shift = 2 * PIECE - scale.exponent
     while done < size:
@@ -115,16 +118,6 @@ def drawn(
     return whole, rest
 
 
-class Sampler(Protocol):
-    """How a kind of noise is drawn from a stream of words, exactly."""
-
-    def __call__(
-        self, reader: Reader, size: int, scale: Dyadic, *, split: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """`size` independent draws at that scale in lattice units, each rounded to the nearest and split."""
-        ...
-
-
 def symmetric(half: Half) -> Sampler:
     """The sampler of a law that is symmetric about 0, one draw after the other (some tens of thousands a second).
 
@@ -132,7 +125,7 @@ def symmetric(half: Half) -> Sampler:
         half: draws |Z| at scale 1 exactly, as `deviates.exponential` does for Laplace noise.
     """
 
-    def sample(reader: Reader, size: int, scale: Dyadic, *, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sample(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         draws = [signed(reader, half, scale, split=split) for _ in range(size)]
         whole, rest = np.array(draws, dtype=np.int64).reshape(size, 2).T
         return whole, rest
@@ -140,8 +133,13 @@ def symmetric(half: Half) -> Sampler:
     return sample
 
 
-#: The sampler of each kind of noise; a contract test runs over all of them.
-SAMPLERS: dict[NoiseKind, Sampler] = {
-    LAPLACE.name: partial(drawn, normal=False),
-    GAUSSIAN.name: partial(drawn, normal=True),
-}
+def _laplace(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return drawn(reader, size, scale, normal=False, split=split)
+
+
+def _gaussian(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return drawn(reader, size, scale, normal=True, split=split)
+
+
+#: Kind of noise → draws of its law at a scale in lattice units, split as of `split_noise`; no other kind is drawn.
+SAMPLERS: dict[NoiseKind, Sampler] = {LAPLACE.name: _laplace, GAUSSIAN.name: _gaussian}

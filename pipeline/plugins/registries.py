@@ -7,6 +7,10 @@ NOISE_EVENTS with SAMPLERS, and QUERIES.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import json
+import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from evaluation.catalogue import METRICS
 from evaluation.registry import Metric
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants import ACCOUNTANTS, Accountant
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
@@ -59,7 +63,7 @@ def _is_synthesizer(name: str, thing: Any) -> bool:
 
 
 def _is_accountant(name: str, thing: Any) -> bool:
-    return isinstance(thing, type) and getattr(thing, "kind", None) == name and hasattr(thing, "of")
+    return isinstance(thing, type) and issubclass(thing, Accountant) and thing.kind == name and _frozen(thing)
 
 
 def _is_noise(name: str, thing: Any) -> bool:
@@ -81,7 +85,7 @@ REGISTRIES: dict[str, Registry] = {
         "a frozen dataclass of Synthesizer",
         {"rows": None, "seed": "${seed}"},
     ),
-    "ACCOUNTANTS": Registry("accountant", ACCOUNTANTS, _is_accountant, "a class of that kind with `of`"),
+    "ACCOUNTANTS": Registry("accountant", ACCOUNTANTS, _is_accountant, "a frozen dataclass of Accountant, its kind"),
     "NOISE_EVENTS": Registry("mechanism", NOISE_EVENTS, _is_noise, "a frozen NoiseEvent with a law of that name", {}),
     "SAMPLERS": Registry("sampler", SAMPLERS, lambda n, x: callable(x), "a sampler of a kind in NOISE_EVENTS"),
     "QUERIES": Registry("query", QUERIES, lambda n, x: callable(x), "what makes a query of its arrays"),
@@ -176,6 +180,25 @@ def settings_file(module: ModuleType, group: str, name: str) -> Path | None:
         return None
     path = Path(module.__file__).parent / "conf" / group / f"{name}.yaml"
     return path if path.is_file() else None
+
+
+def described(group: str, name: str) -> str | None:
+    """The settings of a plugin's choice as a file of conf/ has them; None where no plugin offers it.
+
+    From the file beside the module; else the fields of the class, with what its docstring says of them.
+    """
+    registry = next((r for r in REGISTRIES.values() if r.kind == group and r.settings is not None), None)
+    if registry is None or name not in registry.things:
+        return None
+    thing = registry.things[name]
+    if own := settings_file(sys.modules[thing.__module__], group, name):
+        return own.read_text(encoding="utf-8")
+    doc = inspect.getdoc(thing) or ""
+    said = dict(re.findall(r"^    (\w+): (.*)$", doc.partition("Attributes:")[2], flags=re.MULTILINE))
+    lines = [f"# {doc.splitlines()[0]}" if doc else "#", f"# of the module {thing.__module__}"]
+    values = {**(registry.settings or {}), **defaults(thing, registry)}
+    shown = {k: "null" if v is None else json.dumps(v, ensure_ascii=False).strip('"') for k, v in values.items()}
+    return "\n".join([*lines, *(f"{k}: {v} # {said.get(k, '')}" for k, v in shown.items())])
 
 
 def defaults(thing: type, registry: Registry) -> dict[str, Any]:

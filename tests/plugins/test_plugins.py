@@ -1,6 +1,7 @@
 """Things of somebody else: found, checked and spelled like ours, named in the statement, not imported by a release."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -144,12 +145,22 @@ def test_settings_of_others_are_checked_and_spelled_like_ours(shelf, capsys):
     assert "did you mean 'top_pairs'" in refused(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pars")
 
 
+def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
+    given = ["run", "--help", "plugins=[top_pairs,best_pair]", "selection=top_pairs", "synthesis=best_pair"]
+    assert command(*given) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^  selection.count=3 +how many pairs are measured", printed, flags=re.MULTILINE)
+    assert re.search(r"^  synthesis.order=2 +the number of columns", printed, flags=re.MULTILINE)
+
+
 def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
     beside = shelf / "conf" / "selection" / "top_pairs.yaml"
     beside.parent.mkdir(parents=True)
     beside.write_text("kind: top_pairs\ncount: 1 # fewer\nmax_cells: 10000\nsplit: [1, 1, 3]\n")
     assert command("plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs") == 0
     assert " 1 private choice" in capsys.readouterr().out
+    assert command("run", "--help", "plugins=[top_pairs]", "selection=top_pairs") == 0
+    assert re.search(r"selection.count=1 +fewer", capsys.readouterr().out)
     beside.write_text("kind: aim\n")
     modules._loaded.discard("top_pairs")
     REGISTRIES["SELECTIONS"].things.pop("top_pairs")
@@ -232,6 +243,8 @@ def test_auto_never_takes_noise_of_others(shelf):
 def test_an_accountant_of_others_counts_no_rounds_whose_number_depends_on_answers(shelf, capsys):
     given = ["plugins=[tight_zcdp]", "selection=aim", "privacy.accountant=tight_zcdp", "mechanism=gaussian"]
     assert "no sound accounting" in refused(capsys, "plan", *TOWN, *given)
+    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 2, delta: 1e-6}", "budget.accountant=tight_zcdp"]
+    assert "which have a privacy filter" in refused(capsys, "run", *TOWN, given[0], *shared, "privacy.delta=1e-8")
 
 
 def test_a_resumed_run_is_one_with_the_same_modules(shelf, capsys):
