@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
@@ -88,8 +88,7 @@ def count_cubes(
         labels: the label of each code; None: the codes.
     """
     domain = real.domain
-    if real.domain != synthetic.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(real, synthetic)
     if len(set(columns)) < 3:
         raise UserError(f"time, segment and type are {', '.join(columns)}", where="metric", fix="three columns")
     _check_size(domain, columns)

@@ -13,6 +13,7 @@ from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.queries.query_matrices import sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
@@ -22,9 +23,6 @@ from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noi
 from mechanisms.sensitive.exit import Exact, Progress, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
-
-#: Cells counted in one pass over the rows.
-BATCH_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
