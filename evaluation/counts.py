@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,11 @@ from evaluation.cells import Cells
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques, count_sparse
+from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
 #: Marginals of up to so many cells are counted densely, many in one pass over the rows; larger ones by sorting.
 DENSE_CELLS = 4_000_000
-
-Progress = Callable[[int, int, str], None]
 
 
 def paired_cells(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mechanisms.public.coded_table import CodedTable
+    from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
 
 Goal = Literal["low", "high"]
@@ -177,7 +178,7 @@ class Options:
     holdout: CodedTable | None = None
     frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
     why: Mapping[str, str] = field(default_factory=dict)
-    progress: Callable[[int, int, str], None] | None = None
+    progress: Progress | None = None
     seed: int = 0
 
     def own(self, kind: type[Own]) -> Own:

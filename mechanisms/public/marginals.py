@@ -12,6 +12,8 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 
+#: One number per cell of a marginal, or per answer.
+Values = NDArray[np.float64]
 #: Rows per step: a step's columns and keys stay in the processor's cache.
 STEP = 1 << 16
 #: Cells of the marginals that are counted in one pass.

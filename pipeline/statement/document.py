@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from pipeline.statement.hazards import hazards, shown_original
 
@@ -28,6 +29,21 @@ BETS = {
 }
 
 
+@cache
+def _page() -> Template:
+    """The page's template; a sweep renders it many times."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["number"] = shown_number
+    return environment.get_template("statement.html.j2")
+
+
 def render_statement(
     said: Mapping[str, Any], *, rows_asked: int | None, signer: str | None, digests: Mapping[str, str]
 ) -> str:
@@ -39,17 +55,7 @@ def render_statement(
         signer: the fingerprint of the key that signs the manifest, or None.
         digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["number"] = shown_number
-    page = environment.get_template("statement.html.j2")
-    return page.render(
+    return _page().render(
         said=said,
         words=_in_words(said),
         original=shown_original(said),
