@@ -11,14 +11,13 @@ from evaluation.cells import Cells
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques, count_sparse
+from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
 #: Marginals of up to so many cells are counted densely, many in one pass over the rows.
 DENSE_CELLS = 4_000_000
 #: Cells counted in one pass.
 BATCH_CELLS = 20_000_000
-
-Progress = Callable[[int, int, str], None]
 
 
 def paired_cells(

@@ -17,6 +17,7 @@ from evaluation.ncript.combined_loss import NcriptSpec
 from evaluation.references import Goal, Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 
 #: What a metric may need beside the two tables, and how to give it.
@@ -80,7 +81,7 @@ class Options:
     alpha: float = 1.0
     solver: Solver = "auto"
     why: Mapping[str, str] = field(default_factory=dict)
-    progress: Callable[[int, int, str], None] | None = None
+    progress: Progress | None = None
     seed: int = 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,9 +17,8 @@ from evaluation.registry import Options, Outcome, compute, find
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-
-Progress = Callable[[int, int, str], None]
 
 BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
 #: Metrics whose details have a place of their own in scores.json.

@@ -15,17 +15,17 @@ from evaluation.mgd.deep_dive import deep_dive as dive
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.marginal_difference import mgd as score_mgd
 from evaluation.score import Scorecard, ScoreSpec
+from mechanisms.public.designs.itemsets import frequent_itemsets
 from mechanisms.public.errors import UserError
-from mechanisms.public.itemsets import frequent_itemsets
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline import synth_again as other
-from pipeline.progress import Stages
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import EvaluationConfig, ScoreConfig, SynthConfig, load_config, schema_path, typed
 from pipeline.settings.scoring import build_scores
+from pipeline.stage_bars import Stages
 from pipeline.stages import Run, run
 from synthesis.consistency.total import estimate_total
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
 
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import SLACK, gaussian_epsilon, gaussian_mu, needs_delta
+from mechanisms.accounting.gaussian_curve import SLACK, gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta, Mu, Rho, round_down, round_up
@@ -51,6 +51,11 @@ class Accountant(Protocol):
     @property
     def is_filter(self) -> bool:
         """Whether events of sizes that depend on earlier answers may be booked until the budget is full."""
+        ...
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the ε of events of that noise alone is the least that holds, but for rounding."""
         ...
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
@@ -113,6 +118,7 @@ class _Gaussian(_Squares):
     delta_each: ClassVar[None] = None
     natural_noise: ClassVar[NoiseKind] = GAUSSIAN.name
     is_filter: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = False
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """The strength itself: μ_i of Gaussian noise, ε_i of pure noise."""
@@ -123,6 +129,7 @@ class _Approximate:
     """What basic and advanced composition share: events count by (ε_i, δ_i); Gaussian ones have an equal δ_i each."""
 
     natural_noise: ClassVar[NoiseKind] = LAPLACE.name
+    is_exact: ClassVar[bool] = False
 
     if TYPE_CHECKING:
 
@@ -186,6 +193,7 @@ class Gdp(_Gaussian):
     delta: Delta
     kind: str = "gdp"
     conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
+    is_exact: ClassVar[bool] = True
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Gdp:
@@ -208,7 +216,7 @@ class Gdp(_Gaussian):
         if half > 700:  # e^half is no float
             return Mu(math.inf)
         # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
-        return Mu(_up(-2 * float(ndtri(1 / (1 + math.exp(half))))))
+        return Mu(_up(-2 * NormalDist().inv_cdf(1 / (1 + math.exp(half)))))
 
     def cost(self, event: Event) -> dict[str, float]:
         """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""
@@ -220,7 +228,7 @@ class Gdp(_Gaussian):
 
     def choice_epsilon(self, strength: float) -> float:
         """μ = 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))), solved for ε and rounded down."""
-        return round_down(2 * float(log_ndtr(strength / 2) - log_ndtr(-strength / 2)))
+        return round_down(2 * (log_ndtr(strength / 2) - log_ndtr(-strength / 2)))
 
     def share(self, event: Event, whole: Event) -> float:
         """Of μ²."""

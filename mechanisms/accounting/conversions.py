@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant, zcdp_epsilon
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.events import Event, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon
-from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Delta, Mu, delta, round_up
@@ -21,7 +20,7 @@ DELTAS = (1e-5, 1e-6, 1e-9)
 GROUPS = (2, 5, 10)
 
 
-def worst_case(plan: Plan | AdaptivePlan) -> tuple[Event, ...]:
+def worst_case(plan: AnyPlan) -> tuple[Event, ...]:
     """What the guarantee of one try composes: all that the plan may charge, whatever part of it a run uses.
 
     A part of it would be no guarantee: how much is charged may depend on answers. With a purse it is all that the
@@ -37,7 +36,7 @@ def worst_case(plan: Plan | AdaptivePlan) -> tuple[Event, ...]:
     return (Laplace("all", plan.epsilon, 1.0),)
 
 
-def guarantee(plan: Plan | AdaptivePlan) -> PrivacyLoss:
+def guarantee(plan: AnyPlan) -> PrivacyLoss:
     """The (ε, δ) of everything that the plan may charge, in all its tries; never more than what the ledger keeps to."""
     loss = plan.accountant.loss(worst_case(plan))
     return plan.selection.total(PrivacyLoss(min(loss.epsilon, plan.epsilon), min(loss.delta, plan.delta)))

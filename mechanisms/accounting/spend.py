@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp, zcdp_rho
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta, gaussian_mu
-from mechanisms.accounting.plan import Plan
 from mechanisms.public import units
 from mechanisms.public.units import Delta, Mu, round_up
 
@@ -53,7 +52,7 @@ def spend_of_pair(epsilon: float, delta: float) -> Spend:
     return Spend(eps, dlt, mu, rho, slack=dlt)
 
 
-def spend_of_plan(plan: Plan | AdaptivePlan) -> Spend:
+def spend_of_plan(plan: AnyPlan) -> Spend:
     """The spend of a run that keeps to its plan; of one with several tries, that of all that there may be.
 
     μ and ρ are the composition of the slots' worst cases: the mechanisms are what they are, whichever accountant

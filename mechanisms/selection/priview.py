@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.covering import PRECISE, covering, random_views, strength
+from mechanisms.public.designs.covering import PRECISE, covering, random_views, strength
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.workload import Workload

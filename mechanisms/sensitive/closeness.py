@@ -17,13 +17,10 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
-from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.counting import BATCH_CELLS, Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
-
-#: Cells of marginals that are counted in one pass over each table.
-BATCH_CELLS = 20_000_000
 
 
 def exact_distance(table: Private, synthetic: CodedTable, wanted: Criterion, *, scale: float = 1.0) -> int:

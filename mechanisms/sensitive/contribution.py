@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
@@ -208,6 +207,8 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     Raises:
         UserError: the table has no such column.
     """
+    import pyarrow as pa
+
     sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
     with source.connect() as engine:
         parts = [batch.column(0).cast(pa.large_string()) for batch in stream(source, engine, sql)]

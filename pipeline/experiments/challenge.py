@@ -18,6 +18,7 @@ from evaluation.registry import Inputs, Metric, Options, Outcome, compute, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, encode_table
 from mechanisms.public.tables.scan import Source
@@ -32,10 +33,10 @@ from pipeline.experiments.findings import Findings, reported, summary, write_fin
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.progress import Report, Stages, misfits
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, SelectionConfig
 from pipeline.settings.selecting import selection_of, with_max_cells
+from pipeline.stage_bars import Stages, misfits
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
@@ -160,7 +161,7 @@ def _check(config: Config) -> None:
         raise UserError("a challenge has its own", where="evaluation.holdout", fix="set experiment.holdout")
 
 
-def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) -> Path:
+def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) -> Path:
     """The user's file, or a generated one, made once under internal/."""
     if config.data.path:
         return inputs.data_path(config)
@@ -177,7 +178,7 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) ->
     return path
 
 
-def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Report) -> World:
+def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
     source = stages.open_source(path, config, folder)
     real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
     show.warn(misfits(encoding))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import pkgutil
 import random
-import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,8 +14,10 @@ from typing import Any, get_args
 
 import yaml
 
+import mechanisms
 from mechanisms.accounting.accountants import KINDS
 from mechanisms.accounting.events import Event
+from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.selections import SELECTIONS, registered_methods
@@ -23,6 +26,7 @@ from mechanisms.sensitive.exit import Question
 from pipeline.conf_folder import CONF
 from pipeline.settings import build
 from pipeline.settings.config import Config, SelectionConfig, load_config
+from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
 from tests.audit.worlds import SCHEMAS, Settings, World, make_world, write_schema, write_table
 
@@ -47,8 +51,24 @@ CHOICES: dict[str, list[str]] = {
 }
 #: Selections that measure no whole marginal of a mapped column with its source.
 NOT_MAPPED = ("merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed", "privbasis")
-#: How noisy distances decide: the expected number of tries, and the threshold in records.
-ACCEPT: dict[str, tuple[int, float | None]] = {"once": (1, 1000.0), "first": (3, 15.0), "best": (2, None)}
+#: How noisy distances decide: the expected number of tries, and what each of the criteria says.
+ACCEPT: dict[str, tuple[int, list[dict[str, Any]]]] = {
+    "once": (1, [{"metric": "l1", "marginals": 1, "at_most": 1000.0}]),
+    "once, at times": (1, [{"metric": "l1", "marginals": 2, "at_most": 20.0, "of": "largest", "share": 0.3}]),
+    "once, whatever it is": (1, [{"metric": "l1", "marginals": 1}]),
+    "first": (3, [{"metric": "l1", "marginals": 1, "at_most": 15.0}]),
+    "first of two": (2, [{"metric": "l1", "marginals": k, "at_most": 20.0, "of": "largest"} for k in (1, 2)]),
+    "best": (2, [{"metric": "l1", "marginals": 1, "share": 0.2}]),
+    "best, scaled": (3, [{"metric": "l1", "marginals": 2, "of": "largest", "share": 0.1}]),
+}
+#: What makes the synthetic rows: each on a part of the cases, fast.
+SYNTHESIS: dict[str, list[str]] = {
+    "independent": ["synthesis=independent"],
+    "gum": ["synthesis=gum", "synthesis.iterations=2", "synthesis.descents=1"],
+    "mcf": ["synthesis=mcf", "synthesis.iterations=2"],
+    "maxent": ["synthesis=maxent"],
+    "pgm": ["synthesis=pgm", "synthesis.iterations=20"],
+}
 #: How records count: whether a column names the unit, and the clip.
 CLIPS = ((False, "weight"), *((True, clip) for clip in get_args(Clip)))
 MECHANISMS = tuple(sorted(p.stem for p in (CONF / "mechanism").glob("*.yaml")))
@@ -62,6 +82,7 @@ class Case:
         selection: a name in CHOICES; `schema` one in SCHEMAS.
         seed: of the world, and of the noise.
         accept: how noisy distances decide whether the release is accepted: a name in ACCEPT; empty: they do not.
+        synthesis: a name in SYNTHESIS, where the selection asks for none.
     """
 
     selection: str
@@ -72,6 +93,7 @@ class Case:
     epsilon: float
     seed: int
     accept: str = ""
+    synthesis: str = "independent"
 
     @property
     def name(self) -> str:
@@ -80,9 +102,8 @@ class Case:
         clip = f"{s.clip}/{s.missing}/C={s.bound}" if s.column else "record"
         aside = "/holdout" if s.holdout else ""
         kind = f"{self.selection}/{self.mechanism}/{self.accountant}"
-        return f"{kind}/{relation}/{clip}{aside}/{self.schema}/ε={self.epsilon:g}" + f"/accept {self.accept}" * bool(
-            self.accept
-        )
+        accept = f"/accept {self.accept}" if self.accept else ""
+        return f"{kind}/{relation}/{clip}{aside}/{self.schema}/ε={self.epsilon:g}/{self.synthesis}{accept}"
 
 
 @cache
@@ -90,12 +111,14 @@ def _composed(choice: tuple[str, ...]) -> Config:
     return load_config([*choice, "data=table", "evaluation.enabled=false", "limits.threads=1", "synthesis.seed=7"])
 
 
+def _overrides(case: Case, folder: Path) -> tuple[str, ...]:
+    choice = [o.replace("PUBLIC", str(folder / "public.csv")) for o in CHOICES[case.selection]]
+    return tuple(choice if any(o.startswith("synthesis=") for o in choice) else [*choice, *SYNTHESIS[case.synthesis]])
+
+
 def config_of(case: Case, folder: Path, table: Path) -> Config:
     """The settings of a run of the case on a table."""
-    choice = [o.replace("PUBLIC", str(folder / "public.csv")) for o in CHOICES[case.selection]]
-    if not any(o.startswith("synthesis=") for o in choice):
-        choice.append("synthesis=independent")
-    config, s = _composed(tuple(choice)), case.settings
+    config, s = _composed(_overrides(case, folder)), case.settings
     delta = 0.0 if (case.mechanism, case.accountant) == ("laplace", "basic") else 1e-6
     privacy = replace(
         config.privacy,
@@ -115,9 +138,9 @@ def config_of(case: Case, folder: Path, table: Path) -> Config:
     config = replace(config, privacy=privacy, data=data, evaluation=aside, mechanism=kind)
     if not case.accept:
         return config
-    tries, at_most = ACCEPT[case.accept]
-    criterion = {"metric": "l1", "marginals": 1} | ({} if at_most is None else {"at_most": at_most})
-    return replace(config, accept=[criterion], accept_tries=tries)
+    tries, criteria = ACCEPT[case.accept]
+    rows = replace(config.synthesis, rows=40) if case.accept == "best, scaled" else config.synthesis
+    return replace(config, accept=[dict(c) for c in criteria], accept_tries=tries, synthesis=rows)
 
 
 def write_public(folder: Path) -> None:
@@ -141,8 +164,8 @@ def plan_of(config: Config) -> Any | None:
 
 def every_case(
     folder: Path, *, most: int | None = None, seed: int = 1, part: tuple[int, int] = (0, 1), words: Collection[str] = ()
-) -> Iterator[tuple[Case, World]]:
-    """All combinations that a plan admits, with a world; or `most` of them, each selection as often as the others.
+) -> Iterator[tuple[Case, World, Any]]:
+    """All combinations that a plan admits, each with a world and its plan; or `most`, all selections alike.
 
     Args:
         part: (i, n): every n-th combination, from the i-th on.
@@ -160,7 +183,7 @@ def every_case(
 
 def _admitted(
     product: list[tuple[int, tuple[Any, ...]]], folder: Path, words: Collection[str]
-) -> Iterator[tuple[Case, World]]:
+) -> Iterator[tuple[Case, World, Any]]:
     """The combinations that a plan admits under some noise, with the rest drawn at random."""
     for number, (selection, accountant, relation, (column, clip)) in product:
         rng = random.Random(number)
@@ -173,14 +196,16 @@ def _admitted(
             holdout=rng.random() < 0.15,
         )
         fitting = [s for s in SCHEMAS if _fits(s, selection, column)]
-        facts = {"epsilon": rng.choice((1.0, 8.0, 40.0)), "seed": number, "accept": rng.choice((*ACCEPT, *[""] * 12))}
+        facts = {"epsilon": rng.choice((1.0, 8.0, 40.0)), "seed": number, "accept": rng.choice((*ACCEPT, *[""] * 20))}
+        facts["synthesis"] = rng.choice((*SYNTHESIS, *["independent"] * 5))
         tries = itertools.product((rng.choice(fitting), "plain"), rng.sample(MECHANISMS, len(MECHANISMS)))
         for schema, mechanism in tries:
             case = Case(selection, mechanism, accountant, settings, schema, **facts)
             if not all(w in case.name for w in words):
                 continue
-            if plan_of(config_of(case, folder, folder / "none.csv")) is not None:
-                yield case, make_world(settings, number % 6)
+            plan = plan_of(config_of(case, folder, folder / "none.csv"))
+            if plan is not None:
+                yield case, make_world(settings, number % 6), plan
                 break
 
 
@@ -207,27 +232,36 @@ def registered() -> dict[str, set[str]]:
         "clip": set(get_args(Clip)),
         "missing unit": set(get_args(MissingUnit)) - {"refuse"},  # it stops the run, outside of the guarantee
         "question": questions(),
-        "acceptance": set(ACCEPT),
+        "acceptance": {
+            "of one try",
+            "of the first try",
+            "of the best try",
+            *(f"by the {over}" for over in get_args(Over)),
+        },
         "schema": set(SCHEMAS),
+        "synthesizer": {name for name in SYNTHESIZERS if name != "mbi"},  # another library's, on the same answers
     }
 
 
 def questions() -> set[str]:
     """Classes of what may leave by the one exit: they are drawn, kept and compared with what was asked."""
     found = set()
-    for module in [m for n, m in list(sys.modules.items()) if n.startswith("mechanisms.sensitive.")]:
+    for here in pkgutil.walk_packages(mechanisms.__path__, "mechanisms."):
+        module = importlib.import_module(here.name)
         for name, kind in vars(module).items():
             if isinstance(kind, type) and kind.__module__ == module.__name__ and kind is not Question:
                 found |= {name} if all(hasattr(kind, a) for a in ("draw", "fits", "save", "check")) else set()
     return found
 
 
-def ran(case: Case, plan: Any) -> dict[str, set[str]]:
-    """What one case ran, in the words of `registered`."""
-    s = case.settings
+def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
+    """What one case ran, in the words of `registered`; but for the questions, which its tape tells."""
+    s, config, tries = case.settings, _composed(_overrides(case, folder)), plan.selection
     method = getattr(plan, "method", None)
+    kind = "of one try" if tries.tries == 1 else f"of the {'first' if tries.threshold else 'best'} try"
     return {
-        "selection": {_composed(tuple(o for o in CHOICES[case.selection] if "PUBLIC" not in o)).selection.kind},
+        "selection": {config.selection.kind},
+        "synthesizer": {config.synthesis.kind},
         "method": set() if method is None else {method["kind"]},
         "event": {type(e).__name__ for e in plan.events},
         "mechanism": {case.mechanism},
@@ -236,7 +270,7 @@ def ran(case: Case, plan: Any) -> dict[str, set[str]]:
         "clip": {s.clip} if s.column else set(),
         "missing unit": {s.missing} if s.column else set(),
         "schema": {case.schema},
-        "acceptance": {case.accept} - {""},
+        "acceptance": {f"by the {score.wanted.over}" for score in plan.scores} | ({kind} if plan.scores else set()),
     }
 
 

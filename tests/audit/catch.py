@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.audit import mutants_accounting, mutants_noise, mutants_sensitivity
+from tests.audit import mutants_accounting, mutants_choosing, mutants_noise, mutants_sensitivity
+from tests.audit.choosing import (
+    check_booked,
+    check_hidden,
+    check_pick,
+    check_random_tries,
+    check_stops,
+    selection_bounds,
+)
 from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS, Mutant
 from tests.audit.protocol import check_cut_off, check_ledger, check_statements, check_swapped_answers
@@ -15,7 +23,7 @@ from tests.audit.tight import audits
 from tests.audit.totals import recomputed
 
 #: The files whose import registers the mutants.
-FILES = (mutants_accounting, mutants_noise, mutants_sensitivity)
+FILES = (mutants_accounting, mutants_choosing, mutants_noise, mutants_sensitivity)
 Check = Callable[[Path], object]
 
 
@@ -38,11 +46,22 @@ def _protocol(folder: Path) -> None:
     check_cut_off(folder)
 
 
+def _choosing(folder: Path) -> None:
+    check_pick()
+    check_stops(20_000)
+    for bound in selection_bounds():
+        bound.check()
+    check_random_tries(200)
+    check_booked(folder)
+    check_hidden(folder)
+
+
 #: The checks that mutants are shown, in the order in which they are tried.
 CHECKS: dict[str, Check] = {
     "sampling": _sampling,
     "tight": _tight,
     "protocol": _protocol,
+    "choosing": _choosing,
     "totals": lambda folder: recomputed(folder, 96, seed=5),
     "replay": lambda folder: replay(folder, most=192, seed=2),
 }

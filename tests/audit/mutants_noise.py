@@ -163,7 +163,7 @@ def choice_at_twice_its_epsilon(original: Any) -> Any:
     return choose
 
 
-@mutant(REPLAY, "noisy")
+@mutant(TIGHT, "noisy")
 def noise_forgotten(original: Any) -> Any:
     """The exact answer leaves."""
     return lambda exact, event, source: (exact.whole + exact.rest * 2.0**-exact.bits) * 2.0**-WEIGHT_BITS

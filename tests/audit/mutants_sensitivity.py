@@ -162,7 +162,7 @@ def exact_row_count_released(original: Any) -> Any:
     return lambda table, neighbouring: table.coded.rows
 
 
-@mutant("replay indif", "scores")
+@mutant("replay indif /C", "scores")
 def distances_from_exact_marginals(original: Any) -> Any:
     """PrivSyn's InDif with the exact one-way marginals in the product: each side moves with the unit."""
 

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import kstest
+
 from mechanisms.public.errors import UserError
 from pipeline import stages
-from tests.audit.cases import Case, config_of, every_case, plan_of, ran
-from tests.audit.hooks import Broken, swapped
-from tests.audit.tape import Tape, check_seen, compared, recording
+from tests.audit.cases import Case, config_of, every_case, ran
+from tests.audit.hooks import Broken, numbers, swapped
+from tests.audit.sampling import RARE, laws
+from tests.audit.tape import Tape, check_seen, compared, noise_of, recording
 from tests.audit.worlds import World, write_table
 
 
@@ -25,7 +28,9 @@ class Tally:
     Attributes:
         pairs: of neighbouring tables.
         answers, choices: compared, over all pairs.
-        largest: true difference as a share of what was charged for it.
+        largest: true difference as a share of what was charged for it, by the class that left.
+        noise: probabilities of the stated law up to the noise that left, by the class that left and the noise's kind.
+        accepts: pairs whose release was accepted by noisy distances.
         refused: cases whose run was refused on every table alike.
         ran: what ran, in the words of the code's registries.
     """
@@ -34,21 +39,27 @@ class Tally:
     pairs: int = 0
     answers: int = 0
     choices: int = 0
-    largest: float = 0.0
+    largest: dict[str, float] = field(default_factory=dict)
+    noise: dict[str, list[float]] = field(default_factory=dict)
+    accepts: int = 0
     refused: int = 0
     ran: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         self.cases, self.pairs = self.cases + other.cases, self.pairs + other.pairs
         self.answers, self.choices = self.answers + other.answers, self.choices + other.choices
-        self.largest, self.refused = max(self.largest, other.largest), self.refused + other.refused
+        self.accepts, self.refused = self.accepts + other.accepts, self.refused + other.refused
+        for kind, moved in other.largest.items():
+            self.largest[kind] = max(self.largest.get(kind, 0.0), moved)
+        for kind, noise in other.noise.items():
+            self.noise.setdefault(kind, []).extend(noise)
         for what, names in other.ran.items():
             self.ran.setdefault(what, set()).update(names)
 
 
 @contextmanager
 def loaded_once() -> Iterator[None]:
-    """A table that was encoded and clipped is not read again with the same settings."""
+    """A table that was encoded and clipped is not read again with the same settings, and these are parsed once."""
     kept: dict[Any, Any] = {}
 
     def once(original: Any) -> Any:
@@ -61,7 +72,15 @@ def loaded_once() -> Iterator[None]:
 
         return load
 
-    with swapped("load", once):
+    def settings_once(original: Any) -> Any:
+        def selection_of(settings: Any) -> Any:
+            if (name := repr(settings)) not in kept:
+                kept[name] = original(settings)
+            return kept[name]
+
+        return selection_of
+
+    with swapped("load", once), swapped("selection", settings_once):
         yield
 
 
@@ -90,7 +109,7 @@ def outcome(case: Case, folder: Path, table: Path, frozen: Tape | None) -> tuple
     return tape, released(root / "release")
 
 
-def replayed(case: Case, world: World, folder: Path, *, few: bool = False) -> Tally:
+def replayed(case: Case, world: World, plan: Any, folder: Path, *, few: bool = False) -> Tally:
     """One case: recorded on its table, replayed on each neighbour, or on one of them.
 
     Raises:
@@ -101,15 +120,17 @@ def replayed(case: Case, world: World, folder: Path, *, few: bool = False) -> Ta
         home = folder / "pairs"
         first, left = outcome(case, folder, write_table(home / "d" / "t.csv", world.table), None)
         tally.refused = int(isinstance(left, str))
+        tally.noise = _probabilities(first)
         if not tally.refused:
-            tally.ran = ran(case, plan_of(config_of(case, folder, home))) | {"question": first.questions}
+            tally.ran = ran(case, plan, folder) | {"question": {*first.questions.values()}}
         chosen = slice(case.seed % 2, case.seed % 2 + 1) if few else slice(None)
         for neighbour in world.neighbours[chosen]:
             second, right = outcome(case, folder, write_table(home / "e" / "t.csv", neighbour), first)
-            tally.largest = max(tally.largest, compared(first, second))
+            tally.add(Tally(largest=compared(first, second)))
             if left != right:
-                raise Broken(f"the release differs: {_difference(left, right)}")
+                raise Broken(f"the release differs: {difference(left, right)}")
             tally.pairs += 1
+            tally.accepts += bool(case.accept)
             tally.answers += len(first.draws)
             tally.choices += len(first.choices)
     except Broken as error:
@@ -117,7 +138,34 @@ def replayed(case: Case, world: World, folder: Path, *, few: bool = False) -> Ta
     return tally
 
 
-def _difference(left: Any, right: Any) -> str:
+def _probabilities(tape: Tape) -> dict[str, list[float]]:
+    """How likely less noise was than what left, by the stated law: uniform between 0 and 1, if that law holds."""
+    found: dict[str, list[float]] = {}
+    for name, noise in noise_of(tape).items():
+        event = tape.draws[name].event
+        kind = numbers(event).kind
+        law = laws()[kind][1]
+        found.setdefault(f"{tape.questions[event.id]}, {kind}", []).extend(law.cdf(noise).tolist())
+    return found
+
+
+def check_noise(tally: Tally) -> float:
+    """The noise of whole runs follows its stated law, whatever left with it; the least p-value.
+
+    Raises:
+        Broken: it does not.
+    """
+    least = 1.0
+    for kind, found in tally.noise.items():
+        value = float(kstest(found, "uniform").pvalue)
+        if value < RARE:
+            raise Broken(f"{kind}: the noise of {len(found)} answers does not follow its law (p = {value:.2g})")
+        least = min(least, value)
+    return least
+
+
+def difference(left: Any, right: Any) -> str:
+    """The files in which two releases differ, or the refusal."""
     if isinstance(left, str) or isinstance(right, str):
         return f"{left if isinstance(left, str) else 'released'} / {right if isinstance(right, str) else 'released'}"
     return ", ".join(sorted(k for k in left.keys() | right.keys() if left.get(k) != right.get(k)))
@@ -138,6 +186,7 @@ def replay(
     """
     tally = Tally()
     with loaded_once():
-        for case, world in every_case(folder, most=most, seed=seed, part=part, words=words):
-            tally.add(replayed(case, world, folder, few=most is not None))
+        for case, world, plan in every_case(folder, most=most, seed=seed, part=part, words=words):
+            tally.add(replayed(case, world, plan, folder, few=most is not None))
+    check_noise(tally)
     return tally

@@ -60,7 +60,8 @@ class Tape:
         steps: charges and draws with all their numbers.
         draws: by the event's id, after that of its try where there are several; `choices` likewise.
         charged: the events on disk by id, with the event whose cost was booked.
-        questions: names of the classes that left.
+        questions: the class that each event's answer left as, by the event's id.
+        most: how many tries the secret coin allows; None: it was not thrown.
         prefix: of the try that is at work.
     """
 
@@ -68,7 +69,8 @@ class Tape:
     draws: dict[str, Draw] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
     charged: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    questions: set[str] = field(default_factory=set)
+    questions: dict[str, str] = field(default_factory=dict)
+    most: int | None = None
     prefix: str = ""
 
 
@@ -89,12 +91,28 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
     """Everything that a run draws is written on the tape; with `frozen`, its answers are given instead of new ones.
 
     Raises:
-        Broken: a draw before its charge, or one that the frozen run has not; noise that is not whole lattice units.
+        Broken: a draw before its charge, or one that the frozen run has not; noise that is not whole lattice units;
+            noise or coins from a seed that somebody may know.
     """
-    made = itertools.count()
+    made, streams = itertools.count(), list[Any]()
 
     def source(original: Any) -> Any:
-        return lambda _: original(1_000 * seed + next(made))  # the coins of both tables are the same
+        def opened(given: int | None) -> Any:
+            if given is not None:
+                raise Broken(f"noise is drawn from the seed {given}, which nobody set for it")
+            return _Listed(original(1_000 * seed + next(made)), streams)  # the coins of both tables are the same
+
+        return opened
+
+    def most(original: Any) -> Any:
+        def tries(selection: Any, words: Any) -> int:
+            if not any(words is s for s in streams):
+                raise Broken("the coins that stop the tries are not from the source of the noise")
+            thrown = original(selection, words)
+            tape.most = thrown if frozen is None or frozen.most is None else frozen.most
+            return tape.most
+
+        return tries
 
     def charge(original: Any) -> Any:
         def charged(ledger: Any, event: Any) -> None:
@@ -143,17 +161,28 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
 
     def leave(original: Any) -> Any:
         def left(questions: Any, *args: Any, **named: Any) -> Any:
-            tape.questions |= {type(q).__name__ for q in questions}
+            tape.questions |= {q.event.id: type(q).__name__ for q in questions}
             return original(questions, *args, **named)
 
         return left
 
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
-    swaps = {"charge": charge, "noisy": noisy, "choice": choice, "leave": leave, "source": source}
+    swaps = {"charge": charge, "noisy": noisy, "choice": choice, "leave": leave, "source": source, "most tries": most}
     with key, ExitStack() as stack:
         for name, make in swaps.items():
             stack.enter_context(swapped(name, make))
         yield
+
+
+class _Listed:
+    """A source of noise, and the streams that it gave."""
+
+    def __init__(self, of: Any, streams: list[Any]) -> None:
+        self.of, self.streams = of, streams
+
+    def stream(self, event_id: str) -> Any:
+        self.streams.append(self.of.stream(event_id))
+        return self.streams[-1]
 
 
 def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
@@ -174,8 +203,24 @@ def check_seen(tape: Tape) -> None:
         raise Broken(f"charged, and drawn by nothing that the audit knows: {', '.join(sorted(left))}")
 
 
-def compared(one: Tape, two: Tape) -> float:
-    """The largest true difference as a share of what was charged for it.
+def noise_of(tape: Tape) -> dict[str, NDArray[np.float64]]:
+    """Each draw's noise as a share of its scale, by its name; exact up to the answers' floats.
+
+    Raises:
+        Broken: the same noise in two tries.
+    """
+    found, seen = {}, dict[tuple[str, bytes], str]()
+    for name, draw in tape.draws.items():
+        exact = np.ldexp(draw.whole + np.ldexp(draw.rest.astype(np.float64), -draw.bits), -WEIGHT_BITS)
+        found[name] = (draw.answer - exact) / numbers(draw.event).scale
+        other = seen.setdefault((draw.event.id, found[name].tobytes()), name)
+        if other != name and found[name].size:
+            raise Broken(f"{name} and {other} have the same noise")
+    return found
+
+
+def compared(one: Tape, two: Tape) -> dict[str, float]:
+    """The largest true difference as a share of what was charged for it, by the class that left.
 
     Raises:
         Broken: other steps, or a difference above the charged sensitivity.
@@ -183,15 +228,17 @@ def compared(one: Tape, two: Tape) -> float:
     if one.steps != two.steps:
         place = next((i for i, (a, b) in enumerate(zip(one.steps, two.steps, strict=False)) if a != b), -1)
         raise Broken(f"the neighbour takes other steps, from step {place} on: {one.steps[place]}, {two.steps[-1:]}")
-    largest = 0.0
+    largest: dict[str, float] = {}
     for name, draw in one.draws.items():
-        largest = max(largest, _moved(name, draw, two.draws[name]))
+        kind = one.questions[draw.event.id]
+        largest[kind] = max(largest.get(kind, 0.0), _moved(name, draw, two.draws[name]))
     for name, choice in one.choices.items():
         other = two.choices[name]
         moved = max(abs(a - b) for a, b in zip(choice.scores, other.scores, strict=True))
         if choice.sensitivity != other.sensitivity or moved > choice.sensitivity:
             raise Broken(f"{name}: a score moves by {moved}, drawn at a sensitivity of {choice.sensitivity}")
-        largest = max(largest, moved / choice.sensitivity)
+        kind = one.questions[choice.event.id]
+        largest[kind] = max(largest.get(kind, 0.0), moved / choice.sensitivity)
     for event, booked in one.charged.values():
         own, paid = numbers(event), numbers(booked)
         if own.kind != paid.kind or own.sensitivity / own.scale > paid.sensitivity / paid.scale * (1 + 1e-12):

@@ -6,6 +6,14 @@ import pytest
 
 from tests.audit.cases import CHOICES, check_registry, registered, write_public
 from tests.audit.catch import CHECKS, MUTANTS, caught
+from tests.audit.choosing import (
+    check_booked,
+    check_hidden,
+    check_pick,
+    check_random_tries,
+    check_stops,
+    selection_bounds,
+)
 from tests.audit.hooks import POINTS, Broken, point
 from tests.audit.protocol import check_cut_off, check_ledger, check_statements, check_swapped_answers
 from tests.audit.replay import replay
@@ -24,10 +32,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     tally = replay(folder, most=len(CHOICES))
-    assert tally.pairs == len(CHOICES) and tally.answers > 100 and 0.9 < tally.largest <= 1
-    check_registry(
-        tally.ran, {k: v for k, v in registered().items() if k in ("selection", "method", "event", "question")}
-    )
+    assert tally.pairs == len(CHOICES) and tally.answers > 100 and 0.9 < max(tally.largest.values()) <= 1
+    tally.add(replay(folder, most=2, words=["pairs/", "accept best"]))
+    tally.add(replay(folder, most=2, words=["oneway", "histogram"]))
+    parts = ("selection", "method", "event", "question")
+    check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
+
+
+def test_what_is_chosen_among_tries_costs_what_is_claimed(folder):
+    assert check_pick(4) and check_stops(10_000) and check_random_tries(100)
+    for bound in selection_bounds():
+        bound.check()
+
+
+def test_a_release_does_not_tell_how_many_tries_there_were(folder):
+    assert check_hidden(folder, ("first",), tables=1) == 1
 
 
 def test_a_selection_that_no_case_runs_is_told(folder):
@@ -41,7 +60,7 @@ def test_totals_are_what_others_compute(folder):
 
 
 def test_white_box_audits_reach_what_is_stated_and_no_more():
-    for audit in audits(cells=25_000, draws=8_000, runs=0):
+    for audit in audits(cells=25_000, draws=6_000, runs=0):
         audit().check()
 
 
@@ -73,6 +92,8 @@ QUICK = (
     "fixed seed called private",
     "charge after the draw",
     "exact row count released",
+    "coins of tries from a public seed",
+    "best of tries at the price of the first",
 )
 
 
@@ -83,10 +104,15 @@ def test_a_known_fault_is_caught(folder, name):
 
 
 def test_there_are_faults_enough_and_all_names_exist():
-    assert len(MUTANTS) >= 40
+    assert len(MUTANTS) >= 60
     assert all(m.fault and m.likely.split()[0] in CHECKS for m in MUTANTS.values())
     for name in POINTS:
         assert callable(point(name)[2]) or isinstance(point(name)[2], property | classmethod), name
+
+
+@pytest.mark.slow
+def test_choosing_is_booked_in_full_and_shows_nothing(folder):
+    assert check_hidden(folder) == 6 and check_booked(folder) == 3
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ from pipeline.measuring.selection_context import Rounds
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from tests.audit.hooks import Broken, current
+from tests.audit.worlds import quick_disk
 
 #: Of what is stated, so much must be found.
 REACH = 0.9
@@ -125,7 +126,7 @@ def worlds(cells: int, columns: int, relation: Neighbouring) -> tuple[Domain, li
 
 def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> list[Any]:
     """The answers of a real measurement: charged, drawn, kept."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         ledger = Ledger.open(Path(folder) / "ledger", plan)
         run = Rounds(coded(domain, rows), plan, ledger, current("source")(seed), Path(folder) / "answers")
         return list(current("measure plan")(run, fit=None).answers)

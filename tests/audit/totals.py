@@ -15,8 +15,10 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
 from mechanisms.accounting.accountants import KINDS
+from mechanisms.accounting.conversions import epsilon_at, guarantee, worst_case
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
 from tests.audit.hooks import Broken, numbers
@@ -26,6 +28,7 @@ from tests.audit.worlds import Settings
 CORNERS = (0.5, 0.2, 0.8)
 #: What rounding in this file and in dp-accounting may add, as a share of ε.
 LOOSE = 2e-3
+_TINY = Fraction(1, 10**9)
 
 
 @dataclass
@@ -222,17 +225,39 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
             yield case.name, plan
 
 
+def tries_of(config: Any) -> tuple[int, int]:
+    """How many times a try's ε and δ a run costs: 2 with a threshold, 3 without; tries (decision 031)."""
+    tries = config.accept_tries if config.accept else 1
+    return 1 if tries == 1 else 2 if "at_most" in config.accept[0] else 3, tries
+
+
 def check_tries(plan: Any, config: Any) -> None:
-    """A try of several costs a part of the budget: a half of ε with a threshold, a third without (Liu & Talwar 2019).
+    """A try costs its part of the budget; all together, as said, booked and stated at other δ, no less than all parts.
 
     Raises:
-        Broken: it has more of ε or δ.
+        Broken: a try has more of ε or δ, or all tries are said to cost less.
     """
-    tries = config.accept_tries if config.accept else 1
-    factor = 1 if tries == 1 else 2 if "at_most" in config.accept[0] else 3
+    (factor, tries), one = tries_of(config), plan.loss
     epsilon, delta = Fraction(config.privacy.epsilon), Fraction(config.privacy.delta)
     if Fraction(plan.epsilon) * factor > epsilon or Fraction(plan.delta) * tries > delta:
         raise Broken(f"{tries} tries of ({plan.epsilon}, {plan.delta}) each, out of ({float(epsilon)}, {float(delta)})")
+    spend, loss = spend_of_plan(plan), guarantee(plan)
+    claims = [("all tries", plan.selection.total(one)), ("booked", spend)]
+    claims += [("stated", loss)] if isinstance(plan, Plan) else []
+    for what, claim in claims:
+        if Fraction(claim.epsilon) < factor * Fraction(one.epsilon) * (1 - _TINY):
+            raise Broken(f"{what}: ε = {claim.epsilon} for {tries} tries of {one.epsilon}")
+        if Fraction(claim.delta) < tries * Fraction(one.delta) * (1 - _TINY):
+            raise Broken(f"{what}: δ = {claim.delta} for {tries} tries of {one.delta}")
+    if tries > 1 and spend.slack < claims[0][1].delta:
+        raise Broken(f"booked: δ = {spend.slack} outside of μ and ρ, for {tries} tries of {one.delta}")
+    for at in (1e-5, 1e-9) if tries > 1 else ():
+        said = epsilon_at(plan.accountant, worst_case(plan), at, plan.selection)
+        alone = textbook(worst_case(plan), plan.accountant.kind, at / tries)[0]
+        if said < factor * alone * (1 - 1e-9):
+            raise Broken(
+                f"stated: ε = {said:.6g} at δ = {at:g}; a try alone has {float(alone):.6g} at δ = {at / tries:g}"
+            )
 
 
 def recomputed(folder: Path, count: int, seed: int) -> Ratios:

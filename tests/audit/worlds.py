@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,6 +151,12 @@ def _placed(base: list[Row], mine: list[Row], places: np.ndarray | None) -> tupl
             k += 1
         found += base[i : i + 1]
     return tuple(found + mine[k:])
+
+
+def quick_disk() -> str | None:
+    """A place in memory for thousands of small runs, where there is one."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() and os.access(memory, os.W_OK) else None
 
 
 def write_table(path: Path, rows: tuple[Row, ...]) -> Path:

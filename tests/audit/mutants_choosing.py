@@ -1,0 +1,170 @@
+"""Faults of choosing among releases by noisy distances."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.public.units import Neighbouring
+from tests.audit.mutants import mutant
+
+CHOOSING = "choosing"
+
+
+@mutant("replay /accept", "distance's sensitivity")
+def distance_with_half_its_sensitivity(original: Any) -> Any:
+    """L1 distances are halved to total variation, their noise with them."""
+    return lambda wanted, **named: original(wanted, **named) / 2
+
+
+@mutant("replay /replace/ /accept", "distance's sensitivity")
+def distance_under_replace_counted_once(original: Any) -> Any:
+    """A unit that is replaced leaves one cell and enters another."""
+    return lambda wanted, **named: original(wanted, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
+
+
+@mutant("replay /accept", "noisy")
+def distance_without_noise(original: Any) -> Any:
+    """Only a comparison leaves, so that no noise seems to be needed."""
+
+    def noisy(exact: Any, event: Any, source: Any) -> Any:
+        if event.id.startswith("accept:"):
+            event = type(event)(event.id, event.sensitivity, event.scale * 2.0**-30)
+        return original(exact, event, source)
+
+    return noisy
+
+
+def _words(*facts: Any) -> Any:
+    """Words that anybody can draw again who knows these facts."""
+    seed = int.from_bytes(hashlib.sha256(repr(facts).encode()).digest()[:8], "big")
+    generator = np.random.default_rng(seed)
+    return lambda size: generator.integers(0, 2**64, size=size, dtype=np.uint64)
+
+
+class _Source:
+    """Noise from a seed and the event's name."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def stream(self, event_id: str) -> Any:
+        return _words(self.seed, event_id)
+
+
+@mutant("replay /accept first", "measured")
+def same_noise_in_every_try(original: Any) -> Any:
+    """Each try starts the run's generator anew: their differences are exact."""
+    return lambda work, attempt, noise: original(work, attempt, _Source(5))
+
+
+@mutant("replay /accept first", "coins of tries")
+def coins_of_tries_from_a_public_seed(original: Any) -> Any:
+    """The seed of the synthesis, which may be known, says how many tries there were."""
+    return lambda work: work.plan.selection.most_tries(_words(work.config.synthesis.seed))
+
+
+@mutant(CHOOSING, "most tries")
+def coins_that_stop_too_seldom(original: Any) -> Any:
+    """The expected number of tries is twice what is paid for."""
+    return lambda selection, words: original(replace(selection, tries=2 * selection.tries), words)
+
+
+@mutant(CHOOSING, "most tries")
+def tries_cut_off_at_a_fixed_number(original: Any) -> Any:
+    """No more tries than expected: a release that is missing tells that so many failed."""
+    return lambda selection, words: min(original(selection, words), selection.tries)
+
+
+@mutant(CHOOSING, "most tries")
+def tries_of_a_fixed_number(original: Any) -> Any:
+    """As many tries as are set, and no coin."""
+    return lambda selection, words: selection.tries
+
+
+@mutant(CHOOSING, "pick")
+def last_accepted_of_all_tries(original: Any) -> Any:
+    """All tries are made, and the last that is accepted is taken."""
+
+    def pick(selection: Any, most: int, attempt: Any) -> int | None:
+        verdicts = [(n, attempt(n)) for n in range(1, most + 1)]
+        if not selection.threshold:
+            return int(original(selection, most, lambda n: verdicts[n - 1][1]) or 0) or None
+        return max((n for n, v in verdicts if v.accepted), default=None)
+
+    return pick
+
+
+@mutant(CHOOSING, "write release")
+def number_of_tries_in_the_release(original: Any) -> Any:
+    """A log beside the release says how often it was tried."""
+
+    def write(folder: Any, *args: Any, **named: Any) -> Any:
+        path = original(folder, *args, **named)
+        (folder.release / "tries.txt").write_text(str(sorted(p.name for p in folder.internal.glob("tries/*"))))
+        return path
+
+    return write
+
+
+@mutant(CHOOSING, "write release")
+def rejected_candidates_in_the_release(original: Any) -> Any:
+    """The distances of all tries, for the reader."""
+
+    def write(folder: Any, *args: Any, **named: Any) -> Any:
+        path = original(folder, *args, **named)
+        for scores in folder.internal.glob("tries/*/scored.json"):
+            shutil.copyfile(scores, folder.release / f"scored-{scores.parent.name}.json")
+        return path
+
+    return write
+
+
+@mutant(CHOOSING, "kept table")
+def seed_of_the_synthesis_per_try(original: Any) -> Any:
+    """Only one number of a try gives the released table from the released answers: the try's."""
+
+    def kept(work: Any, attempt: Any, known: Any) -> Any:
+        seed = (work.config.synthesis.seed or 0) + (attempt.number or 0)
+        config = replace(work.config, synthesis=replace(work.config.synthesis, seed=seed))
+        return original(replace(work, config=config), attempt, known)
+
+    return kept
+
+
+@mutant(CHOOSING, "within")
+def threshold_by_the_exact_number_of_rows(original: Any) -> Any:
+    """A threshold that is a share of the rows moves with the unit."""
+
+    def within(work: Any, scores: Any) -> bool:
+        share = work.private.coded.rows / 20
+        moved = [
+            replace(s, wanted=replace(s.wanted, at_most=None if s.wanted.at_most is None else s.wanted.at_most * share))
+            for s in work.plan.scores
+        ]
+        return bool(original(replace(work, plan=replace(work.plan, scores=tuple(moved))), scores))
+
+    return within
+
+
+@mutant(CHOOSING, "all tries")
+def all_tries_booked_as_one(original: Any) -> Any:
+    """What is released was tried once, whatever was tried before."""
+    return lambda selection, one: one
+
+
+@mutant(CHOOSING, "all tries")
+def delta_of_one_try_booked(original: Any) -> Any:
+    """2ε, and δ as of one."""
+    return lambda selection, one: PrivacyLoss(original(selection, one).epsilon, one.delta)
+
+
+@mutant(CHOOSING, "factor of tries")
+def best_of_tries_at_the_price_of_the_first(original: Any) -> Any:
+    """2ε hold with a threshold alone (Liu & Talwar 2019); the best of all costs 3ε."""
+    return property(lambda selection: min(original.fget(selection), 2))
