@@ -209,7 +209,7 @@ def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastes
     ]  # fmt: skip
     assert combined("a=1,2", "b=3", "a=4") == [("a=4", "b=3")]
     assert combined("+a=choice([x,y],'k, l')", "~b", "c={d: 1}") == [
-        ("+a=[x,y]", "~b=", "c={d:1}"), ("+a='k, l'", "~b=", "c={d:1}"),
+        ("+a=[x,y]", "~b=null", "c={d:1}"), ("+a=k\\,\\ l", "~b=null", "c={d:1}"),
     ]  # fmt: skip
     assert combined() == [()]
 
