@@ -357,7 +357,9 @@ def test_the_optional_launchers_are_complete(launcher):
     from hydra import compose, initialize_config_dir
 
     from pipeline.conf_folder import CONF
+    from pipeline.settings.metric_settings import offer_settings
 
+    offer_settings()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", [f"hydra/launcher={launcher}"], return_hydra_config=True)
     assert "Launcher" in config.hydra.launcher._target_
