@@ -13,8 +13,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
+from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
-from pipeline.experiments.table1_report import BANNER
 
 COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "seconds", "promise")
 
