@@ -94,10 +94,10 @@ def forms_of_one_id_taken_for_several_units(original: Any) -> Any:
     return lambda text, rules: text
 
 
-@mutant("replay add_remove/truncate/own/C=1", "unit id")
+@mutant("replay add_remove/truncate/own/C=1", "unit forms")
 def rows_without_an_id_pooled(original: Any) -> Any:
     """All rows without an id are one unit together, so that one of them moves what the others count."""
-    return lambda source, unit: f"coalesce({original(source, unit)}, '')"
+    return lambda texts, source, unit: original(texts, source, unit).fill_null("")
 
 
 @mutant("replay histogram", "counted units")
