@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,7 @@ import pandas as pd
 from evaluation.counts import paired_cells
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
-
-Progress = Callable[[int, int, str], None]
+from mechanisms.public.progress import Progress
 
 #: How many 3-way marginals are drawn (of all, in the order of sorted names, with seed 0).
 TRIPLES = 100

@@ -12,6 +12,7 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, save_measurements
 from mechanisms.public.schema.facts_file import alone
@@ -19,7 +20,6 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.codec import write_table
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginal_files import write_marginals
-from pipeline.progress import Report
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
@@ -39,7 +39,7 @@ def write_release(
     rows_asked: int | None,
     signer: Signer | None = None,
     workdir: Path | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write `release/`, whole or not at all; returns the synthetic table's path.
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.score import Scorecard
-from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
@@ -33,7 +34,6 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
-from pipeline.progress import Report, Stages, misfits
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
 from pipeline.scores.floors import FLOORS
@@ -44,6 +44,7 @@ from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.scoring import build_holdout, build_places, build_scores
 from pipeline.settings.selecting import selection_of
+from pipeline.stage_bars import Stages, misfits
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
@@ -101,6 +102,7 @@ def run(
     """
     schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
+    check_with_autodp(plan.accountant, plan.composed, plan.loss)
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
@@ -212,7 +214,7 @@ def _itself() -> UserError:
     return UserError("this is the private table itself", where="selection.public", fix=fix)
 
 
-def _table(config: Config, folder: RunFolder, report: Report, shared: Path | None) -> Path:
+def _table(config: Config, folder: RunFolder, report: Progress, shared: Path | None) -> Path:
     """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
     if not generated(config):
         return data_path(config)
@@ -228,14 +230,14 @@ def _table(config: Config, folder: RunFolder, report: Report, shared: Path | Non
 def _private(
     source: Source,
     schema: Schema,
-    plan: Plan | AdaptivePlan,
+    plan: AnyPlan,
     unit: PrivacyUnit,
     folder: RunFolder,
     key: bytes,
     data: str,
     aside: float | None,
     shared: Path | None,
-    report: Report,
+    report: Progress,
 ) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside)."""
     counted = plan.histogram is not None

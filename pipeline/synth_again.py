@@ -16,13 +16,13 @@ from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.draft import draft_schema
 from pipeline.folders import RunFolder, not_in_release
-from pipeline.progress import Stages
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.two_tables import open_with
 from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
+from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
-from synthesis.model import synthesize as synthetic_rows
+from synthesis.synthesize import synthesize as synthetic_rows
 
 
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:

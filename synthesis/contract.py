@@ -1,18 +1,21 @@
-"""What a synthesizer that lives in one file owes: settings that are checked, and rows from the noisy measurements."""
+"""What every synthesizer owes: settings that are checked, rows from the noisy measurements, and what they take."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-
-Progress = Callable[[int, int, str], None]
+from synthesis.convergence import Made
+from synthesis.impossible import Zeros
+from synthesis.pgm.model_settings import ModelSettings
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,49 @@ class Synthesizer(ABC):
     """
 
     library: ClassVar[str] = ""
-    max_model_cells: ClassVar[int | None] = None  # it fits no graphical model
 
     @abstractmethod
     def make(
-        self, measurements: Measurements, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> CodedTable:
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Made:
         """Exactly `rows` rows over the measurements' domain; the same generator makes the same rows.
 
         Guarantee: post-processing; costs no privacy.
+        Args:
+            zeros: combinations that no row should have, as `check_zeros` gives them; rows that still do are mended.
         """
+
+    @property
+    def max_model_cells(self) -> int | None:
+        """The most cells of the graphical model that it fits; None: it fits none."""
+        return None
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        """How a selection has its graphical model fitted beside this synthesizer."""
+        return ModelSettings()
+
+    def predicted_bytes(
+        self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0
+    ) -> int:
+        """An upper estimate of what synthesis holds: the rows, and seven arrays per cell of the marginals.
+
+        Args:
+            cliques: of the marginals that are measured.
+            fixed: cliques of impossible combinations.
+            grown: the cells that a graphical model may have in the end where more cliques are chosen later.
+        Raises:
+            UserError: more than the settings allow.
+        """
+        return row_bytes(domain, rows) + 7 * 8 * sum(domain.cells(c) for c in cliques)
+
+
+def row_bytes(domain: Domain, rows: int) -> int:
+    """What the rows take while they are made: the columns three times, and buffers of 60 bytes per row."""
+    return rows * (3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 60)

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
+from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import Targets, consistent
 from synthesis.consistency.projection import product
+from synthesis.convergence import Made
 from synthesis.rounding import codes_of
+
+
+@dataclass(frozen=True)
+class IndependentSpec(ByTargets):
+    """Rows from one-way marginals alone."""
+
+    def follow(
+        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Made:
+        """Independent columns."""
+        return Made(independent_rows(targets, rows=rows, rng=rng))
 
 
 def independent_rows(targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Target, Targets, consistent
-from synthesis.consistency.nonnegative import check_nonnegative, norm_sub
-from synthesis.gum.gradual_update import gum_rows
+from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
+from synthesis.contract import Synthesizer
+from synthesis.convergence import Made
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import outermost
+from synthesis.gum.passes import gum_rows
 from synthesis.impossible import Zeros, impossible_cells
+from synthesis.setting_checks import AT_LEAST_ONE, check_numbers, check_words
 
-Values = NDArray[np.float64]
 Axes = tuple[int, ...]
-Progress = Callable[[int, int, str], None]
 
 #: Rounds of proportional fitting and of alternating projections, and when they may stop (share of the total).
 ROUNDS = 500
@@ -33,7 +33,7 @@ NEAR = 1e-7
 
 
 @dataclass(frozen=True)
-class MaxentSpec:
+class MaxentSpec(Synthesizer):
     """Settings of PriView's answers.
 
     Attributes:
@@ -43,19 +43,25 @@ class MaxentSpec:
         max_cells: the largest marginal that is answered.
     """
 
-    max_model_cells: ClassVar[None] = None  # it fits no graphical model
     solution: str = "maxent"
     nonnegative: str = "norm_sub"
     max_cells: int = 20_000_000
 
     def __post_init__(self) -> None:
-        if self.solution not in SOLUTIONS:
-            fix = f"{did_you_mean(self.solution, SOLUTIONS)} one of: {', '.join(SOLUTIONS)}".strip()
-            raise UserError(f"got {self.solution!r}", where="synthesis.solution", fix=fix)
-        if self.max_cells < 1:
-            fix = "a whole number of at least 1"
-            raise UserError(f"got {self.max_cells}", where="synthesis.max_cells", fix=fix)
-        check_nonnegative(self.nonnegative)
+        check_words(self, {"solution": SOLUTIONS, "nonnegative": NONNEGATIVE})
+        check_numbers(self, ("max_cells", self.max_cells >= 1, AT_LEAST_ONE))
+
+    def make(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Made:
+        """Rows that have the views' marginals."""
+        return Made(fit_maxent(measurements, self, zeros=zeros).rows(rows, rng, progress))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +180,9 @@ def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Valu
 
 def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
     """A non-negative marginal whose sides are off by as little as possible (the largest cell counts)."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
     cells = possible.size
     numbers = np.arange(cells).reshape(possible.shape)
     rows, right, first = [], [], 0

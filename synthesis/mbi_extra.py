@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
-from synthesis.contract import Progress, Synthesizer
+from synthesis.contract import Synthesizer
+from synthesis.convergence import Made
+from synthesis.impossible import Zeros
+from synthesis.setting_checks import AT_LEAST_ONE, check_numbers
 
 
 @dataclass(frozen=True)
@@ -32,15 +35,19 @@ class MbiSpec(Synthesizer):
     iterations: int = 1000
 
     def __post_init__(self) -> None:
-        if self.iterations < 1:
-            fix = "a whole number of at least 1"
-            raise UserError(f"got {self.iterations}", where="synthesis.iterations", fix=fix)
+        check_numbers(self, ("iterations", self.iterations >= 1, AT_LEAST_ONE))
 
     def make(
-        self, measurements: Measurements, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> CodedTable:
-        """Rows from the library's model of the measurements."""
-        return mbi_rows(measurements, self, rows=rows, rng=rng, progress=progress)
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Made:
+        """Rows from the library's model of the measurements, which knows no zeros."""
+        return Made(mbi_rows(measurements, self, rows=rows, rng=rng, progress=progress))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, lsmr
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.consistency.least_squares import least_weights
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one.
 MAX_SOLVED = 2_000
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +102,8 @@ def _cells(shape: Sequence[int]) -> list[Values]:
 
 
 def _solved(answer: NoisyMarginal, wanted: Values) -> tuple[float, float] | None:
-    """The least weights of the answers that add up to the wanted cells; None where there are none."""
-    query = answer.query
-    transposed = LinearOperator(
-        (query.columns, query.rows), matvec=query.transpose, rmatvec=query.answer, dtype=np.float64
-    )
-    found = lsmr(transposed, wanted, atol=1e-10, btol=1e-10, maxiter=300)[0]
-    if not found.any() or np.abs(query.transpose(found) - wanted).max(initial=0.0) > 1e-4:
+    """The answers' weighted sum that adds up to the wanted cells, with its standard error; None where there is none."""
+    weights = least_weights(answer.query, wanted)
+    if weights is None:
         return None
-    return float(found @ answer.values), answer.stddev * float(np.sqrt(found @ found))
+    return float(weights @ answer.values), answer.stddev * float(np.sqrt(weights @ weights))

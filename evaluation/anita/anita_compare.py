@@ -11,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from mechanisms.public.marginals import Values
+
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 #: Tests reject below this.
 LEVEL = 0.01
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

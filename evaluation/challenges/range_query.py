@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import count_sparse
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -146,8 +146,7 @@ def range_query_error(real: CodedTable, synthetic: CodedTable, queries: RangeQue
 
     Cost: a sort of the rows of either table, and about a nanosecond per occupied cell, query and attribute.
     """
-    if real.domain != synthetic.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(real, synthetic)
     truth, made = (range_answers(queries, *occupied(t, queries.clique)) for t in (real, synthetic))
     return relative_error(truth, made, seed=queries.seed)
 
@@ -185,7 +184,7 @@ def range_answers(queries: RangeQueries, codes: NDArray[np.int64], counts: NDArr
     return np.asarray(_sums(np.concatenate(queries.chosen), first, codes.astype(np.int64), counts.astype(np.float64)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sums(
     chosen: NDArray[np.bool_], first: NDArray[np.int64], codes: NDArray[np.int64], counts: NDArray[np.float64]
 ) -> NDArray[np.float64]:

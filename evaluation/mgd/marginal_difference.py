@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,8 @@ from evaluation.mgd.levels import at_levels, axes_at, clique_at
 from evaluation.mgd.targets import TargetMarginal, Targets
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

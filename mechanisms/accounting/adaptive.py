@@ -12,12 +12,14 @@ from mechanisms.accounting.accountants import Accountant, PrivacyLoss, check_fil
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
 from mechanisms.accounting.plan import (
+    Plan,
     PlannedHistogram,
     check_scales,
     histogram_charge,
     histogram_json,
     planned_histogram,
     planned_json,
+    promise_json,
     share_left,
 )
 from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
@@ -122,7 +124,12 @@ class AdaptivePlan:
 
     @property
     def loss(self) -> PrivacyLoss:
-        return self.accountant.loss([*self.events, *([self.purse.event] if self.purse else [])])
+        return self.accountant.loss(self.composed)
+
+    @property
+    def composed(self) -> tuple[Event, ...]:
+        """The events that the total is made of: all of the purse is one."""
+        return (*self.events, *([self.purse.event] if self.purse else []))
 
     def reserved(self, event: Event) -> Event | None:
         """The slot's worst case, whose cost is booked; None where no slot admits the event."""
@@ -214,13 +221,12 @@ class AdaptivePlan:
             "histogram": histogram_json(self.histogram, self.accountant),
             "accept": [score_json(s, self.accountant) for s in self.scores],
             "purse": None if self.purse is None else slot_json(self.purse, self.accountant, self.purse.event),
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
-            "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
-            "accountant": self.accountant.kind,
-            "conversion": self.accountant.conversion,
-            "neighbouring": str(self.neighbouring),
-            "max_records": self.max_records,
+            **promise_json(self),
         }
+
+
+#: A plan of either kind.
+AnyPlan = Plan | AdaptivePlan
 
 
 def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any]:

@@ -1,12 +1,9 @@
-"""The trade-off of Gaussian noise: μ, ε and δ of one another; the one file that imports autodp."""
+"""The trade-off of Gaussian noise: μ, ε and δ of one another, by the exact formula and without a library."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Delta, Mu, round_up
@@ -17,6 +14,24 @@ SLACK = 1e-10
 ULPS = 4 * 2.0**-52
 #: Beyond this μ (ε above half a million) the formulas leave the range of floats: the loss is called infinite.
 MAX_MU = 1e3
+#: Below this the tail of the normal distribution is its asymptotic series: eight terms err by less than 1e-15.
+FAR = -20.0
+
+
+def log_ndtr(x: float) -> float:
+    """ln Φ(x), the normal distribution function; to a few units in the last place, in the far tails too.
+
+    Source: Abramowitz & Stegun 1964, 7.1.2 and 26.2.12.
+    """
+    if x > 0:
+        return math.log1p(-0.5 * math.erfc(x * math.sqrt(0.5)))
+    if x > FAR:
+        return math.log(0.5 * math.erfc(-x * math.sqrt(0.5)))
+    series, term = 0.0, 1.0
+    for k in range(1, 17, 2):
+        term *= -k / (x * x)
+        series += term
+    return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(series)
 
 
 def gaussian_log_delta(mu: Mu, epsilon: float) -> float:
@@ -24,51 +39,50 @@ def gaussian_log_delta(mu: Mu, epsilon: float) -> float:
 
     From above: the two terms nearly cancel for a small μ, so that the rounding of both is added to their distance.
     """
-    a = float(log_ndtr(mu / 2 - epsilon / mu))
-    b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    a = log_ndtr(mu / 2 - epsilon / mu)
+    b = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     rounding = ULPS * (1 + abs(a) + abs(b) + epsilon + (epsilon / mu + mu) ** 2)
     return a + math.log(-math.expm1(-max(a - b, 0.0) - rounding)) + rounding
 
 
 @lru_cache(maxsize=100_000)
 def gaussian_epsilon(mu: Mu, delta: Delta) -> float:
-    """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP, by autodp, checked by our own formula; rounded up."""
+    """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP; rounded up."""
     if not mu > 0:
         return 0.0
     if mu > MAX_MU:
         return math.inf
-    from autodp.dp_bank import get_eps_ana_gaussian
-
     target = math.log(delta)
     if gaussian_log_delta(mu, 0.0) <= target:
         return 0.0
-    epsilon = float(get_eps_ana_gaussian(1 / mu, delta)) * (1 + SLACK)
-    slack = 1e-9
-    while gaussian_log_delta(mu, epsilon) > target:  # growing steps: a tiny ε may come as 0
-        epsilon, slack = max(epsilon, 1e-12) * (1 + slack), 2 * slack
+    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * target)
+    while gaussian_log_delta(mu, high) > target:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if gaussian_log_delta(mu, middle) <= target else (middle, high)
+    epsilon, slack = high * (1 + SLACK), SLACK
+    while gaussian_log_delta(mu, epsilon) > target:
+        epsilon, slack = epsilon * (1 + slack), 2 * slack
     return round_up(epsilon)
 
 
 @lru_cache(maxsize=100_000)
 def gaussian_mu(epsilon: float, delta: Delta) -> Mu:
     """The largest μ whose Gaussian mechanism is (ε, δ)-DP; rounded down."""
-    needs_delta(delta, "gdp")
-    low, high = 1e-12, 1.0
-    while gaussian_log_delta(Mu(high), epsilon) <= math.log(delta):
+    needs_delta(delta)
+    target, low, high = math.log(delta), 1e-12, 1.0
+    while gaussian_log_delta(Mu(high), epsilon) <= target:
         low, high = high, high * 2
-    mu = float(
-        brentq(lambda m: gaussian_log_delta(Mu(m), epsilon) - math.log(delta), low, high, xtol=1e-15, rtol=1e-13)
-    )
-    while gaussian_log_delta(Mu(mu), epsilon) > math.log(delta):
-        mu *= 1 - 1e-12
-    return Mu(mu)
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if gaussian_log_delta(Mu(middle), epsilon) <= target else (low, middle)
+    return Mu(low)
 
 
-def needs_delta(delta: float, kind: str) -> None:
-    """Refuse δ = 0 where noise that is not pure needs more."""
+def needs_delta(delta: float, kind: str = "") -> None:
+    """Refuse δ = 0 where noise that is not pure, or an accountant of that name, needs more."""
     if delta == 0:
         raise UserError(
-            f"δ = 0, but Gaussian noise and privacy.accountant={kind} need δ > 0",
+            f"δ = 0, but Gaussian noise{f' and privacy.accountant={kind} need' if kind else ' needs'} δ > 0",
             where="privacy.delta",
             fix="privacy.delta=1e-9, or a pure plan: privacy.accountant=basic mechanism=laplace",
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate
@@ -109,7 +109,12 @@ class Plan:
 
     @property
     def loss(self) -> PrivacyLoss:
-        return self.accountant.loss(self.events)
+        return self.accountant.loss(self.composed)
+
+    @property
+    def composed(self) -> tuple[Event, ...]:
+        """The events that the total is made of."""
+        return self.events
 
     @property
     def expected_error(self) -> float:
@@ -122,13 +127,37 @@ class Plan:
             "measurements": [planned_json(m, self.accountant) for m in self.measurements],
             "histogram": histogram_json(self.histogram, self.accountant),
             "accept": [score_json(s, self.accountant) for s in self.scores],
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
-            "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
-            "accountant": self.accountant.kind,
-            "conversion": self.accountant.conversion,
-            "neighbouring": str(self.neighbouring),
-            "max_records": self.max_records,
+            **promise_json(self),
         }
+
+
+class Promise(Protocol):
+    """What a plan of any kind keeps to."""
+
+    @property
+    def accountant(self) -> Accountant: ...
+    @property
+    def epsilon(self) -> units.Epsilon: ...
+    @property
+    def delta(self) -> units.Delta: ...
+    @property
+    def neighbouring(self) -> Neighbouring: ...
+    @property
+    def max_records(self) -> int: ...
+    @property
+    def loss(self) -> PrivacyLoss: ...
+
+
+def promise_json(plan: Promise) -> dict[str, Any]:
+    """The budget and the total of a plan as JSON values, and in which terms they hold."""
+    return {
+        "budget": {"epsilon": plan.epsilon, "delta": plan.delta},
+        "total": {"epsilon": plan.loss.epsilon, "delta": plan.loss.delta},
+        "accountant": plan.accountant.kind,
+        "conversion": plan.accountant.conversion,
+        "neighbouring": str(plan.neighbouring),
+        "max_records": plan.max_records,
+    }
 
 
 def planned_json(m: PlannedMeasurement, accountant: Accountant) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class UserError(Exception):
@@ -34,3 +34,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the closest known word, or an empty text."""
     close = difflib.get_close_matches(word, [str(k) for k in known], n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+def choices_fix(word: str, allowed: Iterable[str]) -> str:
+    """The way out where a word is none of the allowed ones: the closest of them, and all of them."""
+    words = [str(a) for a in allowed]
+    return f"{did_you_mean(word, words)} one of: {', '.join(words)}".strip()
+
+
+def one_of(value: str, allowed: Collection[str], where: str) -> str:
+    """The value, if it is allowed.
+
+    Raises:
+        UserError: it is not.
+    """
+    if value not in allowed:
+        raise UserError(f"got {value!r}", where=where, fix=choices_fix(str(value), allowed))
+    return value

@@ -1,17 +1,52 @@
-"""Compiled loops whose compilation is kept between runs where a folder can be written to."""
+"""Compiled loops: numba is loaded by the first call, and what it compiled is kept where a folder can be written to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
+from functools import cached_property, update_wrapper
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Compiled:
+    """A loop that becomes machine code when it is first called: who only names it does not load numba.
+
+    numba takes the loops that a loop calls as it made them, so that these are compiled with it.
+
+    Attributes:
+        py_func: the loop in Python, named as numba names it.
+        options: of njit.
+    """
+
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
+        self.py_func, self.options = function, options
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.loop(*arguments)
+
+    @cached_property
+    def loop(self) -> Callable[..., Any]:
+        """What numba made of it; cached on disk, or in memory alone where no cache can be written."""
+        import numba
+
+        own = self.py_func
+        names = {name: own.__globals__.get(name) for name in own.__code__.co_names}
+        called = {name: other.loop for name, other in names.items() if isinstance(other, Compiled)}
+        if called:
+            own = FunctionType(own.__code__, own.__globals__ | called, own.__name__, own.__defaults__, own.__closure__)
+            update_wrapper(own, self.py_func)
+        try:
+            made = numba.njit(own, cache=True, nogil=True, **self.options)
+        except RuntimeError:
+            made = numba.njit(own, nogil=True, **self.options)
+        return cast("Callable[..., Any]", made)
+
+
 def compiled(function: F) -> F:
-    """numba's njit without the global lock; cached on disk, or in memory alone where no cache can be written."""
+    """numba's njit without the global lock, at the first call."""
     return compiled_with()(function)
 
 
@@ -19,10 +54,6 @@ def compiled_with(**options: Any) -> Callable[[F], F]:
     """The same with further options of njit: ``parallel=True``, ``fastmath={"contract"}``."""
 
     def wrap(function: F) -> F:
-        try:
-            result: F = numba.njit(function, cache=True, nogil=True, **options)
-        except RuntimeError:
-            result = numba.njit(function, nogil=True, **options)
-        return result
+        return cast("F", Compiled(cast("FunctionType", function), options))
 
     return wrap

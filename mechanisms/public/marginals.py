@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
 
+#: One number per cell of a marginal, or per answer.
+Values = NDArray[np.float64]
 #: Rows per step: a step's columns and keys stay in the processor's cache.
 STEP = 1 << 16
+#: Cells of the marginals that are counted in one pass.
+BATCH_CELLS = 20_000_000
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _extend(keys: NDArray[np.int64], column: NDArray[np.unsignedinteger], size: int) -> None:
     for i in range(len(column)):
         keys[i] = keys[i] * size + column[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _tally(counts: NDArray[np.int64], keys: NDArray[np.int64], rows: int) -> None:
     for i in range(rows):
         counts[keys[i]] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _tally_weighted(counts: NDArray[np.int64], keys: NDArray[np.int64], weights: NDArray[np.uint32]) -> None:
     for i in range(len(weights)):
         counts[keys[i]] += np.int64(weights[i])

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from mechanisms.accounting.accountants import check_filter
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
+from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, without_joints
 from mechanisms.selection.context import Context

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Expected
-from mechanisms.public.dense import combined, dense, tradeoff
+from mechanisms.public.designs.dense import combined, dense, tradeoff
+from mechanisms.public.designs.groups import grouped, within
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.groups import grouped, within
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, edges, one_way_slots, parts_of
 from mechanisms.selection.context import Context, once

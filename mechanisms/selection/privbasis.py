@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.designs.itemsets import PRESENT, bases
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.itemsets import PRESENT, bases
 from mechanisms.public.queries.query_matrices import SparseQuery
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOOSE, LATER, PAIRS, Facts, Method, Schedule, Selection, parts_of
@@ -91,6 +90,8 @@ def _all_present(domain: Domain, clique: Clique) -> SparseQuery:
     """The one cell in which every item is present."""
     shape = domain.shape(clique)
     cell = np.ravel_multi_index((PRESENT,) * len(clique), shape)
+    from scipy import sparse
+
     return SparseQuery(sparse.csr_array(([1], ([0], [cell])), shape=(1, math.prod(shape)), dtype=np.int64), bits=0)
 
 

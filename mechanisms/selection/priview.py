@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mechanisms.accounting.adaptive import Reservation
-from mechanisms.public.covering import PRECISE, covering, random_views, strength
+from mechanisms.public.designs.covering import PRECISE, covering, random_views, strength
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.workload import Workload

@@ -10,16 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.dense import combined, dense, tradeoff
+from mechanisms.public.designs.dense import combined, dense, tradeoff
+from mechanisms.public.designs.groups import grouped, within
+from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.groups import grouped, within
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.scan import open_table
-from mechanisms.public.tree import pairs
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.selection.unit_noise import unit_noise, with_all_columns
@@ -128,6 +126,9 @@ def read_public(path: str, delimiter: str, schema: Schema, folder: Path) -> Code
     Raises:
         UserError: it lacks a column, has no rows, or holds values for which the schema has no place.
     """
+    from mechanisms.public.tables.codec import encode_columns
+    from mechanisms.public.tables.scan import open_table
+
     where = "selection.public"
     try:
         source = open_table(

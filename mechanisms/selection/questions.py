@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Candidate, Expected
-from mechanisms.public.dense import POWER
+from mechanisms.public.designs.dense import POWER
+from mechanisms.public.designs.tree import joining
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.merged_cells import rare_groups
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.tree import joining
 from mechanisms.selection.base import CHOOSE, GIVEN
 from mechanisms.selection.context import Context, Scores
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.adaptive_grid import subsets
-from mechanisms.public.tree import forest_edges
 from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, parts_of
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
@@ -79,8 +77,15 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     return source.text(source.index(str(unit.column), where="privacy.unit"))
 
 
-def unit_forms(texts: pa.Array, source: Source, unit: PrivacyUnit) -> pa.Array:
-    """A batch of ids, equal for all texts that mean the same unit; null where there is none."""
+def unit_forms(texts: Any, source: Source, unit: PrivacyUnit) -> Any:
+    """A batch of ids, equal for all texts that mean the same unit; null where there is none.
+
+    Args:
+        texts: an Arrow array of what `unit_id` says; so is what comes back.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     index = source.index(str(unit.column), where="privacy.unit")
     forms = same_unit(texts.cast(pa.string()), source, index, unit.rules)
     absent = dict.fromkeys(normal_form(text, unit.rules) for text in ("", *(v.strip() for v in unit.missing_values)))
@@ -214,6 +219,8 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     Raises:
         UserError: the table has no such column.
     """
+    import pyarrow as pa
+
     sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
     with source.connect() as engine:
         batches = stream(source, engine, sql)

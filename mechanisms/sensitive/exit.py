@@ -11,9 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.sensitive.noise import NoiseSource
-
-Progress = Callable[[int, int, str], None]
 
 V = TypeVar("V")
 A = TypeVar("A")

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
@@ -35,11 +33,16 @@ def check_rules(rules: Sequence[str]) -> None:
             raise UserError(f"no rule {rule!r}", where="privacy.unit_id_rules", fix=fix)
 
 
-def same_unit(texts: pa.Array, source: Source, index: int, rules: Sequence[str]) -> pa.Array:
+def same_unit(texts: Any, source: Source, index: int, rules: Sequence[str]) -> Any:
     """The texts of a column of ids in their normal form; equal for all that mean the same unit.
 
+    Args:
+        texts: an Arrow array of strings; so is what comes back.
     Cost: one pass over the batch; each distinct text that is not plain is worked on once.
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if not rules or source.types[index] in INTEGERS:
         return texts
     coded = texts.dictionary_encode()

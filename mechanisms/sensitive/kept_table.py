@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.out_of_schema import with_apart
-from mechanisms.public.tables.scan import Progress, Source, private_folder
+from mechanisms.public.tables.scan import Source, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_counts import kept_counts, only_one
 from mechanisms.sensitive.private_table import PrivateTable, load_private

@@ -9,22 +9,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
-from mechanisms.sensitive.exit import Exact, Progress, leave
+from mechanisms.sensitive.exit import Exact, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
-
-#: Cells counted in one pass over the rows.
-BATCH_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ class MarginalQuestion:
         return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)
 
 
-def marginal_question(planned: PlannedMeasurement, plan: Plan | AdaptivePlan, path: Path) -> MarginalQuestion:
+def marginal_question(planned: PlannedMeasurement, plan: AnyPlan, path: Path) -> MarginalQuestion:
     """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
     norm = planned.event.norm
     needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
@@ -125,7 +124,7 @@ def measure(
 def measure_some(
     table: Private,
     wanted: Sequence[tuple[int, PlannedMeasurement]],
-    plan: Plan | AdaptivePlan,
+    plan: AnyPlan,
     ledger: Ledger,
     source: NoiseSource,
     *,
@@ -154,7 +153,7 @@ def measure_some(
 
 
 def measure_histogram(
-    table: PrivateTable, plan: Plan | AdaptivePlan, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
+    table: PrivateTable, plan: AnyPlan, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
 ) -> NoisyMarginal | None:
     """The histogram of records per unit, if the plan has one and its answer was not lost.
 

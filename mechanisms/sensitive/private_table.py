@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
-from mechanisms.public.tables.scan import Progress, Source, mapped_errors, private_folder, stream
+from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import (
     PrivacyUnit,

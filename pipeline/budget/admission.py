@@ -13,10 +13,9 @@ from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.bookings import SETTING, Book, Booking, Refused, Scope, Wanted, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
-from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
@@ -76,7 +75,7 @@ class PlannedRelease:
 
 
 def planned_release(
-    config: Config, schema: Schema, plan: Plan | AdaptivePlan, root: Path, *, unit: PrivacyUnit | None = None
+    config: Config, schema: Schema, plan: AnyPlan, root: Path, *, unit: PrivacyUnit | None = None
 ) -> tuple[PlannedRelease, ...]:
     """The booking of one ordinary run; empty where no ledger is set.
 
@@ -271,7 +270,7 @@ def spent_words(book: Book) -> str:
     """How much is booked, beside the limit."""
     total = running_total(book)
     said = f"{total.runs} booked, ε = {total.totals.epsilon:.6g}, δ = {total.totals.delta:.3g} by the plain sums"
-    if book.filter.kind != "basic" and math.isfinite(total.totals.composed):
+    if book.filter.currency is not None and math.isfinite(total.totals.composed):
         said += f" and ε = {total.totals.composed:.6g} at δ = {total.delta_composed:.3g} by {book.filter.kind}"
     return f"{said}, of ε = {total.limit.epsilon:g}, δ = {total.limit.delta:g}"
 
@@ -280,10 +279,9 @@ def left_words(book: Book, delta: float) -> str:
     """What one more run may cost."""
     left = book.filter.room(book.spends, book.limit)
     said = f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g} by the plain sums"
-    if book.filter.kind == "basic":
+    if left.currency is None:
         return said
-    sign = {"gdp": "μ", "zcdp": "ρ"}[book.filter.kind]
-    said += f", or {sign} = {left.strength:.4g} by {book.filter.kind}"
+    said += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
     return said + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
+from mechanisms.public.progress import Progress
 from pipeline.demo.calls import CHUNK, Calls, chunks_of_calls
 from pipeline.demo.city import YEAR, City, Codes, build_city
 from pipeline.demo.names import CHANNELS, GROUPS, NEIGHBOURHOODS, TYPES, WEEKDAYS
@@ -27,17 +28,11 @@ REPEATED = (
 )  # fmt: skip
 
 
-class Report(Protocol):
-    """Called as often as there is something to say."""
-
-    def __call__(self, done: int, total: int) -> None: ...
-
-
 class _Writer(Protocol):
     def write(self, table: pa.Table) -> None: ...
 
 
-def write_demo(path: Path, *, rows: int, seed: int, progress: Report | None = None) -> None:
+def write_demo(path: Path, *, rows: int, seed: int, progress: Progress | None = None) -> None:
     """Generate the demo city's calls into a file; the same rows and seed give the same file.
 
     Args:
@@ -68,7 +63,7 @@ def write_demo(path: Path, *, rows: int, seed: int, progress: Report | None = No
                 _write(lines, city, rows, seed, progress, text=True)
 
 
-def _write(writer: _Writer, city: City, rows: int, seed: int, progress: Report | None, *, text: bool) -> None:
+def _write(writer: _Writer, city: City, rows: int, seed: int, progress: Progress | None, *, text: bool) -> None:
     for number, calls in enumerate(chunks_of_calls(city, rows=rows, seed=seed)):
         writer.write(pa.table(_columns(calls, city), schema=_schema(text=False)).cast(_schema(text=text)))
         if progress is not None:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.catalogue import METRICS
+from evaluation.metric import Inputs, Metric, Options
+from evaluation.metrics import METRICS, column_roles, find
+from evaluation.outcome import Outcome, compute
 from evaluation.references import floor
-from evaluation.registry import Inputs, Metric, Options, Outcome, compute, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, encode_table
 from mechanisms.public.tables.scan import Source
@@ -32,10 +34,10 @@ from pipeline.experiments.findings import Findings, reported, summary, write_fin
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.progress import Report, Stages, misfits
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, SelectionConfig
 from pipeline.settings.selecting import selection_of, with_max_cells
+from pipeline.stage_bars import Stages, misfits
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
@@ -153,14 +155,14 @@ def _check(config: Config) -> None:
     settings = config.experiment
     variants_of(settings)
     for name in settings.metrics:
-        find(name, METRICS)
+        find(name)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:
         raise UserError("a challenge has its own", where="evaluation.holdout", fix="set experiment.holdout")
 
 
-def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) -> Path:
+def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) -> Path:
     """The user's file, or a generated one, made once under internal/."""
     if config.data.path:
         return inputs.data_path(config)
@@ -177,7 +179,7 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Report) ->
     return path
 
 
-def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Report) -> World:
+def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
     source = stages.open_source(path, config, folder)
     real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
     show.warn(misfits(encoding))
@@ -272,10 +274,11 @@ def _options(released: Config, config: Config, world: World, made: CodedTable, s
     A release that protects single records promises nothing for subjects, and is not asked about them.
     """
     roles = dict(config.experiment.roles)
-    known = {"time", "segment", "kind", "to", "group", "sex", "income"}
-    for role in roles.keys() - known:
-        raise UserError("no such role", where=f"experiment.roles.{role}", fix=f"one of: {', '.join(sorted(known))}")
-    options = replace(Options(holdout=world.holdout, seed=config.experiment.query_seed), **roles)  # type: ignore[arg-type]
+    for role in roles.keys() - set(column_roles()):
+        fix = f"one of: {', '.join(sorted(column_roles()))}"
+        raise UserError("no such role", where=f"experiment.roles.{role}", fix=fix)
+    settings = {**config.evaluation.options, **roles}
+    options = Options(settings=settings, holdout=world.holdout, seed=config.experiment.query_seed)
     if world.subjects is None or released.privacy.unit == build.RECORD:
         return options
     units = world.schema.rules.unit_ids
@@ -292,7 +295,7 @@ def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> 
         return None
 
     def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.run(Inputs(a, b, world.schema, options))[0]
+        return metric.run(Inputs(metric, a, b, world.schema, options))[0]
 
     return floor(score, world.real, made.rows, repeats=1, seed=0, unit=world.subjects).value
 

@@ -28,9 +28,9 @@ from pipeline.experiments.mgd_table1 import releases as releases  # what is book
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import bind, claimed, logged
-from pipeline.progress import Stages, misfits
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
+from pipeline.stage_bars import Stages, misfits
 
 Histogram = NDArray[np.float64]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from pipeline import stages
@@ -26,9 +27,9 @@ from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, sum
 from pipeline.experiments.table1_scores import Yardstick, make_yardstick, score_row
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.progress import Report, Stages, misfits
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, PrivacyConfig
+from pipeline.stage_bars import Stages, misfits
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
@@ -155,7 +156,7 @@ def _check(config: Config) -> None:
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
 
 
-def demo_table(config: Config, folder: RunFolder, report: Report) -> Path:
+def demo_table(config: Config, folder: RunFolder, report: Progress) -> Path:
     """The table's file; the demo's is generated once, under internal/."""
     if not inputs.generated(config):
         return inputs.data_path(config)

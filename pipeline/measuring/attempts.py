@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.registry import plain
-from mechanisms.accounting.adaptive import AdaptivePlan
+from evaluation.outcome import plain
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -28,12 +27,13 @@ from pipeline.folders import RunFolder
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import Rounds
-from pipeline.progress import Stages
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.stage_bars import Stages
 from pipeline.statement.statement import held_out
+from synthesis.contract import Synthesizer
 from synthesis.convergence import Made
-from synthesis.model import SynthesizerSpec, synthesize_recorded
+from synthesis.synthesize import synthesize_recorded
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,8 @@ class Work:
 
     config: Config
     schema: Schema
-    spec: SynthesizerSpec
-    plan: Plan | AdaptivePlan
+    spec: Synthesizer
+    plan: AnyPlan
     private: PrivateTable
     folder: RunFolder
     show: Stages
@@ -102,7 +102,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
     return known, ledger
 
 
-def check_answers(known: Measurements, plan: Plan | AdaptivePlan, ledger: Ledger, show: Stages) -> None:
+def check_answers(known: Measurements, plan: AnyPlan, ledger: Ledger, show: Stages) -> None:
     """Say what was charged and lost; without any answer there is nothing to release."""
     charged = sum(plan.buys_answers(event) for event in ledger.events.values())
     lost = charged - len(known.answers)

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.candidates import Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.selection.selections import method_of
+from synthesis.contract import Synthesizer
 from synthesis.independent import independent_marginals
-from synthesis.model import SynthesizerSpec, graphical_settings
-from synthesis.pgm.graphical_model import GraphicalModel, PgmSpec, fit_model
+from synthesis.pgm.graphical_model import GraphicalModel, fit_model
 from synthesis.pgm.junction_tree import still_small
+from synthesis.pgm.model_settings import ModelSettings
 
 
 class Fit(Protocol):
@@ -50,17 +51,17 @@ class PgmFit:
     """A graphical model of all answers, each fit started from the one before.
 
     Attributes:
-        spec: the synthesizer's settings.
+        settings: of the model.
         zeros: combinations that cannot occur.
         last: the model fitted last.
     """
 
-    spec: PgmSpec
+    settings: ModelSettings
     zeros: tuple[Zeros, ...] = ()
     last: GraphicalModel | None = None
 
     def __call__(self, measurements: Measurements) -> Expected:
-        self.last = fit_model(measurements, self.spec, impossible=self.zeros, start=self.last)
+        self.last = fit_model(measurements, self.settings, impossible=self.zeros, start=self.last)
         return self.last.marginal
 
     def possible(
@@ -71,8 +72,8 @@ class PgmFit:
         return [c for c in fitting if self.last is None or self.last.answerable(c)]
 
 
-def build_fit(synthesis: SynthesizerSpec, plan: Plan | AdaptivePlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
+def build_fit(synthesis: Synthesizer, plan: AnyPlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
     """The model that the plan's method asks for: independent columns, or a graphical model of all answers."""
     if isinstance(plan, Plan) or not method_of(plan.method).graphical:
         return IndependentFit()
-    return PgmFit(graphical_settings(synthesis), zeros)
+    return PgmFit(synthesis.model_settings, zeros)

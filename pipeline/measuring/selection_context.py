@@ -12,20 +12,21 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.files import write_whole
+from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import QueryMatrix, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.context import Scores, once
-from mechanisms.sensitive.exit import Progress
-from mechanisms.sensitive.measurement import BATCH_CELLS, measure_some
+from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores
@@ -42,7 +43,7 @@ class Rounds:
     """
 
     table: PrivateTable
-    plan: Plan | AdaptivePlan
+    plan: AnyPlan
     ledger: Ledger
     source: NoiseSource
     folder: Path

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.accountants import PrivacyLoss
-from mechanisms.accounting.adaptive import PURSE, AdaptivePlan
+from mechanisms.accounting.adaptive import PURSE, AnyPlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import in_records
-from mechanisms.public.dense import POWER
+from mechanisms.public.designs.dense import POWER
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
@@ -37,7 +37,7 @@ from pipeline.settings.policy import budget_warnings
 STAGES = {PURSE: "rounds, in all"}
 
 
-def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | AdaptivePlan) -> dict[str, Any]:
+def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) -> dict[str, Any]:
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
     unit = build_unit(config)
     return {
@@ -58,7 +58,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan | Ad
     }
 
 
-def _selection(config: Config, plan: Plan | AdaptivePlan) -> dict[str, Any]:
+def _selection(config: Config, plan: AnyPlan) -> dict[str, Any]:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
     found = plan.selection
     if found.tries == 1:
@@ -71,7 +71,7 @@ def _selection(config: Config, plan: Plan | AdaptivePlan) -> dict[str, Any]:
     }
 
 
-def _candidates(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> list[dict[str, Any]]:
+def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str, Any]]:
     """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
 
     `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^(2/3);

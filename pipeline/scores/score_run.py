@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.registry import Options, plain
+from evaluation.metric import Options
+from evaluation.outcome import plain
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, ScoreSpec, score_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.out_of_schema import together
@@ -24,7 +26,6 @@ from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
-from pipeline.progress import Report
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.settings.scoring import affordable
 
@@ -38,7 +39,7 @@ def judge(
     spec: ScoreSpec,
     *,
     places: tuple[str, str] | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Scorecard:
     """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
 

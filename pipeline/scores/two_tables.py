@@ -13,23 +13,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.registry import Options
+from evaluation.metric import Options
 from evaluation.score import Scorecard, score_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.inspect_file import shown
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source, open_table
-from pipeline.progress import Report, Stages, misfits
 from pipeline.report.run_page import render_scores
 from pipeline.scores.score_run import drawings
 from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles
+from pipeline.stage_bars import Stages, misfits
 
 
 @dataclass(eq=False)
@@ -155,7 +156,7 @@ def loaded(
 
 
 def _load(
-    found: Loaded, name: str, source: Source, schema: Schema, work: Path, subject: str | None, report: Report
+    found: Loaded, name: str, source: Source, schema: Schema, work: Path, subject: str | None, report: Progress
 ) -> None:
     texts: list[Any] = []
     if subject is None or subject not in source.names:

@@ -6,11 +6,12 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
+from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.table_schema import Schema, load_schema
@@ -18,7 +19,6 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.measurement import BATCH_CELLS
 from pipeline.measuring.adaptive_plans import build_adaptive, one_of
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
@@ -26,9 +26,8 @@ from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.selecting import build_facts, selection_of
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
-from synthesis.model import SYNTHESIZERS, SynthesizerSpec, graphical_settings
-from synthesis.model import predict_memory_bytes as synthesis_memory_bytes
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
+from synthesis.synthesizers import SYNTHESIZERS
 
 RECORD = "record"
 #: The largest C whose histogram of records per unit is measured.
@@ -125,7 +124,7 @@ def said_left_out(config: Config, workload: Workload) -> str:
     return f"{count} of {count + len(workload.cliques)} marginals left out: no room in the graphical model; see plan"
 
 
-def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Workload:
+def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
     """The workload without the marginals that a graphical model of at most synthesis.max_cells cannot hold.
 
     The schema's impossible combinations are in every model, and are counted.
@@ -149,7 +148,7 @@ def _fitted(schema: Schema, workload: Workload, spec: SynthesizerSpec) -> Worklo
     return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
 
 
-def build_plan(config: Config, workload: Workload, schema: Schema) -> Plan | AdaptivePlan:
+def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
     accept, tries = build_criteria(config, schema.measured), build_selection(config)
@@ -207,7 +206,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     """The synthesizer and its settings."""
     kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
     known = {f.name: f.type for f in dataclasses.fields(kind)}
@@ -226,15 +225,15 @@ def build_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
     return kind(**config.options)
 
 
-def usable_synthesizer(config: SynthesisConfig) -> SynthesizerSpec:
+def usable_synthesizer(config: SynthesisConfig) -> Synthesizer:
     """The same, where rows are to be made: an optional library that it needs is there before anything is spent."""
     spec = build_synthesizer(config)
-    if isinstance(spec, Synthesizer) and spec.library:
+    if spec.library:
         need_extra(spec.library, f"synthesis={config.kind}")
     return spec
 
 
-def planned_cells(plan: Plan | AdaptivePlan, domain: Domain) -> list[tuple[str, int]]:
+def planned_cells(plan: AnyPlan, domain: Domain) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
     if isinstance(plan, Plan):
         return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
@@ -242,7 +241,7 @@ def planned_cells(plan: Plan | AdaptivePlan, domain: Domain) -> list[tuple[str, 
     return known + later_cells(plan, domain)
 
 
-def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int:
+def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int:
     """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
 
     The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
@@ -258,14 +257,14 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan | Adaptive
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     spec = build_synthesizer(config.synthesis)
     fixed = [c for c, _ in schema.zeros]
-    grown = grown_cells(plan, domain, graphical_settings(spec).max_cells)
-    synthesis = synthesis_memory_bytes(domain, cliques, rows, spec, fixed=fixed, grown=grown)
+    grown = grown_cells(plan, domain, spec.model_settings.max_cells)
+    synthesis = spec.predicted_bytes(domain, cliques, rows, fixed=fixed, grown=grown)
     if spec.max_model_cells is None:  # the model between the rounds, where there is one
         synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
     return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
 
 
-def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
+def planned_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | None:
     """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
     if build_synthesizer(config.synthesis).max_model_cells is None:
         return None
@@ -275,7 +274,7 @@ def planned_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePla
     return model_cells(schema.measured, [*known, *(c for c, _ in schema.zeros)])
 
 
-def grown_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> int | None:
+def grown_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | None:
     """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
     limit = build_synthesizer(config.synthesis).max_model_cells
     return None if limit is None else grown_cells(plan, schema.measured, limit) or None
@@ -284,7 +283,7 @@ def grown_model_cells(config: Config, schema: Schema, plan: Plan | AdaptivePlan)
 def check_rows(
     domain: Domain,
     known: Measurements,
-    spec: SynthesizerSpec,
+    spec: Synthesizer,
     rows: int | None,
     limits: LimitsConfig,
     *,
@@ -299,14 +298,14 @@ def check_rows(
     """
     count = default_rows(known) if rows is None else rows
     measured = [a.clique for a in known.answers]
-    needed = LIBRARIES_BYTES + synthesis_memory_bytes(domain, measured, count, spec, fixed=fixed)
+    needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, count, fixed=fixed)
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:
         what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
         raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
 
 
-def check_memory(config: Config, schema: Schema, plan: Plan | AdaptivePlan) -> None:
+def check_memory(config: Config, schema: Schema, plan: AnyPlan) -> None:
     """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
     needed, limit = predicted_memory_bytes(config, schema, plan), memory_limit_bytes(config.limits.memory_gb)
     if needed > limit:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import PrivacyLoss
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.conversions import (
     DELTAS,
     GROUPS,
@@ -18,11 +18,9 @@ from mechanisms.accounting.conversions import (
     group_loss,
     guarantee,
     original,
-    slots_of,
     worst_case,
 )
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
@@ -97,7 +95,7 @@ def declared(config: Config) -> Declared:
 def make_statement(
     schema: Schema,
     unit: PrivacyUnit,
-    plan: Plan | AdaptivePlan,
+    plan: AnyPlan,
     ledger: Ledger,
     measurements: Measurements,
     noise_seed: int | None,
@@ -149,7 +147,7 @@ def make_statement(
         warnings=budget_warnings(budget.epsilon, budget.delta),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
-        slots=slots_of(plan.accountant),
+        slots=plan.accountant.slots,
         **_in_other_terms(plan),
         table=schema.name,
         published=asdict(publication or Publication()),
@@ -157,7 +155,7 @@ def make_statement(
     )
 
 
-def _in_other_terms(plan: Plan | AdaptivePlan) -> dict[str, Any]:
+def _in_other_terms(plan: AnyPlan) -> dict[str, Any]:
     """The guarantee before any δ is chosen, at other δ, and for groups of units."""
     accountant, worst, selection = plan.accountant, worst_case(plan), plan.selection
     curve = tuple((at, _finite(epsilon_at(accountant, worst, at, selection))) for at in CURVE)
@@ -224,7 +222,7 @@ def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict
 
 
 def _public_facts(
-    schema: Schema, plan: Plan | AdaptivePlan, unit: PrivacyUnit, holdout: float | None, confirmed: bool
+    schema: Schema, plan: AnyPlan, unit: PrivacyUnit, holdout: float | None, confirmed: bool
 ) -> list[str]:
     source = f"(source: {schema.source or 'not named'}); {_who(schema, confirmed)}"
     facts = [f"the schema {schema.name!r}: columns, bounds, bins and categories {source}"]

@@ -15,8 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from mechanisms.accounting.adaptive import AdaptivePlan
-from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.inspect_file import check_file
@@ -74,7 +73,7 @@ class Seen:
 
     memory: dict[str, int] = field(default_factory=dict)
     scores: set[str] = field(default_factory=set)
-    plans: dict[str, tuple[Schema, Plan | AdaptivePlan]] = field(default_factory=dict)
+    plans: dict[str, tuple[Schema, AnyPlan]] = field(default_factory=dict)
 
 
 Load = Callable[[Sequence[str]], DictConfig]

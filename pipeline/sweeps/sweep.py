@@ -26,14 +26,15 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release
-from pipeline.progress import Report, Stages
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
 from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
@@ -169,7 +170,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
 
 
 def _launched(
-    hydra: Hydra, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Report
+    hydra: Hydra, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Progress
 ) -> dict[str, Outcome]:
     """The outcomes of the jobs, run by Hydra's launcher."""
     if not jobs:
@@ -211,7 +212,7 @@ def _lost(returned: Any) -> Outcome:
     return Outcome("failed", "", str(said) if said else "it left no outcome: is the disk full?")
 
 
-def _watch(jobs: Sequence[Job], report: Report, stop: threading.Event) -> None:
+def _watch(jobs: Sequence[Job], report: Progress, stop: threading.Event) -> None:
     """One line for the whole sweep."""
     while not stop.wait(0.5):
         done = sum((j.root / "internal" / OUTCOME).exists() for j in jobs)

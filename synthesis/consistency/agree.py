@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import one_of
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
-from synthesis.consistency.nonnegative import NONNEGATIVE, Nonnegative, check_nonnegative, norm_sub
+from synthesis.consistency.nonnegative import NONNEGATIVE, Nonnegative, norm_sub
 from synthesis.consistency.projection import between, fit, product, soften
 from synthesis.consistency.total import estimate_total
 from synthesis.impossible import Impossible, Zeros, check_zeros, impossible_cells
@@ -77,7 +78,7 @@ def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zer
     Raises:
         UserError: an answer that is not finite or does not fit its query; an unknown way; zeros that do not fit.
     """
-    check_nonnegative(nonnegative)
+    one_of(nonnegative, NONNEGATIVE, "synthesis.nonnegative")
     domain, total = measurements.domain, estimate_total(measurements)
     evidence = gathered(domain, measurements.answers)
     impossible = check_zeros(domain, zeros)

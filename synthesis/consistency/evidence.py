@@ -8,15 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, lsmr
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal
+from synthesis.consistency.least_squares import least_squares
 from synthesis.pgm.terms import check_answer
-
-Values = NDArray[np.float64]
 
 #: Steps of least squares over all marginals, and of one marginal's part that the answers do not tell.
 JOINT_STEPS = 150
@@ -137,8 +135,8 @@ def joint_least_squares(
         return joined(project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)]))
 
     gap = np.concatenate([e.standardized - e.answer(x) for e, x in zip(evidence, start, strict=True)])
-    operator = LinearOperator((int(rows[-1]), int(cells[-1])), matvec=forward, rmatvec=backward, dtype=np.float64)
-    change = lsmr(operator, gap, atol=1e-9, btol=1e-9, conlim=0, maxiter=JOINT_STEPS)[0]
+    size = int(cells[-1])
+    change = least_squares(forward, backward, gap, size, tolerance=1e-9, steps=JOINT_STEPS, condition=0)
     parts = project(split(change))
     return [x + p * s for x, p, s in zip(start, parts, noise, strict=True)]
 
@@ -149,12 +147,13 @@ def lifted(evidence: Evidence, answers: Values, base: Values) -> Values:
     Near is measured relative to `base`: a sum's change is shared in proportion to it.
     """
     root = np.sqrt(np.maximum(base, FLOOR * base.mean())).ravel()
-    operator = LinearOperator(
-        (evidence.rows, base.size),
-        matvec=lambda w: evidence.answer(root * w),
-        rmatvec=lambda a: root * evidence.transpose(a).ravel(),
-        dtype=np.float64,
+    change = least_squares(
+        lambda w: evidence.answer(root * w),
+        lambda a: root * evidence.transpose(a).ravel(),
+        answers - evidence.answer(base),
+        base.size,
+        tolerance=1e-8,
+        steps=LIFT_STEPS,
+        condition=0,
     )
-    gap = answers - evidence.answer(base)
-    change = lsmr(operator, gap, atol=1e-8, btol=1e-8, conlim=0, maxiter=LIFT_STEPS)[0]
     return np.asarray(base + (root * change).reshape(base.shape))

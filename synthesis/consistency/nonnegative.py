@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from mechanisms.public.errors import UserError, did_you_mean
-
-Values = NDArray[np.float64]
+from mechanisms.public.marginals import Values
 
 #: Non-negative cells of a given sum, from noisy ones: (values, total, standard deviation of a cell) → cells.
 Nonnegative = Callable[[Values, float, float], Values]
@@ -61,6 +57,8 @@ def base_cut(values: Values, total: float, stddev: float = 0.0) -> Values:
 
     (The original leaves the sum open; targets need one.) Where no cell passes, norm-sub.
     """
+    from scipy.special import ndtri
+
     threshold = stddev * float(ndtri(1 - min(EXPECTED_ABOVE / values.size, 0.5)))
     kept = np.where(values > threshold, np.maximum(values, 0.0), 0.0)
     return _scaled(kept, total) if kept.sum() > 0 else norm_sub(values, total)
@@ -73,13 +71,6 @@ NONNEGATIVE: dict[str, Nonnegative] = {
     "norm_cut": norm_cut,
     "base_cut": base_cut,
 }
-
-
-def check_nonnegative(name: str) -> None:
-    """UserError for a name that is not in `NONNEGATIVE`."""
-    if name not in NONNEGATIVE:
-        fix = f"{did_you_mean(name, NONNEGATIVE)} one of: {', '.join(NONNEGATIVE)}".strip()
-        raise UserError(f"got {name!r}", where="synthesis.nonnegative", fix=fix)
 
 
 def _scaled(values: Values, total: float) -> Values:

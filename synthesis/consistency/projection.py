@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.marginals import Values
 from synthesis.consistency.nonnegative import Nonnegative, norm_sub
 
-Values = NDArray[np.float64]
 Axes = tuple[int, ...]
 
 #: Alternations between non-negativity and the sides, at most.

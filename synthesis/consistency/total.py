@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, lsmr
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.consistency.least_squares import least_weights
 
 #: Queries over marginals of more cells are asked for the total only where no smaller ones tell it.
 FEW_CELLS = 5_000
@@ -45,17 +45,9 @@ def estimate_total(measurements: Measurements) -> float:
 
 
 def _told(answer: NoisyMarginal) -> tuple[float, float] | None:
-    """The total that some queries tell, with its variance; None where they tell none.
-
-    The weights of the answers are the least ones w with Qᵀw = 1 (Private-PGM estimates the total so).
-    """
-    query = answer.query
-    columns = np.ones(query.columns)
-    transposed = LinearOperator(
-        (query.columns, query.rows), matvec=query.transpose, rmatvec=query.answer, dtype=np.float64
-    )
-    weights = lsmr(transposed, columns, atol=1e-10, btol=1e-10, maxiter=300)[0]
-    if np.abs(query.transpose(weights) - columns).max(initial=0.0) > 1e-4:
+    """The total that some queries tell, with its variance; None where they tell none."""
+    weights = least_weights(answer.query, np.ones(answer.query.columns))
+    if weights is None:
         return None
     return float(weights @ answer.values), float(weights @ weights) * answer.stddev**2
 

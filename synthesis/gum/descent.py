@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target
 from synthesis.impossible import Zeros
@@ -110,7 +110,7 @@ def _places(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> _Places:
     return _Places(whole[0], whole[1], whole[2], np.array(weight, np.float64), *whole[3:])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sweep(
     rows: NDArray[np.int32],
     gap: NDArray[np.float64],

@@ -1,9 +1,8 @@
-"""GUM, the Gradually Update Method: rows are changed step by step until their marginals are the targets."""
+"""One gradual update of one marginal (Li et al. 2021b, Appendix A.2), and the rows under change."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,115 +10,13 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
-from synthesis.consistency.agree import Target, Targets
-from synthesis.convergence import Made, Record, convergence
-from synthesis.gum.descent import descend
+from synthesis.consistency.agree import Target
 from synthesis.gum.gum_kernels import cell_counts, cell_keys, copy_codes, pick_rows, set_codes, shuffle, sort_by_part
-from synthesis.gum.gum_settings import GumSpec, McfSpec
-from synthesis.gum.layout import Columns, draw_lone, lay_out, tree_columns
-from synthesis.gum.mcf import fewest_changes
-from synthesis.impossible import Zeros, mended
-from synthesis.independent import independent_rows
 from synthesis.rounding import systematic
-
-Progress = Callable[[int, int, str], None]
-
-
-Update = Callable[["_Work", Target, int], tuple[int, float]]
-
-
-def gum_rows(
-    targets: Targets,
-    spec: GumSpec | McfSpec,
-    *,
-    rows: int,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-) -> Made:
-    """`rows` rows whose marginals are close to the targets.
-
-    Each connected part of the table starts from one-way marginals or a tree; each update moves one marginal a part of
-    the way to its target (Appendix A.2; min-cost flow: all the way), and at last `descend` brings all of the part's
-    marginals closer together. Then the parts are joined and lone attributes are appended (Appendix A.3). No row has
-    one of `targets.zeros`. Cost of an update: rows · (attributes + 2) + rows moved · columns of the part; memory: the
-    table three times and 60 bytes a row at most.
-
-    Raises:
-        UserError: the structural zeros leave no row possible.
-    """
-    table = independent_rows(targets, rows=rows, rng=rng)
-    if rows == 0 or targets.total <= 0:
-        return Made(mended(table, targets.zeros, rng), convergence([], table, ()))
-    layout = lay_out(targets, append=spec.lone == "append", separate=spec.groups == "separate")
-    columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
-    records = []
-    for names, own in layout.groups:
-        made, record = _Group(targets, names, own, spec).run(columns, rng, progress)
-        columns.update(made)
-        records.append(record)
-    for appended in layout.appended:
-        draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
-    table = mended(CodedTable(table.domain, tuple(columns[n] for n in table.domain.names)), targets.zeros, rng)
-    return Made(table, convergence(records, table, targets.marginals))
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """A connected part of the table: its attributes and the marginals inside."""
-
-    targets: Targets
-    names: Clique
-    own: tuple[Target, ...]
-    spec: GumSpec | McfSpec
-
-    def run(self, columns: Columns, rng: np.random.Generator, progress: Progress | None) -> tuple[Columns, Record]:
-        """Its columns, updated, and the record."""
-        domain = self.targets.domain.project(self.names)
-        start = {n: columns[n] for n in self.names}
-        if self.spec.start == "tree":
-            start = tree_columns(self.targets, self.names, self.own, rows=len(columns[self.names[0]]), rng=rng)
-        work = _Work.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
-        zeros = [z for z in self.targets.zeros if set(z[0]) <= set(self.names)]
-        record = self._passes(work, zeros, progress)
-        made = CodedTable(domain, tuple(work.columns))
-        if isinstance(self.spec, GumSpec):
-            made, changed = descend(made, list(self.own), sweeps=self.spec.descents, rng=rng, zeros=zeros)
-            if progress is not None and changed:
-                last = f"{changed[-1]} codes changed in the last descent"
-                progress(self.spec.iterations, self.spec.iterations, last)
-        return dict(zip(self.names, made.columns, strict=True)), record
-
-    def _passes(self, work: _Work, zeros: Zeros, progress: Progress | None) -> Record:
-        record = Record(tuple(t.clique for t in self.own), [])
-        rows, update = len(work.keys), self._update
-        for t in range(self.spec.iterations):
-            for clique, cells in zeros:
-                work.banish(clique, cells)
-            moved, errors = 0, np.zeros(len(self.own))
-            for i in work.rng.permutation(len(self.own)):
-                more, errors[i] = update(work, self.own[i], t)
-                moved += more
-            record.passes.append(errors)
-            if progress is not None:
-                what = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
-                progress(t + 1, self.spec.iterations, what)
-            if moved <= self.spec.tolerance * rows * len(self.own):
-                record.reason = "tolerance"
-                break
-            if record.stalled(self.spec.stall):
-                record.reason = "stall"
-                break
-        return record
-
-    def _update(self, work: _Work, target: Target, t: int) -> tuple[int, float]:
-        spec = self.spec
-        if isinstance(spec, McfSpec):
-            return work.flow(target)
-        return work.update(target, alpha=spec.growth(t), replace=spec.replaced(t), losses=spec.losses)
 
 
 @dataclass(eq=False)
-class _Work:
+class Work:
     """The rows under change, and buffers that every update uses again."""
 
     domain: Domain
@@ -131,7 +28,7 @@ class _Work:
     rng: np.random.Generator
 
     @classmethod
-    def start(cls, table: CodedTable, rng: np.random.Generator) -> _Work:
+    def start(cls, table: CodedTable, rng: np.random.Generator) -> Work:
         state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         keys, freed, donors = (np.empty(table.rows, np.int32) for _ in range(3))
         return cls(table.domain, [c.copy() for c in table.columns], keys, freed, donors, state, rng)
@@ -165,24 +62,7 @@ class _Work:
             excess = np.minimum(excess, shrink_factor(excess, counts, float(moved)) * counts)
         loss = np.minimum(systematic(excess, moved, self.rng), counts)
         gain = self._balanced(gain, int(loss.sum()))
-        return self._move(target.clique, counts, gain, loss, replace), off
-
-    def flow(self, target: Target) -> tuple[int, float]:
-        """Meet a marginal exactly by the fewest changes of codes (min-cost flow, Appendix A.1)."""
-        counts = self.counts(target.clique)
-        wanted = systematic(target.values.ravel(), len(self.keys), self.rng)
-        off = 0.5 * float(np.abs(wanted - counts).sum()) / len(self.keys)
-        sources, sinks, amounts = fewest_changes(counts, wanted, target.values.shape)
-        moved = int(amounts.sum())
-        if moved:
-            loss = np.bincount(sources, amounts, minlength=counts.size).astype(np.int64)
-            freed, none = self.freed[:moved], np.zeros(counts.size, np.int64)
-            pick_rows(self.keys, counts, loss, none, none.copy(), freed, self.donors[:0], self.state)
-            shuffle(freed, self.state)
-            freed = freed[np.argsort(self.keys[freed], kind="stable")]
-            order = np.argsort(sources, kind="stable")
-            self._set(target.clique, freed, np.repeat(sinks[order], amounts[order]).astype(np.int32))
-        return moved, off
+        return self.move(target.clique, counts, gain, loss, replace), off
 
     def banish(self, clique: Clique, impossible: NDArray[np.bool_]) -> int:
         """Move the rows with an impossible combination to possible ones, in proportion to their present rows."""
@@ -193,12 +73,12 @@ class _Work:
             return 0
         left = np.where(impossible.ravel(), 0, counts)
         weights = (left if left.any() else ~impossible.ravel()).astype(np.float64)
-        return self._move(clique, counts, systematic(weights, moved, self.rng), loss, 1.0)
+        return self.move(clique, counts, systematic(weights, moved, self.rng), loss, 1.0)
 
     def _balanced(self, gain: NDArray[np.int64], moved: int) -> NDArray[np.int64]:
         return gain if gain.sum() == moved else systematic(gain.astype(np.float64), moved, self.rng)
 
-    def _move(
+    def move(
         self,
         clique: Clique,
         counts: NDArray[np.int64],
@@ -224,10 +104,10 @@ class _Work:
             copy_codes(column, to, donors)
         if len(clique) > 1:
             rest, cells = self._aligned(clique, rest, cells)
-        self._set(clique, rest, cells)
+        self.place(clique, rest, cells)
         return moved
 
-    def _set(self, clique: Clique, rows: NDArray[np.int32], cells: NDArray[np.int32]) -> None:
+    def place(self, clique: Clique, rows: NDArray[np.int32], cells: NDArray[np.int32]) -> None:
         """Replace: the rows take the codes of their cells."""
         stride = 1
         for name in reversed(clique):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.jit import compiled
 
-@numba.njit(cache=True, nogil=True)
+
+@compiled
 def cell_keys(column: NDArray[np.unsignedinteger], size: int, first: bool, keys: NDArray[np.int32]) -> None:
     """Fold one more column into each row's cell number."""
     if first:
@@ -18,7 +19,7 @@ def cell_keys(column: NDArray[np.unsignedinteger], size: int, first: bool, keys:
             keys[i] = keys[i] * np.int32(size) + np.int32(column[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def cell_counts(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
     """How many rows each cell has."""
     counts[:] = 0
@@ -26,7 +27,7 @@ def cell_counts(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
         counts[keys[i]] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def pick_rows(
     keys: NDArray[np.int32],
     counts: NDArray[np.int64],
@@ -66,7 +67,7 @@ def pick_rows(
     state[0] = seed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
     """Fisher-Yates, in place."""
     seed = state[0]
@@ -79,14 +80,14 @@ def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
     state[0] = seed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def copy_codes(column: NDArray[np.unsignedinteger], to: NDArray[np.int32], source: NDArray[np.int32]) -> None:
     """Duplicate: rows `to` take the code of rows `source`."""
     for i in range(len(to)):
         column[to[i]] = column[source[i]]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def set_codes(
     column: NDArray[np.unsignedinteger], to: NDArray[np.int32], cells: NDArray[np.int32], stride: int, size: int
 ) -> None:
@@ -95,7 +96,7 @@ def set_codes(
         column[to[i]] = (cells[i] // stride) % size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def sort_by_part(
     items: NDArray[np.int32], cells: NDArray[np.int32], stride: int, size: int, out: NDArray[np.int32]
 ) -> None:

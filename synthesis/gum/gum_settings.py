@@ -1,30 +1,31 @@
-"""Settings of GUM and of its strawman, min-cost flow (Li et al. 2021b, Appendix A)."""
+"""The synthesizer `gum`: the Gradually Update Method (Li et al. 2021b, Appendix A)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from mechanisms.public.errors import UserError, did_you_mean
-from synthesis.consistency.nonnegative import check_nonnegative
+import numpy as np
 
-#: How α falls from pass to pass, how cells above their target lose rows, and how the work is laid out.
-CHOICES: dict[str, tuple[str, ...]] = {
-    "schedule": ("step", "exponential", "linear", "sqrt"),
-    "losses": ("excess", "beta"),
-    "start": ("oneway", "tree"),
-    "lone": ("append", "update"),
-    "groups": ("separate", "together"),
-}
+from mechanisms.public.coded_table import CodedTable
+from synthesis.consistency.agree import Target
+from synthesis.gum.descent import descend
+from synthesis.gum.gradual_update import Work
+from synthesis.gum.passes import Passes
+from synthesis.impossible import Zeros
+from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, NOT_NEGATIVE, check_numbers, check_words
+
+#: How α falls from pass to pass, and how cells above their target lose rows.
+WORDS = {"schedule": ("step", "exponential", "linear", "sqrt"), "losses": ("excess", "beta")}
 
 
 @dataclass(frozen=True)
-class GumSpec:
+class GumSpec(Passes):
     """Settings of GUM (Li et al. 2021b, Appendix A).
 
     Attributes:
-        iterations: passes over all marginals.
+        iterations, start, lone, groups, nonnegative, tolerance, stall: as in `Passes`.
         alpha: α₀, the largest relative growth of a cell in one update.
         schedule: how α falls: step (α₀ · decay^⌊t / step⌋), exponential (α₀ · e^(−rate · t)), linear
             (α₀ / (1 + rate · t)) or sqrt (α₀ / √(1 + rate · t)).
@@ -33,19 +34,11 @@ class GumSpec:
             the rest are duplicates of rows that are in the cell. It falls linearly to 0 in the last pass.
         losses: how the cells above their target give rows: excess (in proportion to their excess) or beta (the
             paper's min(n_s − n_t, β n_s), with the β that keeps the number of rows).
-        start: the first rows: oneway (independent columns) or tree (the two-way marginals of a tree, by mutual
-            information).
-        lone: attributes in a single marginal are appended at the end (append), or updated like all others (update).
-        groups: parts of the table without a common marginal are made apart and joined (separate), or together.
-        nonnegative: how negative cells are taken out of the targets; see `NONNEGATIVE`.
-        tolerance: stop when a whole pass moves less than this share of the rows per marginal.
-        stall: stop when the mean error has fallen by less than this share over the last ten passes.
         descents: closing sweeps in which single codes change where that lowers the error of all marginals together
             (not in the paper; 0: Appendix A alone).
     """
 
-    max_model_cells: ClassVar[None] = None  # it fits no graphical model
-    iterations: int = 20
+    start: str = "tree"
     alpha: float = 0.5
     schedule: str = "step"
     decay: float = 0.6
@@ -53,27 +46,20 @@ class GumSpec:
     rate: float = 0.1
     replace: float = 0.5
     losses: str = "excess"
-    start: str = "tree"
-    lone: str = "append"
-    groups: str = "separate"
-    nonnegative: str = "norm_sub"
-    tolerance: float = 1e-5
-    stall: float = 0.01
     descents: int = 4
 
     def __post_init__(self) -> None:
-        checks = [
-            ("iterations", self.iterations >= 1, "a whole number of at least 1"),
+        super().__post_init__()
+        check_numbers(
+            self,
             ("alpha", 0 < self.alpha < math.inf, "a number above 0"),
             ("decay", 0 < self.decay <= 1, "a number in (0, 1]"),
-            ("step", self.step >= 1, "a whole number of at least 1"),
-            ("rate", 0 <= self.rate < math.inf, "a number of at least 0"),
+            ("step", self.step >= 1, AT_LEAST_ONE),
+            ("rate", 0 <= self.rate < math.inf, NOT_NEGATIVE),
             ("replace", 0 <= self.replace <= 1, "a number in [0, 1]"),
-            ("descents", self.descents >= 0, "a whole number of at least 0"),
-            ("tolerance", 0 <= self.tolerance < math.inf, "a number of at least 0"),
-            ("stall", 0 <= self.stall < 1, "a number in [0, 1)"),
-        ]
-        _check(self, checks)
+            ("descents", self.descents >= 0, AT_LEAST_NONE),
+        )
+        check_words(self, WORDS)
 
     def growth(self, t: int) -> float:
         """α in pass t = 0, 1, …"""
@@ -90,41 +76,13 @@ class GumSpec:
         """The share of moved rows that are replaced in pass t."""
         return self.replace * (1 - t / max(self.iterations - 1, 1))
 
+    def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
+        """A part of the way."""
+        return work.update(target, alpha=self.growth(t), replace=self.replaced(t), losses=self.losses)
 
-@dataclass(frozen=True)
-class McfSpec:
-    """Settings of min-cost flow (Appendix A.1): every marginal in turn is met exactly, by the fewest changes of codes.
-
-    Attributes:
-        iterations: passes over all marginals.
-        start, lone, groups, nonnegative, tolerance, stall: as in `GumSpec`.
-    """
-
-    max_model_cells: ClassVar[None] = None  # it fits no graphical model
-    iterations: int = 20
-    start: str = "oneway"
-    lone: str = "append"
-    groups: str = "separate"
-    nonnegative: str = "norm_sub"
-    tolerance: float = 1e-5
-    stall: float = 0.01
-
-    def __post_init__(self) -> None:
-        checks = [
-            ("iterations", self.iterations >= 1, "a whole number of at least 1"),
-            ("tolerance", 0 <= self.tolerance < math.inf, "a number of at least 0"),
-            ("stall", 0 <= self.stall < 1, "a number in [0, 1)"),
-        ]
-        _check(self, checks)
-
-
-def _check(spec: GumSpec | McfSpec, numbers: list[tuple[str, bool, str]]) -> None:
-    for name, fits, allowed in numbers:
-        if not fits:
-            raise UserError(f"got {getattr(spec, name)}", where=f"synthesis.{name}", fix=allowed)
-    for name, choices in CHOICES.items():
-        value = getattr(spec, name, choices[0])
-        if value not in choices:
-            fix = f"{did_you_mean(value, choices)} one of: {', '.join(choices)}".strip()
-            raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
-    check_nonnegative(spec.nonnegative)
+    def close(
+        self, table: CodedTable, targets: Sequence[Target], *, rng: np.random.Generator, zeros: Zeros
+    ) -> tuple[CodedTable, str]:
+        """Sweeps in which single codes change."""
+        made, changed = descend(table, list(targets), sweeps=self.descents, rng=rng, zeros=zeros)
+        return made, f"{changed[-1]} codes changed in the last descent" if changed else ""

@@ -1,13 +1,47 @@
-"""The fewest changes of codes that turn one marginal into another (min-cost flow, Li et al. 2021b, Appendix A.1)."""
+"""The synthesizer `mcf`: every marginal in turn is met by the fewest changes (Li et al. 2021b, Appendix A.1)."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synthesis.consistency.agree import Target
+from synthesis.gum.gradual_update import Work
+from synthesis.gum.gum_kernels import pick_rows, shuffle
+from synthesis.gum.passes import Passes
+from synthesis.rounding import systematic
+
 Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class McfSpec(Passes):
+    """Settings of min-cost flow, as in `Passes`: every marginal in turn is met exactly."""
+
+    def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
+        """All the way."""
+        return flow(work, target)
+
+
+def flow(work: Work, target: Target) -> tuple[int, float]:
+    """Meet a marginal exactly by the fewest changes of codes; how many rows moved, and how far it was off."""
+    counts = work.counts(target.clique)
+    wanted = systematic(target.values.ravel(), len(work.keys), work.rng)
+    off = 0.5 * float(np.abs(wanted - counts).sum()) / len(work.keys)
+    sources, sinks, amounts = fewest_changes(counts, wanted, target.values.shape)
+    moved = int(amounts.sum())
+    if moved:
+        loss = np.bincount(sources, amounts, minlength=counts.size).astype(np.int64)
+        freed, none = work.freed[:moved], np.zeros(counts.size, np.int64)
+        pick_rows(work.keys, counts, loss, none, none.copy(), freed, work.donors[:0], work.state)
+        shuffle(freed, work.state)
+        freed = freed[np.argsort(work.keys[freed], kind="stable")]
+        order = np.argsort(sources, kind="stable")
+        work.place(target.clique, freed, np.repeat(sinks[order], amounts[order]).astype(np.int32))
+    return moved, off
 
 
 def fewest_changes(counts: Whole, wanted: Whole, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthesis.pgm.inference import Values
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
 from synthesis.pgm.kernels import along, stepped
 from synthesis.pgm.loss import Loss
-
-Progress = Callable[[int, int, str], None]
 
 #: Steps between two looks at the duality gap.
 GAP_EVERY = 25

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,17 +13,20 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.impossible import Impossible
-from synthesis.pgm.estimation import Estimate, Progress, Stopping, mirror_descent
+from synthesis.pgm.estimation import Estimate, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
-from synthesis.pgm.inference import Engine, Values, spread
+from synthesis.pgm.inference import Engine, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
 from synthesis.pgm.loss import Loss, plan_loss
+from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.observed import MAX_CELLS, largest_table, model_marginal
 from synthesis.pgm.quasi_newton import lbfgs
 from synthesis.pgm.sampling import model_rows
@@ -32,49 +34,7 @@ from synthesis.pgm.terms import sufficient
 
 FORMAT = "graphical-model/1"
 
-STOPS = ("holdout", "floor", "least")
 OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
-
-
-@dataclass(frozen=True)
-class PgmSpec:
-    """Settings of the graphical model.
-
-    Attributes:
-        iterations: steps of the estimation, at most.
-        stop: how closely to fit. holdout: as closely as answers with independent noise, split off, are met better;
-            floor: to the noise floor, ½ per answer, which the truth itself is expected to have; least: until the loss
-            no longer falls, which fits noise too.
-        tolerance: stop when ten steps together lower the loss by less than this share.
-        optimizer: how the potentials are found: mirror (accelerated mirror descent) or lbfgs.
-        max_cells: the largest number of cells of the junction tree.
-    """
-
-    iterations: int = 1000
-    stop: str = "holdout"
-    tolerance: float = 1e-6
-    optimizer: str = "mirror"
-    max_cells: int = 10_000_000
-
-    @property
-    def max_model_cells(self) -> int:
-        """The most cells of the graphical model that it fits."""
-        return self.max_cells
-
-    def __post_init__(self) -> None:
-        checks = [
-            ("iterations", self.iterations >= 0, "a whole number of at least 0"),
-            ("tolerance", 0 <= self.tolerance < math.inf, "a number of at least 0"),
-            ("max_cells", self.max_cells >= 1, "a whole number of at least 1"),
-        ]
-        for name, fits, allowed in checks:
-            if not fits:
-                raise UserError(f"got {getattr(self, name)}", where=f"synthesis.{name}", fix=allowed)
-        for name, allowed_words in (("optimizer", tuple(OPTIMIZERS)), ("stop", STOPS)):
-            word = getattr(self, name)
-            if word not in allowed_words:
-                fix = f"{did_you_mean(word, allowed_words)} one of: {', '.join(allowed_words)}".strip()
-                raise UserError(f"got {word!r}", where=f"synthesis.{name}", fix=fix)
 
 
 @dataclass(frozen=True)
@@ -197,7 +157,7 @@ def load_model(folder: Path) -> GraphicalModel:
 
 def fit_model(
     measurements: Measurements,
-    spec: PgmSpec | None = None,
+    spec: ModelSettings | None = None,
     *,
     impossible: Sequence[Impossible] = (),
     start: GraphicalModel | None = None,
@@ -213,7 +173,7 @@ def fit_model(
         UserError: a model larger than `spec.max_cells`; unknown attributes; answers that are not finite or do not fit
             their queries; no combination left possible.
     """
-    spec = spec or PgmSpec()
+    spec = spec or ModelSettings()
     domain = measurements.domain
     statistics = sufficient(domain, measurements.answers)
     fixed = [domain.canonical(c) for c, _ in impossible]
@@ -238,7 +198,7 @@ def fit_model(
     return GraphicalModel(engine, found.point.potentials, total, report)
 
 
-def _found(loss: Loss, start: Values, spec: PgmSpec, progress: Progress | None) -> Estimate:
+def _found(loss: Loss, start: Values, spec: ModelSettings, progress: Progress | None) -> Estimate:
     """The estimation, with the stopping rule of the settings."""
     rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
     if spec.stop == "least":
@@ -254,7 +214,7 @@ def _part_of(progress: Progress | None, half: int) -> Progress | None:
     """Progress of the first or the second half of the work."""
     if progress is None:
         return None
-    return lambda done, total, text: progress(done + half * total, 2 * total, text)
+    return lambda done, total, note="", /: progress(done + half * total, 2 * total, note)
 
 
 def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | None:

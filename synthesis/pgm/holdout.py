@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthesis.pgm.estimation import Estimate, Point, Progress, Stopping
-from synthesis.pgm.inference import Values
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
+from synthesis.pgm.estimation import Estimate, Point, Stopping
 from synthesis.pgm.loss import Loss, Part
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.

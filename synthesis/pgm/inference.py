@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
 from synthesis.pgm.junction_tree import JunctionTree
 from synthesis.pgm.kernels import least_of_rows, mean_of_rows, normalize_rows, scale_rows, shift_rows
-
-Values = NDArray[np.float64]
 
 #: Cells worked on at a time: a quarter of a megabyte.
 NEAR_CELLS = 1 << 15

@@ -10,7 +10,8 @@ import numpy as np
 
 from mechanisms.public.axis_sums import add_middle, sum_middle
 from mechanisms.public.domain import Domain
-from synthesis.pgm.inference import Engine, Values, onto
+from mechanisms.public.marginals import Values
+from synthesis.pgm.inference import Engine, onto
 from synthesis.pgm.terms import Statistics, Term, WholeTerm
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
 from synthesis.pgm.elimination import HEURISTICS, bits_of, cells_of, eliminate, members, neighbours
-from synthesis.pgm.inference import Engine, Values, onto
+from synthesis.pgm.inference import Engine, onto
 from synthesis.pgm.junction_tree import JunctionTree
 
 #: The largest table that variable elimination may build, in cells.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthesis.pgm.estimation import FAILURES, Estimate, Point, Progress, Stopping, Watch, at
-from synthesis.pgm.inference import Values
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
+from synthesis.pgm.estimation import FAILURES, Estimate, Point, Stopping, Watch, at
 from synthesis.pgm.loss import Loss
 
 #: Pairs of steps and changes of the gradient that are remembered; three arrays of the model's size each.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
-from synthesis.pgm.inference import Engine, Values
-
-Progress = Callable[[int, int, str], None]
+from mechanisms.public.jit import compiled
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
+from synthesis.pgm.inference import Engine
 
 #: Rows made together; each such chunk is rounded on its own.
 CHUNK = 1 << 22
@@ -21,21 +20,21 @@ CHUNK = 1 << 22
 GOLDEN = (math.sqrt(5.0) - 1) / 2
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def extend_keys(keys: NDArray[np.int32], column: NDArray[np.unsignedinteger], size: int) -> None:
     """Fold one more column into each row's number."""
     for i in range(len(keys)):
         keys[i] = keys[i] * np.int32(size) + np.int32(column[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def take_part(cells: NDArray[np.int32], stride: int, size: int, column: NDArray[np.unsignedinteger]) -> None:
     """The code that one attribute has in each row's cell."""
     for i in range(len(cells)):
         column[i] = (cells[i] // stride) % size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def draw_cells(
     keys: NDArray[np.int32],
     chances: NDArray[np.float64],

@@ -9,13 +9,12 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
 from mechanisms.public.release import NoisyMarginal
-from synthesis.pgm.inference import Values
 from synthesis.pgm.kernels import add_to_cells, add_to_rows, entries_by_cell, squared_gap
 
 #: Stacked queries over a marginal of up to so many cells are reduced to as many rows as it has cells.
@@ -205,6 +204,8 @@ def _sparse(several: Sequence[tuple[SparseQuery, Values, float]]) -> tuple[Spars
     values = np.concatenate([m * w**0.5 for _, m, w in several])
     if rows > columns and columns <= REDUCE_CELLS:
         dense = np.concatenate([q.scaled.toarray() * (2.0**-q.bits * w**0.5) for q, _, w in several])
+        from scipy import linalg
+
         basis, upper = linalg.qr(dense, mode="economic")
         kept = np.asarray(basis.T @ values)
         cells, filled = np.nonzero(upper.T)

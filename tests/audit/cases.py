@@ -26,7 +26,7 @@ from mechanisms.sensitive.exit import Question
 from pipeline.conf_folder import CONF
 from pipeline.settings import build
 from pipeline.settings.config import Config, SelectionConfig, load_config
-from synthesis.model import SYNTHESIZERS
+from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
 from tests.audit.worlds import SCHEMAS, Settings, World, make_world, write_schema, write_table
 

@@ -19,9 +19,10 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.workload import closure
 from pipeline import load_config, run
-from synthesis.pgm.graphical_model import PgmSpec, fit_model
+from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.inference import Engine
 from synthesis.pgm.junction_tree import junction_tree
+from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.pgm.sampling import model_rows
 from tests.bench.clock import timed
 

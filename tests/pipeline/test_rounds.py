@@ -10,13 +10,13 @@ from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.covering import covering
+from mechanisms.public.designs.covering import covering
+from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.tree import pairs
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
 from mechanisms.selection.adagrid import Adagrid
@@ -34,8 +34,8 @@ from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import Rounds
-from synthesis.pgm.graphical_model import PgmSpec
 from synthesis.pgm.junction_tree import model_cells
+from synthesis.pgm.pgm_settings import PgmSpec
 
 TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
 EVERY = pairs(TOWN, TOWN.names, 1000)

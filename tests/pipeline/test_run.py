@@ -282,3 +282,10 @@ def test_noise_that_no_answer_holds_is_refused_before_any_charge(town, capsys, s
     assert "exceeds the supported maximum" in said and "privacy.max_records" in said
     assert not list(town.rglob("ledger.jsonl"))
     assert not (town / "out" / "release").exists()
+
+
+def test_a_run_asks_for_the_second_opinion_before_anything_is_written(town, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "autodp.mechanism_zoo", None)
+    assert command("run", *TOWN, "selection=oneway", "mechanism=gaussian", "hydra.run.dir=out") == 1
+    assert "autodp" in capsys.readouterr().err
+    assert not [p for p in (town / "out").rglob("*") if p.is_file()]

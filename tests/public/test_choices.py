@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.covering import covering, random_views, uncovered
-from mechanisms.public.dense import combined, dense, noise_error, tradeoff
+from mechanisms.public.designs.covering import covering, random_views, uncovered
+from mechanisms.public.designs.dense import combined, dense, noise_error, tradeoff
+from mechanisms.public.designs.groups import grouped, within
+from mechanisms.public.designs.itemsets import bases, frequent_itemsets
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.groups import grouped, within
-from mechanisms.public.itemsets import bases, frequent_itemsets
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 

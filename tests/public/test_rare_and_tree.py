@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from mechanisms.public.designs.tree import forest_edges, joining, pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.tree import forest_edges, joining, pairs
 from mechanisms.public.units import Neighbouring
 
 BOX = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 2)))

@@ -29,7 +29,7 @@ from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import Rounds
 from pipeline.settings.config import load_config
 from pipeline.settings.selecting import selection_of
-from synthesis.pgm.graphical_model import PgmSpec
+from synthesis.pgm.pgm_settings import PgmSpec
 
 ROOT = Path(__file__).parents[2]
 FORMS = {"age": 5, "job": 3, "tea": 2, "rum": 2}

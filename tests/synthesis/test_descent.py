@@ -8,8 +8,8 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target, Targets
 from synthesis.gum.descent import descend
-from synthesis.gum.gradual_update import gum_rows
 from synthesis.gum.gum_settings import GumSpec
+from synthesis.gum.passes import gum_rows
 
 WORLD = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5), Attribute("free", 2)))
 

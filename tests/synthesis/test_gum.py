@@ -15,13 +15,15 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import Target, Targets, consistent
-from synthesis.gum.gradual_update import _Work, gum_rows, shrink_factor
-from synthesis.gum.gum_settings import GumSpec, McfSpec
+from synthesis.gum.gradual_update import Work, shrink_factor
+from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
-from synthesis.gum.mcf import fewest_changes
+from synthesis.gum.mcf import McfSpec, fewest_changes
+from synthesis.gum.passes import gum_rows
 from synthesis.impossible import mended
 from synthesis.maxent import MaxentSpec, ViewModel, fit_maxent
-from synthesis.model import SYNTHESIZERS, synthesize, synthesize_recorded
+from synthesis.synthesize import synthesize, synthesize_recorded
+from synthesis.synthesizers import SYNTHESIZERS
 
 OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
 
@@ -58,7 +60,7 @@ def test_figure_4_with_one_duplicate_and_one_replacement():
     columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
     target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
     for seed in range(20):
-        work = _Work.start(CodedTable(domain, columns), np.random.default_rng(seed))
+        work = Work.start(CodedTable(domain, columns), np.random.default_rng(seed))
         moved, error = work.update(target, alpha=2.0, replace=0.5, losses="beta")
         assert (moved, error) == (2, pytest.approx(0.6))
         income, gender, age = work.columns
@@ -78,7 +80,7 @@ def test_duplicates_keep_the_correlation_that_replacement_alone_destroys():
     target = Target(("income", "gender"), np.array([[500.0, 3500.0], [500.0, 5500.0]]), 1.0)
     agree = {}
     for replace in (0.0, 0.5, 1.0):
-        work = _Work.start(table, np.random.default_rng(1))
+        work = Work.start(table, np.random.default_rng(1))
         for t in range(30):
             work.update(target, alpha=GumSpec().growth(t), replace=replace)
         assert work.update(target, alpha=0.5, replace=replace)[1] < 0.001
@@ -221,9 +223,9 @@ def test_min_cost_flow_changes_the_fewest_codes(seed):
 
 def test_min_cost_flow_meets_a_marginal_exactly_and_gum_beats_it_on_a_cycle():
     targets = targets_of(joint_of(shape=0.05), ["ab", "bc", "ac", "cd", "ad", "bd"])
-    work = _Work.start(made(targets, GumSpec(iterations=1)).table, np.random.default_rng(0))
-    work.flow(targets.marginals[0])
-    assert work.flow(targets.marginals[0])[1] < 0.0005
+    work = Work.start(made(targets, GumSpec(iterations=1)).table, np.random.default_rng(0))
+    McfSpec().update(work, targets.marginals[0], 0)
+    assert McfSpec().update(work, targets.marginals[0], 1)[1] < 0.0005
     flow, gum = (off(made(targets, s).table, targets) for s in (McfSpec(), GumSpec(start="oneway", descents=0)))
     assert gum < flow
 

@@ -9,8 +9,10 @@ from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, ra
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.merged_values import compressed, expanded, merged_values
-from synthesis.gum.gradual_update import GumSpec
-from synthesis.model import SYNTHESIZERS, IndependentSpec, synthesize
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.independent import IndependentSpec
+from synthesis.synthesize import synthesize
+from synthesis.synthesizers import SYNTHESIZERS
 
 BOX = Domain((Attribute("a", 6, 6), Attribute("b", 2)))
 COUNTS = np.array([500.0, 300.0, 20.0, 0.0, -6.0, 10.0])

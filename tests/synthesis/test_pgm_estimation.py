@@ -10,7 +10,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.total import estimate_total
-from synthesis.pgm.graphical_model import OPTIMIZERS, PgmSpec, fit_model, load_model
+from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model, load_model
+from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.pgm.terms import sufficient
 from tests.synthesis.pgm_worlds import CLIQUES, SHAPES, cliques_of, side, told, world
 

@@ -8,7 +8,8 @@ from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import QueryMatrix, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.pgm.graphical_model import PgmSpec, fit_model
+from synthesis.pgm.graphical_model import fit_model
+from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.pgm.terms import QueryTerm, sufficient
 from tests.synthesis.pgm_worlds import world
 

@@ -9,8 +9,9 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.rules.transforms import cell_numbers
 from mechanisms.public.schema.table_schema import parse_schema
-from synthesis.model import SYNTHESIZERS, synthesize
-from synthesis.pgm.graphical_model import PgmSpec
+from synthesis.pgm.pgm_settings import PgmSpec
+from synthesis.synthesize import synthesize
+from synthesis.synthesizers import SYNTHESIZERS
 
 DAY = {"kind": "date", "min": "2020-01-01", "max": "2020-01-04"}
 SCHEMA = parse_schema(

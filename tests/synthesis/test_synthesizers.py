@@ -1,9 +1,12 @@
 """What every synthesizer owes, and what GUM owes besides."""
 
+import dataclasses
 import itertools
+import json
 
 import numpy as np
 import pytest
+import yaml
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -11,18 +14,24 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline.conf_folder import CONF
+from pipeline.settings.build import build_synthesizer
+from pipeline.settings.config import load_config
 from synthesis.consistency.agree import Target, Targets, consistent
 from synthesis.consistency.nonnegative import norm_sub
 from synthesis.consistency.total import default_rows, estimate_total
-from synthesis.gum.gradual_update import _Work, gum_rows
+from synthesis.contract import Synthesizer
+from synthesis.gum.gradual_update import Work
 from synthesis.gum.gum_settings import GumSpec
+from synthesis.gum.passes import gum_rows
 from synthesis.independent import independent_rows
-from synthesis.model import SYNTHESIZERS, predict_memory_bytes, synthesize
 from synthesis.rounding import systematic
+from synthesis.synthesize import synthesize, synthesize_recorded
+from synthesis.synthesizers import SYNTHESIZERS
 
 TOWN = Domain((Attribute("age", 6, 6), Attribute("sex", 2), Attribute("job", 4), Attribute("note", 1)))
 
-OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
+OURS = tuple(name for name, kind in SYNTHESIZERS.items() if not kind.library)  # the optional extra has tests of its own
 
 
 def people(rows: int = 4000, seed: int = 0) -> CodedTable:
@@ -88,8 +97,59 @@ class TestEverySynthesizer:
         with pytest.raises(UserError, match=r"synthesis\.rows"):
             self.rows_of(name, noisy(people(), 3.0), -1)
 
-    def test_progress_and_memory_are_told(self, name):
-        assert predict_memory_bytes(TOWN, [("age", "job")], 10**6) > 10**7
+    def test_its_memory_is_predicted_and_grows_with_rows_and_cells(self, name):
+        made = SYNTHESIZERS[name]()
+        few, many = (made.predicted_bytes(TOWN, [("age", "job")], rows) for rows in (10**5, 10**6))
+        assert many > 10**7 and few < many
+        assert made.predicted_bytes(TOWN, [("age", "job")], 0) > made.predicted_bytes(TOWN, [("age",)], 0) > 0
+
+    def test_no_row_has_an_impossible_combination(self, name):
+        impossible = (("age", "job"), np.arange(24).reshape(6, 4) % 3 == 0)
+        rng = np.random.default_rng(2)
+        made = synthesize(noisy(people(), 5.0), SYNTHESIZERS[name](), rows=800, rng=rng, zeros=[impossible])
+        assert made.rows == 800
+        assert not count_cliques(made, [("age", "job")])[0][impossible[1].ravel()].any()
+
+    def test_progress_stays_within_its_total_and_the_record_is_json(self, name):
+        steps: list[tuple[int, int]] = []
+        made = synthesize_recorded(
+            noisy(people(), 5.0),
+            SYNTHESIZERS[name](),
+            rows=200,
+            rng=np.random.default_rng(0),
+            progress=lambda done, total, note: steps.append((done, total)),
+        )
+        assert all(0 <= done <= total for done, total in steps)
+        for record in (made.record, made.fit):
+            assert record is None or json.dumps(record.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_its_file_holds_its_own_settings_with_its_own_defaults(name):
+    spec = SYNTHESIZERS[name]
+    given = yaml.safe_load((CONF / "synthesis" / f"{name}.yaml").read_text(encoding="utf-8"))
+    own = {f.name for f in dataclasses.fields(spec)}
+    assert given["kind"] == name
+    assert set(given) - {"kind", "rows", "seed"} == own
+    assert build_synthesizer(load_config([f"synthesis={name}"]).synthesis) == spec(), "the defaults stand twice"
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_another_settings_name_or_type_is_refused(name):
+    config = load_config([f"synthesis={name}"]).synthesis
+    wrong = [{"no_such": 1}, *({f.name: True} for f in dataclasses.fields(SYNTHESIZERS[name]))]
+    for options in wrong:
+        with pytest.raises(UserError, match=rf"synthesis\.{next(iter(options))}"):
+            build_synthesizer(dataclasses.replace(config, options=options))
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_a_model_between_rounds_has_settings_beside_every_synthesizer(name):
+    spec = SYNTHESIZERS[name]()
+    assert isinstance(spec, Synthesizer)
+    limit = spec.max_model_cells
+    assert limit is None or limit == spec.model_settings.max_cells
+    assert spec.model_settings.iterations >= 1
 
 
 def test_gum_keeps_the_correlations_of_exact_answers_and_independent_rows_do_not():
@@ -116,7 +176,7 @@ def test_one_update_of_figure_4_moves_two_of_five_records():
     columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
     target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
     for replace in (0.0, 1.0):
-        work = _Work.start(CodedTable(domain, columns), np.random.default_rng(1))
+        work = Work.start(CodedTable(domain, columns), np.random.default_rng(1))
         assert work.update(target, alpha=2.0, replace=replace)[0] == 2
         assert list(np.bincount(work.columns[1], minlength=2)) == [2, 3]
         assert list(work.columns[0]) == [1] * 5
@@ -129,7 +189,7 @@ def test_one_update_of_figure_4_moves_two_of_five_records():
 def test_an_update_never_changes_the_number_of_rows_nor_overshoots_the_target():
     table = people(1000)
     target = Target(("age", "job"), np.full((6, 4), 1000 / 24), 1.0)
-    work = _Work.start(table, np.random.default_rng(2))
+    work = Work.start(table, np.random.default_rng(2))
     before = np.abs(count_cliques(table, [("age", "job")])[0] - 1000 / 24).sum()
     work.update(target, alpha=0.5, replace=0.5)
     after = CodedTable(TOWN, tuple(work.columns))

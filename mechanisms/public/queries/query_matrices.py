@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring, Norm, round_up
+
+if TYPE_CHECKING:  # loaded by the first sparse query
+    from scipy import sparse
 
 #: Entries are whole multiples of 2**-MATRIX_BITS, so that answers to counts on a lattice lie on a lattice.
 MATRIX_BITS = 16
@@ -121,6 +123,8 @@ class SparseQuery:
     @classmethod
     def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
         """The snapped matrix of a dense or sparse one (`rows` × `columns`)."""
+        from scipy import sparse
+
         csr = sparse.csr_array(matrix)
         data = np.rint(csr.data * 2.0**bits).astype(np.int64)
         return cls(sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape), bits)
@@ -175,6 +179,8 @@ class SparseQuery:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> SparseQuery:
         """The query of `arrays`; ValueError for arrays that are no sparse matrix."""
+        from scipy import sparse
+
         shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
         csr = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         csr.check_format(full_check=True)

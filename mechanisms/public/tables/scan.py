@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import duckdb
 
@@ -28,12 +28,6 @@ FILE_FAULTS = (
     duckdb.OutOfRangeException,
     duckdb.SerializationException,
 )
-
-
-class Progress(Protocol):
-    """How a long stage says how far it is; total 0 is unknown."""
-
-    def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
 @dataclass(frozen=True)

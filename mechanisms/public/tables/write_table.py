@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
+from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import UNITS, Drawn, draw_table, with_units
-from mechanisms.public.tables.scan import Progress
 
 SPECIAL = set(',"\r\n')
 #: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.

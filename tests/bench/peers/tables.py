@@ -12,9 +12,9 @@ import pandas as pd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.demo import write_demo
-from pipeline.progress import Stages
 from pipeline.scores.two_tables import loaded
 from pipeline.settings.config import LimitsConfig, schema_path
+from pipeline.stage_bars import Stages
 from tests.bench.peers.catalogue import STAND_IN
 
 #: Name → the file of codes in $DATA_DIR, beside its domain JSON.

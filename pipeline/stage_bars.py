@@ -5,18 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
+from mechanisms.public.progress import Progress
 from mechanisms.public.tables.codec import EncodingReport
-
-
-class Report(Protocol):
-    """How a stage says how far it is."""
-
-    def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
 def misfits(encoding: EncodingReport) -> list[str]:
@@ -57,7 +52,7 @@ class Stages:
             self.console.print(f"  {line}", highlight=False, markup=False)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Report]:
+    def stage(self, name: str) -> Iterator[Progress]:
         """One stage; yields the function to report progress with."""
         start = time.perf_counter()
         columns = (
@@ -69,7 +64,7 @@ class Stages:
             TimeRemainingColumn(),
         )
         live = self.console.is_terminal and not self.console.quiet
-        with Progress(*columns, console=self.console, transient=True, disable=not live) as bar:
+        with Bars(*columns, console=self.console, transient=True, disable=not live) as bar:
             task = bar.add_task(name, total=None, note="")
 
             def report(done: int, total: int, note: str = "") -> None:

@@ -1,0 +1,37 @@
+"""A second opinion on a plan's total, from a library that is not ours; the one file that imports autodp."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss
+from mechanisms.accounting.events import Event
+
+#: How far two correct computations of one ε may lie apart: relative, and for a tiny ε absolute.
+TOLERANCE = 1e-6
+TINY = 1e-9
+
+
+def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: PrivacyLoss) -> None:
+    """Compare a claim about events with the exact trade-off of their Gaussian part, composed and inverted by autodp.
+
+    A part costs no more than all, so that a sound claim is never below it. Where all events are the noise that an
+    accountant counts exactly, the claim is not above it either.
+
+    Raises:
+        ArithmeticError: the two disagree by more than rounding.
+    """
+    sizes = Counter(e.mu for e in events if e.mu is not None)
+    if not sizes or not claim.epsilon < float("inf"):
+        return
+    from autodp.mechanism_zoo import ExactGaussianMechanism
+    from autodp.transformer_zoo import ComposeGaussian
+
+    parts = [ExactGaussianMechanism(sigma=1 / mu) for mu in sizes]
+    exact = float(ComposeGaussian()(parts, list(sizes.values())).get_approxDP(claim.delta))
+    slack = TOLERANCE * exact + TINY
+    tight = accountant.is_exact and sum(sizes.values()) == len(events)
+    if claim.epsilon < exact - slack or (tight and claim.epsilon > exact + slack):
+        what = f"ε = {claim.epsilon!r} at δ = {claim.delta!r} by {accountant.kind}, but {exact!r} by autodp"
+        raise ArithmeticError(f"two computations of the total disagree: {what}")

@@ -1,0 +1,48 @@
+"""Synthesizers that take consistent marginals alone; over merged values first where answers merge some."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
+from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.merged_values import compressed, expanded, merged_values
+from synthesis.contract import Synthesizer
+from synthesis.convergence import Made
+from synthesis.impossible import Zeros
+
+
+@dataclass(frozen=True)
+class ByTargets(Synthesizer):
+    """Rows by way of consistent marginals (Li et al. 2021b, section 5.3)."""
+
+    def make(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Made:
+        """Rows that follow the consistent marginals."""
+        groups = {} if zeros else merged_values(measurements)
+        known = compressed(measurements, groups) if groups else measurements
+        targets = consistent(known, nonnegative=self.cells_rule, zeros=zeros)
+        made = self.follow(targets, rows=rows, rng=rng, progress=progress)
+        return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
+
+    @property
+    def cells_rule(self) -> str:
+        """How negative cells are taken out of the marginals; see `NONNEGATIVE`."""
+        return "norm_sub"
+
+    @abstractmethod
+    def follow(
+        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Made:
+        """So many rows over the domain of the targets."""

@@ -1,0 +1,162 @@
+"""Passes over all marginals, part by part of the table: rows are changed until their marginals are the targets."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Clique
+from mechanisms.public.progress import Progress
+from synthesis.by_targets import ByTargets
+from synthesis.consistency.agree import Target, Targets
+from synthesis.consistency.nonnegative import NONNEGATIVE
+from synthesis.convergence import Made, Record, convergence
+from synthesis.gum.gradual_update import Work
+from synthesis.gum.layout import Columns, draw_lone, lay_out, tree_columns
+from synthesis.impossible import Zeros, mended
+from synthesis.independent import independent_rows
+from synthesis.setting_checks import AT_LEAST_ONE, BELOW_ONE, NOT_NEGATIVE, check_numbers, check_words
+
+#: How the work is laid out.
+LAYOUTS = {"start": ("oneway", "tree"), "lone": ("append", "update"), "groups": ("separate", "together")}
+
+
+@dataclass(frozen=True)
+class Passes(ByTargets):
+    """Settings of methods that update one marginal after the other.
+
+    Attributes:
+        iterations: passes over all marginals.
+        start: the first rows: oneway (independent columns) or tree (the two-way marginals of a tree, by mutual
+            information).
+        lone: attributes in a single marginal are appended at the end (append), or updated like all others (update).
+        groups: parts of the table without a common marginal are made apart and joined (separate), or together.
+        nonnegative: how negative cells are taken out of the targets; see `NONNEGATIVE`.
+        tolerance: stop when a whole pass moves less than this share of the rows per marginal.
+        stall: stop when the mean error has fallen by less than this share over the last ten passes.
+    """
+
+    iterations: int = 20
+    start: str = "oneway"
+    lone: str = "append"
+    groups: str = "separate"
+    nonnegative: str = "norm_sub"
+    tolerance: float = 1e-5
+    stall: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_numbers(
+            self,
+            ("iterations", self.iterations >= 1, AT_LEAST_ONE),
+            ("tolerance", 0 <= self.tolerance < math.inf, NOT_NEGATIVE),
+            ("stall", 0 <= self.stall < 1, BELOW_ONE),
+        )
+        check_words(self, {**LAYOUTS, "nonnegative": NONNEGATIVE})
+
+    @property
+    def cells_rule(self) -> str:
+        """As the settings say."""
+        return self.nonnegative
+
+    @abstractmethod
+    def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
+        """Move one marginal towards its target in pass t = 0, 1, …; how many rows moved, and how far it was off."""
+
+    def close(
+        self, table: CodedTable, targets: Sequence[Target], *, rng: np.random.Generator, zeros: Zeros
+    ) -> tuple[CodedTable, str]:
+        """What is done to a part of the table after all passes, with a line for the progress; nothing here."""
+        return table, ""
+
+    def follow(
+        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Made:
+        """Rows whose marginals are close to the targets."""
+        return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
+
+
+def gum_rows(
+    targets: Targets,
+    spec: Passes,
+    *,
+    rows: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> Made:
+    """`rows` rows whose marginals are close to the targets.
+
+    Each connected part of the table starts from one-way marginals or a tree; each update moves one marginal a part of
+    the way to its target (Appendix A.2; min-cost flow: all the way), and at last `descend` brings all of the part's
+    marginals closer together. Then the parts are joined and lone attributes are appended (Appendix A.3). No row has
+    one of `targets.zeros`. Cost of an update: rows · (attributes + 2) + rows moved · columns of the part; memory: the
+    table three times and 60 bytes a row at most.
+
+    Raises:
+        UserError: the structural zeros leave no row possible.
+    """
+    table = independent_rows(targets, rows=rows, rng=rng)
+    if rows == 0 or targets.total <= 0:
+        return Made(mended(table, targets.zeros, rng), convergence([], table, ()))
+    layout = lay_out(targets, append=spec.lone == "append", separate=spec.groups == "separate")
+    columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
+    records = []
+    for names, own in layout.groups:
+        made, record = _Group(targets, names, own, spec).run(columns, rng, progress)
+        columns.update(made)
+        records.append(record)
+    for appended in layout.appended:
+        draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
+    table = mended(CodedTable(table.domain, tuple(columns[n] for n in table.domain.names)), targets.zeros, rng)
+    return Made(table, convergence(records, table, targets.marginals))
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A connected part of the table: its attributes and the marginals inside."""
+
+    targets: Targets
+    names: Clique
+    own: tuple[Target, ...]
+    spec: Passes
+
+    def run(self, columns: Columns, rng: np.random.Generator, progress: Progress | None) -> tuple[Columns, Record]:
+        """Its columns, updated, and the record."""
+        domain = self.targets.domain.project(self.names)
+        start = {n: columns[n] for n in self.names}
+        if self.spec.start == "tree":
+            start = tree_columns(self.targets, self.names, self.own, rows=len(columns[self.names[0]]), rng=rng)
+        work = Work.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
+        zeros = [z for z in self.targets.zeros if set(z[0]) <= set(self.names)]
+        record = self._passes(work, zeros, progress)
+        made = CodedTable(domain, tuple(work.columns))
+        made, note = self.spec.close(made, self.own, rng=rng, zeros=zeros)
+        if progress is not None and note:
+            progress(self.spec.iterations, self.spec.iterations, note)
+        return dict(zip(self.names, made.columns, strict=True)), record
+
+    def _passes(self, work: Work, zeros: Zeros, progress: Progress | None) -> Record:
+        record = Record(tuple(t.clique for t in self.own), [])
+        rows, update = len(work.keys), self.spec.update
+        for t in range(self.spec.iterations):
+            for clique, cells in zeros:
+                work.banish(clique, cells)
+            moved, errors = 0, np.zeros(len(self.own))
+            for i in work.rng.permutation(len(self.own)):
+                more, errors[i] = update(work, self.own[i], t)
+                moved += more
+            record.passes.append(errors)
+            if progress is not None:
+                what = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
+                progress(t + 1, self.spec.iterations, what)
+            if moved <= self.spec.tolerance * rows * len(self.own):
+                record.reason = "tolerance"
+                break
+            if record.stalled(self.spec.stall):
+                record.reason = "stall"
+                break
+        return record

@@ -1,0 +1,60 @@
+"""The synthesizer `pgm`: a graphical model is fitted to all noisy answers and sampled (McKenna et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
+from synthesis.contract import Synthesizer, row_bytes
+from synthesis.convergence import FitRecord, Made
+from synthesis.impossible import Zeros
+from synthesis.pgm.graphical_model import fit_model
+from synthesis.pgm.junction_tree import junction_tree
+from synthesis.pgm.model_settings import ModelSettings
+
+
+@dataclass(frozen=True)
+class PgmSpec(ModelSettings, Synthesizer):
+    """Settings of the graphical model, as in `ModelSettings`."""
+
+    def make(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Made:
+        """Rows drawn from the model."""
+        model = fit_model(measurements, self, impossible=zeros, progress=progress)
+        report = model.report
+        fit = FitRecord(report.losses, report.floor, report.gap, report.reason)
+        return Made(model.rows(rows, rng), fit=fit)
+
+    @property
+    def max_model_cells(self) -> int:
+        """Of the settings."""
+        return self.max_cells
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        """These."""
+        return self
+
+    def predicted_bytes(
+        self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0
+    ) -> int:
+        """The rows, fourteen arrays per cell of the junction tree, and three per cell measured.
+
+        Raises:
+            UserError: a model with more cells than `max_cells`, naming marginals to drop.
+        """
+        tree = junction_tree(domain, cliques, fixed=fixed, max_cells=self.max_cells)
+        measured = sum(domain.cells(c) for c in cliques)
+        return row_bytes(domain, rows) + 14 * 8 * max(tree.cells, grown) + 3 * 8 * measured

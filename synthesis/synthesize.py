@@ -1,0 +1,55 @@
+"""From noisy measurements to synthetic rows, by any synthesizer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
+from synthesis.consistency.total import default_rows
+from synthesis.contract import Synthesizer
+from synthesis.convergence import Made
+from synthesis.impossible import Zeros, check_zeros, mended
+
+
+def synthesize(
+    measurements: Measurements,
+    synthesizer: Synthesizer,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Synthetic rows from noisy measurements; see `synthesize_recorded`."""
+    return synthesize_recorded(measurements, synthesizer, rows=rows, rng=rng, zeros=zeros, progress=progress).table
+
+
+def synthesize_recorded(
+    measurements: Measurements,
+    synthesizer: Synthesizer,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> Made:
+    """Synthetic rows from noisy measurements, and the record of their convergence where one is kept.
+
+    Guarantee: post-processing; costs no privacy. No row has an impossible combination, whatever the synthesizer made.
+    Args:
+        rows: how many; None: the estimated total, rounded.
+        zeros: combinations that no row may have.
+    Raises:
+        UserError: a negative number of rows; zeros that do not fit the domain or leave no row possible.
+    """
+    if rows is not None and rows < 0:
+        raise UserError(f"got {rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
+    count = default_rows(measurements) if rows is None else rows
+    impossible = check_zeros(measurements.domain, zeros)
+    made = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
+    return replace(made, table=mended(made.table, impossible, rng))

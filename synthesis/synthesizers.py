@@ -1,0 +1,21 @@
+"""The synthesizers by name: the only list of them."""
+
+from __future__ import annotations
+
+from synthesis.contract import Synthesizer
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.gum.mcf import McfSpec
+from synthesis.independent import IndependentSpec
+from synthesis.maxent import MaxentSpec
+from synthesis.mbi_extra import MbiSpec
+from synthesis.pgm.pgm_settings import PgmSpec
+
+#: A contract test runs over all of them.
+SYNTHESIZERS: dict[str, type[Synthesizer]] = {
+    "gum": GumSpec,
+    "pgm": PgmSpec,
+    "maxent": MaxentSpec,
+    "mcf": McfSpec,
+    "independent": IndependentSpec,
+    "mbi": MbiSpec,
+}
