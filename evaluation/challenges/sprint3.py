@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
-from evaluation.challenges.sprint2 import SprintScore, mean_score
+from evaluation.challenges.sprint2 import SprintScore, coded, mean_score, parts_by_epsilon
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -62,12 +62,7 @@ class Sprint3:
 
 def binned(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with the scorer's intervals [lo, hi) as codes in place of the five numbers; −1 falls in the first."""
-    cut = {
-        name: pd.Series(np.searchsorted(edges, frame[name].to_numpy(float), side="right"), index=frame.index)
-        for name, edges in EDGES.items()
-        if name in frame.columns
-    }
-    return frame.assign(**{name: codes.where(frame[name].notna(), -1) for name, codes in cut.items()})
+    return coded(frame, EDGES, side="right")
 
 
 def sprint3(
@@ -82,13 +77,7 @@ def sprint3(
     Args:
         epsilons: the budgets expected; None for those of the submission.
     """
-    if "epsilon" not in submission.columns:
-        parts: list[tuple[float | None, pd.DataFrame]] = [(None, submission.iloc[:0])]
-    else:
-        wanted = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
-        parts = [(float(e), submission[submission["epsilon"] == e]) for e in wanted]
-        parts = parts or [(None, submission.iloc[:0])]
-    return mean_score([(epsilon, sprint3_table(real, part, seed=seed)) for epsilon, part in parts])
+    return mean_score([(e, sprint3_table(real, part, seed=seed)) for e, part in parts_by_epsilon(submission, epsilons)])
 
 
 def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED, strict: bool = True) -> Sprint3:
