@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 
+from evaluation.metrics import declared_settings, users
 from pipeline.conf_folder import CONF
 
 GENERAL = """Differentially private synthetic tables: discretize, measure with noise, synthesize, score.
@@ -162,6 +164,8 @@ def help_text(command: str | None) -> str:
     lines = [ABOUT[command], "", "settings:"]
     for name in FILES[command]:
         lines += _settings(name)
+        if name == "evaluation/default":
+            lines += _metric_settings()
     groups = sorted(
         p.name for p in CONF.iterdir() if p.is_dir() and p.name not in {"schemas"} and any(p.glob("*.yaml"))
     )
@@ -170,6 +174,17 @@ def help_text(command: str | None) -> str:
         lines += [f"  {g}={'|'.join(sorted(p.stem for p in (CONF / g).glob('*.yaml')))}" for g in groups]
     lines += ["", "examples:", *(f"  {e}" for e in EXAMPLES[command])]
     return "\n".join(lines) + "\n"
+
+
+def _metric_settings() -> list[str]:
+    """One line per setting that metrics declare: its full name, its default, what it is, and whose it is."""
+    rows = []
+    for each in declared_settings().values():
+        first, *others = users(each.name)
+        whose = f"{first} and {len(others)} more" if others else first
+        default = json.dumps(each.default).replace('"', "")
+        rows.append(f"  evaluation.{each.name}={default}".ljust(44) + f" {whose}: {each.doc}")
+    return rows
 
 
 def _settings(name: str) -> list[str]:

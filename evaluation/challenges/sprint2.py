@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,24 +50,13 @@ class SprintScore:
 
 def binned(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with the scorer's intervals (lo, hi] as codes in place of the eleven numeric columns."""
-    return coded(frame, EDGES, side="left")
-
-
-def coded(
-    frame: pd.DataFrame, edges: Mapping[str, NDArray[np.float64]], *, side: Literal["left", "right"]
-) -> pd.DataFrame:
-    """The frame with codes of intervals in place of numeric columns; −1 for no value.
-
-    Args:
-        edges: column → the ends between its intervals.
-        side: left for intervals (lo, hi], right for [lo, hi).
-    """
     cut = {
-        name: pd.Series(np.searchsorted(ends, frame[name].to_numpy(float), side=side), index=frame.index)
-        for name, ends in edges.items()
+        name: pd.Series(np.searchsorted(edges, frame[name].to_numpy(float), side="left"), index=frame.index)
+        for name, edges in EDGES.items()
         if name in frame.columns
     }
-    return frame.assign(**{name: codes.where(frame[name].notna(), -1) for name, codes in cut.items()})
+    gaps = {name: codes.where(frame[name].notna(), -1) for name, codes in cut.items()}
+    return frame.assign(**gaps)
 
 
 def sprint2(
@@ -83,21 +72,8 @@ def sprint2(
     Args:
         epsilons: the budgets expected; None for those of the submission.
     """
-    return mean_score([(e, sprint2_table(real, part, seed=seed)) for e, part in parts_by_epsilon(submission, epsilons)])
-
-
-def parts_by_epsilon(
-    submission: pd.DataFrame, epsilons: Sequence[float] | None
-) -> list[tuple[float | None, pd.DataFrame]]:
-    """(ε, its rows) of a submission; one part without rows where it has no column `epsilon`, or no ε.
-
-    Args:
-        epsilons: the budgets expected; None for those of the submission.
-    """
-    if "epsilon" not in submission.columns:
-        return [(None, submission.iloc[:0])]
-    expected = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
-    return [(float(e), submission[submission["epsilon"] == e]) for e in expected] or [(None, submission.iloc[:0])]
+    parts = by_epsilon(submission, epsilons)
+    return mean_score([(epsilon, sprint2_table(real, part, seed=seed)) for epsilon, part in parts])
 
 
 def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> KMarginal:
@@ -127,6 +103,15 @@ def sprint2_coded(
     features = [n for n in real.domain.names if n not in (*by, "epsilon", "sim_individual_id")]
     drawn = draw_marginals(features, k=k, draws=draws, seed=seed)
     return k_marginal(pool_tables(real, synthetic), by, drawn, cutoff=cutoff)
+
+
+def by_epsilon(submission: pd.DataFrame, epsilons: Sequence[float] | None) -> list[tuple[float | None, pd.DataFrame]]:
+    """The rows of each ε, those of the submission where none are named; no rows without a column `epsilon`."""
+    parts: list[tuple[float | None, pd.DataFrame]] = []
+    if "epsilon" in submission.columns:
+        wanted = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
+        parts = [(float(e), submission[submission["epsilon"] == e]) for e in wanted]
+    return parts or [(None, submission.iloc[:0])]
 
 
 def mean_score(parts: Sequence[tuple[float | None, Any]]) -> SprintScore:

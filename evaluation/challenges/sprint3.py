@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
-from evaluation.challenges.sprint2 import SprintScore, coded, mean_score, parts_by_epsilon
+from evaluation.challenges.sprint2 import SprintScore, by_epsilon, mean_score
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -62,7 +62,12 @@ class Sprint3:
 
 def binned(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with the scorer's intervals [lo, hi) as codes in place of the five numbers; −1 falls in the first."""
-    return coded(frame, EDGES, side="right")
+    cut = {
+        name: pd.Series(np.searchsorted(edges, frame[name].to_numpy(float), side="right"), index=frame.index)
+        for name, edges in EDGES.items()
+        if name in frame.columns
+    }
+    return frame.assign(**{name: codes.where(frame[name].notna(), -1) for name, codes in cut.items()})
 
 
 def sprint3(
@@ -77,7 +82,8 @@ def sprint3(
     Args:
         epsilons: the budgets expected; None for those of the submission.
     """
-    return mean_score([(e, sprint3_table(real, part, seed=seed)) for e, part in parts_by_epsilon(submission, epsilons)])
+    parts = by_epsilon(submission, epsilons)
+    return mean_score([(epsilon, sprint3_table(real, part, seed=seed)) for epsilon, part in parts])
 
 
 def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED, strict: bool = True) -> Sprint3:
@@ -238,17 +244,17 @@ def higher_order_conjunction(
         seed: 0 means 123456.
     """
     rng = np.random.RandomState(seed or SEED)
-    apart = []
+    (low, high), apart = WIDTHS, []
     for _ in range(draws):
         centre = real[rng.randint(0, len(real))]
-        widths = rng.randint(*WIDTHS, size=real.shape[1])
+        widths = np.asarray(rng.randint(low, high, size=real.shape[1]))
         near = [_near(np.ascontiguousarray(t), centre, widths) / len(t) for t in (real, synthetic)]
         apart.append(abs(near[0] - near[1]))
     return 1 - math.fsum(apart) / draws
 
 
 @compiled
-def _near(table, centre, widths):
+def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[np.integer]) -> int:
     """How many rows are within the widths of the centre in every column."""
     count = 0
     for i in range(table.shape[0]):

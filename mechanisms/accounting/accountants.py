@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.currencies import MU, RHO, Currency, above, zcdp_epsilon
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import SLACK, gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind, NoiseLaw
-from mechanisms.public.units import Delta, Mu, Rho, round_down, round_up
+from mechanisms.public.units import Delta, Mu, Rho, round_down
 
 #: Parts of a budget: one, or an array of them.
 Share = TypeVar("Share", float, NDArray[np.float64])
@@ -29,58 +31,70 @@ class PrivacyLoss:
     delta: float
 
 
-class Accountant(Protocol):
-    """Turns events into one (ε, δ)."""
+class Accountant(ABC):
+    """Turns events into one (ε, δ).
 
-    @property
-    def kind(self) -> str: ...
+    Attributes:
+        kind: the name, as settings and releases spell it; conversion: its formula.
+        delta: the whole δ; slots: over how many Gaussian events it is split (0: it is not).
+        natural_noise: the kind of noise whose cost it adds up exactly.
+        is_filter: whether events of sizes that depend on earlier answers may be booked until the budget is full.
+        is_exact: whether the ε of events of that noise alone is the least that holds, but for rounding.
+        currency: what it adds up before any δ is chosen; None: (ε_i, δ_i) alone.
+    """
 
-    @property
-    def conversion(self) -> str: ...
+    kind: ClassVar[str]
+    conversion: ClassVar[str]
+    natural_noise: ClassVar[NoiseKind]
+    is_filter: ClassVar[bool]
+    is_exact: ClassVar[bool] = False
+    currency: ClassVar[Currency | None] = None
 
-    @property
-    def delta_each(self) -> float | None:
-        """δ_i of each Gaussian event, where the accountant counts it by (ε_i, δ_i)."""
-        ...
+    if TYPE_CHECKING:  # fields or properties of each
 
-    @property
-    def natural_noise(self) -> NoiseKind:
-        """The kind of noise whose cost it adds up exactly."""
-        ...
+        @property
+        def delta(self) -> Delta: ...
 
-    @property
-    def is_filter(self) -> bool:
-        """Whether events of sizes that depend on earlier answers may be booked until the budget is full."""
-        ...
+        @property
+        def slots(self) -> int: ...
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the ε of events of that noise alone is the least that holds, but for rounding."""
-        ...
+        @property
+        def delta_each(self) -> float | None:
+            """δ_i of each Gaussian event, where the accountant counts it by (ε_i, δ_i)."""
+            ...
 
+    @classmethod
+    @abstractmethod
+    def of(cls, delta: Delta, slots: int) -> Accountant:
+        """For that δ and so many events of noise that is not pure.
+
+        Raises:
+            UserError: δ = 0 where it needs more.
+        """
+
+    @abstractmethod
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         """The (ε, δ) of the composition of all events, rounded up."""
-        ...
 
+    @abstractmethod
     def cost(self, event: Event) -> dict[str, float]:
         """One event's cost in the accountant's own terms."""
-        ...
 
+    @abstractmethod
     def strength(self, share: Share) -> Share:
         """How strong (ε_i or μ_i) an event is that costs such a part of the budget, beside one that costs all."""
-        ...
 
+    @abstractmethod
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """Sensitivity / scale of noise of that strength."""
-        ...
 
+    @abstractmethod
     def choice_epsilon(self, strength: float) -> float:
         """The ε of a choice that costs as much as noise of that strength."""
-        ...
 
+    @abstractmethod
     def share(self, event: Event, whole: Event) -> float:
         """The part of the cost of `whole` that an event takes, in the currency that adds up."""
-        ...
 
 
 def _known(event: Event) -> Event:
@@ -89,22 +103,7 @@ def _known(event: Event) -> Event:
     return event
 
 
-def _up(value: float) -> float:
-    return round_up(value * (1 + SLACK)) if value > 0 else 0.0
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The ε of ρ-zCDP at δ by the plain conversion, rounded up (Bun & Steinke 2016, proposition 1.3)."""
-    return _up(rho + 2 * math.sqrt(rho * math.log(1 / delta)))
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The ρ whose ε at δ is this one, `zcdp_epsilon` inverted but for rounding: √ρ = √(ln 1/δ + ε) − √(ln 1/δ)."""
-    log = math.log(1 / delta)
-    return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
-
-
-class _Squares:
+class _Squares(Accountant):
     """Shares of what adds up in squares of strengths: ρ ∝ ε² and μ², or ε² itself."""
 
     def strength(self, share: Share) -> Share:
@@ -116,20 +115,19 @@ class _Gaussian(_Squares):
     """What zCDP and GDP share: Gaussian noise is counted exactly, and no event takes a δ of its own."""
 
     delta_each: ClassVar[None] = None
+    slots: ClassVar[int] = 0
     natural_noise: ClassVar[NoiseKind] = GAUSSIAN.name
     is_filter: ClassVar[bool] = True
-    is_exact: ClassVar[bool] = False
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """The strength itself: μ_i of Gaussian noise, ε_i of pure noise."""
         return strength
 
 
-class _Approximate:
+class _Approximate(Accountant):
     """What basic and advanced composition share: events count by (ε_i, δ_i); Gaussian ones have an equal δ_i each."""
 
     natural_noise: ClassVar[NoiseKind] = LAPLACE.name
-    is_exact: ClassVar[bool] = False
 
     if TYPE_CHECKING:
 
@@ -155,26 +153,27 @@ class Zcdp(_Gaussian):
     """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
 
     delta: Delta
-    kind: str = "zcdp"
-    conversion: str = "ε = ρ + 2√(ρ ln(1/δ))"
+    kind: ClassVar[str] = "zcdp"
+    conversion: ClassVar[str] = "ε = ρ + 2√(ρ ln(1/δ))"
+    currency: ClassVar[Currency] = RHO
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Zcdp:
         """For any number of slots; δ > 0."""
-        needs_delta(delta, "zcdp")
+        needs_delta(delta, cls.kind)
         return cls(delta)
 
     def rho(self, event: Event) -> Rho:
         """ρ of one event: μ²/2 (Gaussian), or r²/8 where the privacy loss has range r (r = 2ε for Laplace noise)."""
         _known(event)
-        return Rho(_up(event.loss_range**2 / 8 if event.mu is None else event.mu**2 / 2))
+        return Rho(above(event.loss_range**2 / 8 if event.mu is None else event.mu**2 / 2))
 
     def cost(self, event: Event) -> dict[str, float]:
         """ρ: Δ²/2σ² (Gaussian), ε²/2 (Laplace), ε²/8 (exponential mechanism)."""
         return {"rho": self.rho(event)}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
-        rho = _up(math.fsum(self.rho(e) for e in events))
+        rho = above(math.fsum(self.rho(e) for e in events))
         return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
@@ -191,14 +190,15 @@ class Gdp(_Gaussian):
     """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (McKenna 2021; Dong, Roth & Su 2019)."""
 
     delta: Delta
-    kind: str = "gdp"
-    conversion: str = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
+    kind: ClassVar[str] = "gdp"
+    conversion: ClassVar[str] = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
     is_exact: ClassVar[bool] = True
+    currency: ClassVar[Currency] = MU
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Gdp:
         """For any number of slots; δ > 0."""
-        needs_delta(delta, "gdp")
+        needs_delta(delta, cls.kind)
         return cls(delta)
 
     def mu(self, event: Event) -> Mu:
@@ -216,14 +216,14 @@ class Gdp(_Gaussian):
         if half > 700:  # e^half is no float
             return Mu(math.inf)
         # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
-        return Mu(_up(-2 * NormalDist().inv_cdf(1 / (1 + math.exp(half)))))
+        return Mu(above(-2 * NormalDist().inv_cdf(1 / (1 + math.exp(half)))))
 
     def cost(self, event: Event) -> dict[str, float]:
         """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""
         return {"mu": self.mu(event)}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
-        mu = Mu(_up(math.sqrt(math.fsum(self.mu(e) ** 2 for e in events))))
+        mu = Mu(above(math.sqrt(math.fsum(self.mu(e) ** 2 for e in events))))
         return PrivacyLoss(gaussian_epsilon(mu, self.delta), self.delta if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
@@ -241,15 +241,15 @@ class Basic(_Approximate):
 
     delta: Delta
     slots: int
-    kind: str = "basic"
-    conversion: str = "ε = Σ ε_i, δ = Σ δ_i; Gaussian events by the analytic formula at δ_i = δ / slots"
+    kind: ClassVar[str] = "basic"
+    conversion: ClassVar[str] = "ε = Σ ε_i, δ = Σ δ_i; Gaussian events by the analytic formula at δ_i = δ / slots"
     is_filter: ClassVar[bool] = True
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Basic:
         """For so many Gaussian events; δ may be 0 where there are none."""
         if slots:
-            needs_delta(delta, "basic")
+            needs_delta(delta, cls.kind)
         return cls(delta, slots)
 
     @property
@@ -266,7 +266,7 @@ class Basic(_Approximate):
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         gaussians = _within_slots(events, self.slots)
         costs = [self.cost(e) for e in events]
-        return PrivacyLoss(_up(math.fsum(c["epsilon"] for c in costs)), min(gaussians * self.delta_each, self.delta))
+        return PrivacyLoss(above(math.fsum(c["epsilon"] for c in costs)), min(gaussians * self.delta_each, self.delta))
 
     def strength(self, share: Share) -> Share:
         """ε adds up."""
@@ -286,8 +286,8 @@ class Advanced(_Approximate, _Squares):
 
     delta: Delta
     slots: int
-    kind: str = "advanced"
-    conversion: str = (
+    kind: ClassVar[str] = "advanced"
+    conversion: ClassVar[str] = (
         "ε = √(2 ln(1/δ') Σ ε_i²) + Σ ε_i (e^ε_i − 1), δ = Σ δ_i + δ', δ' = δ/2 (δ if nothing is Gaussian)"
     )
     is_filter: ClassVar[bool] = False
@@ -295,7 +295,7 @@ class Advanced(_Approximate, _Squares):
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Advanced:
         """For so many Gaussian events; δ > 0."""
-        needs_delta(delta, "advanced")
+        needs_delta(delta, cls.kind)
         return cls(delta, slots)
 
     @property
@@ -317,7 +317,7 @@ class Advanced(_Approximate, _Squares):
         if max(costs) > 300:
             return PrivacyLoss(math.inf, self.delta)
         mean = math.sqrt(2 * math.log(1 / prime) * math.fsum(e * e for e in costs))
-        return PrivacyLoss(_up(mean + math.fsum(e * math.expm1(e) for e in costs)), self.delta)
+        return PrivacyLoss(above(mean + math.fsum(e * math.expm1(e) for e in costs)), self.delta)
 
     def share(self, event: Event, whole: Event) -> float:
         """Of ε²."""
@@ -331,23 +331,18 @@ def _within_slots(events: Sequence[Event], slots: int) -> int:
     return gaussians
 
 
-_ACCOUNTANTS: dict[str, type[Basic] | type[Advanced] | type[Zcdp] | type[Gdp]] = {
-    a.kind: a for a in (Basic, Advanced, Zcdp, Gdp)
-}
 #: The accountants by name: the only list of them.
-KINDS = tuple(_ACCOUNTANTS)
+ACCOUNTANTS: dict[str, type[Accountant]] = {a.kind: a for a in (Basic, Advanced, Zcdp, Gdp)}
+KINDS = tuple(ACCOUNTANTS)
 
 
-def accountant_class(kind: str) -> type[Basic] | type[Advanced] | type[Zcdp] | type[Gdp]:
+def accountant_class(kind: str) -> type[Accountant]:
     """The accountants of that name, for what they have in common before any δ is known.
 
     Raises:
         UserError: unknown name.
     """
-    if kind not in KINDS:
-        fix = f"{did_you_mean(kind, KINDS)} one of: {', '.join(KINDS)}".strip()
-        raise UserError(f"got {kind!r}", where="privacy.accountant", fix=fix)
-    return _ACCOUNTANTS[kind]
+    return ACCOUNTANTS[one_of(kind, ACCOUNTANTS, "privacy.accountant")]
 
 
 def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
@@ -361,7 +356,7 @@ def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
     Raises:
         UserError: the accountant, or this noise under it, is no filter.
     """
-    serving = [a for a in _ACCOUNTANTS.values() if a.is_filter and not (squares and not issubclass(a, _Squares))]
+    serving = [a for a in ACCOUNTANTS.values() if a.is_filter and not (squares and not issubclass(a, _Squares))]
     if any(a.kind == kind and a.natural_noise == noise for a in serving):
         return
     ways = []

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.filters import Filter, Limit, Totals
+from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, write_whole
@@ -158,7 +158,7 @@ def opened(wanted: Wanted) -> Book:
     Raises:
         UserError: a file that is damaged or belongs to something else; no limit for a new one; a limit above its own.
     """
-    asked = Filter(wanted.accountant or "gdp", wanted.slack or 0.0)
+    asked = Filter(wanted.accountant or USUAL, wanted.slack or 0.0)
     book = load_book(wanted.path)
     if book is None:
         if wanted.limit is None:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant, zcdp_epsilon
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
-from mechanisms.accounting.events import Event, Gaussian, Laplace
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon
+from mechanisms.accounting.currencies import above
+from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.spend import spend_of_plan
-from mechanisms.public.units import Delta, Mu, delta, round_up
+from mechanisms.public.units import delta
 
 #: The δ at which every statement says its ε, so that two of them can be compared.
 DELTAS = (1e-5, 1e-6, 1e-9)
@@ -29,11 +29,10 @@ def worst_case(plan: AnyPlan) -> tuple[Event, ...]:
     if not isinstance(plan, AdaptivePlan) or plan.purse is None:
         return plan.events
     most = spend_of_plan(replace(plan, selection=ONE_TRY))
-    if plan.accountant.kind == "gdp":
-        return (Gaussian("all", most.mu, 1.0),)
-    if plan.accountant.kind == "zcdp":
-        return (Gaussian("all", math.sqrt(2 * most.rho), 1.0),)
-    return (Laplace("all", plan.epsilon, 1.0),)
+    currency = plan.accountant.currency
+    if currency is None:
+        return (Laplace("all", plan.epsilon, 1.0),)
+    return (currency.event("all", most.within(currency)),)
 
 
 def guarantee(plan: AnyPlan) -> PrivacyLoss:
@@ -42,24 +41,12 @@ def guarantee(plan: AnyPlan) -> PrivacyLoss:
     return plan.selection.total(PrivacyLoss(min(loss.epsilon, plan.epsilon), min(loss.delta, plan.delta)))
 
 
-def slots_of(accountant: Accountant) -> int:
-    """Over how many Gaussian events the accountant splits its δ; 0 where it does not."""
-    return int(getattr(accountant, "slots", 0))
-
-
 def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float]:
     """The composition before any δ is chosen: μ (gdp) or ρ (zcdp), rounded up; empty for the other accountants."""
-    name = {"gdp": "mu", "zcdp": "rho"}.get(accountant.kind)
-    if name is None:
+    currency = accountant.currency
+    if currency is None:
         return {}
-    power = 2 if name == "mu" else 1
-    total = math.fsum(accountant.cost(e)[name] ** power for e in events)
-    return {name: _up(math.sqrt(total) if power == 2 else total)}
-
-
-def epsilon_of(kind: str, value: float, at: Delta) -> float:
-    """ε at δ of a μ (Dong, Roth & Su 2019, corollary 2.13) or ρ (Bun & Steinke 2016, proposition 1.3), rounded up."""
-    return gaussian_epsilon(Mu(value), at) if kind == "gdp" else zcdp_epsilon(value, at)
+    return {currency.name: above(currency.total(accountant.cost(e)[currency.name] for e in events))}
 
 
 def epsilon_at(
@@ -74,7 +61,7 @@ def epsilon_at(
     if not events:
         return 0.0
     each = selection.of_one_try(1.0, at)[1]
-    again = make_accountant(accountant.kind, delta=each, slots=slots_of(accountant))
+    again = make_accountant(accountant.kind, delta=each, slots=accountant.slots)
     return _total(selection, again.loss(events)).epsilon
 
 
@@ -83,24 +70,20 @@ def group_loss(
 ) -> PrivacyLoss:
     """The (ε, δ) that holds for `units` units at once, rounded up.
 
-    μ grows k-fold (Dong, Roth & Su 2019, theorem 2.14), ρ k²-fold (Bun & Steinke 2016, proposition 1.9), both at the
-    same δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma 2.2).
+    μ and ρ grow as `of_group` says, at the same δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma
+    2.2).
     """
-    own, loss = original(accountant, events), _total(selection, accountant.loss(events))
-    if selection.tries == 1 and own and loss.delta > 0:
-        value = own["mu"] * units if "mu" in own else own["rho"] * units**2
-        return PrivacyLoss(epsilon_of(accountant.kind, _up(value), delta(loss.delta)), loss.delta)
-    epsilon = _up(units * loss.epsilon)
+    currency, loss = accountant.currency, _total(selection, accountant.loss(events))
+    if selection.tries == 1 and currency is not None and loss.delta > 0:
+        value = currency.of_group(original(accountant, events)[currency.name], units)
+        return PrivacyLoss(currency.epsilon(above(value), delta(loss.delta)), loss.delta)
+    epsilon = above(units * loss.epsilon)
     if loss.delta == 0 or loss.epsilon == 0:
-        return PrivacyLoss(epsilon, _up(units * loss.delta))
+        return PrivacyLoss(epsilon, above(units * loss.delta))
     if not epsilon < 700:  # e^{kε} is no float
         return PrivacyLoss(epsilon, 1.0)
-    return PrivacyLoss(epsilon, min(_up(loss.delta * math.expm1(epsilon) / math.expm1(loss.epsilon)), 1.0))
+    return PrivacyLoss(epsilon, min(above(loss.delta * math.expm1(epsilon) / math.expm1(loss.epsilon)), 1.0))
 
 
 def _total(selection: PrivateSelection, one: PrivacyLoss) -> PrivacyLoss:
     return selection.total(one) if math.isfinite(one.epsilon) else one
-
-
-def _up(value: float) -> float:
-    return round_up(value * (1 + 1e-10)) if value > 0 else 0.0

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from mechanisms.accounting.accountants import zcdp_epsilon, zcdp_rho
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
+from mechanisms.accounting.accountants import ACCOUNTANTS, Gdp, accountant_class
+from mechanisms.accounting.currencies import Currency
 from mechanisms.accounting.spend import Spend
 from mechanisms.public import units
-from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.units import MIN_DELTA, round_down, round_up
+from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.units import MIN_DELTA, Delta, round_down, round_up
 
-#: Accountants that have a filter: what is booked later may depend on what was released before.
-FILTERS = ("gdp", "zcdp", "basic")
+#: The accountant of a ledger where nobody names one.
+USUAL = Gdp.kind
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Filter:
     an interaction in the order of their bookings.
 
     Attributes:
-        kind: gdp, zcdp, or basic, which has the sums alone.
+        kind: an accountant that is a filter; one without a currency (basic) has the sums alone.
         slack: s, the part of the limit's δ that is kept for runs of which only (ε, δ) is known; with 0, the sums alone
             count for everything once such a run with δ > 0 is booked.
     """
@@ -107,19 +107,25 @@ class Filter:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in FILTERS:
-            fix = f"{did_you_mean(self.kind, FILTERS)} one of {', '.join(FILTERS)}, which have a privacy filter"
-            raise UserError(f"got {self.kind!r}", where="budget.accountant", fix=fix.strip())
+        serving = [name for name, each in ACCOUNTANTS.items() if each.is_filter]
+        if self.kind not in serving:
+            fix = f"{choices_fix(self.kind, serving)}, which have a privacy filter"
+            raise UserError(f"got {self.kind!r}", where="budget.accountant", fix=fix)
         if isinstance(self.slack, bool) or not 0 <= self.slack <= 0.4:
             fix = "a part of the limit's delta, 0 to 0.4"
             raise UserError(f"got {self.slack}", where="budget.slack", fix=fix)
+
+    @property
+    def currency(self) -> Currency | None:
+        """What it adds up beside the plain sums; None: nothing."""
+        return accountant_class(self.kind).currency
 
     def admits(self, spends: Sequence[Spend], limit: Limit) -> bool:
         """Whether runs that booked all this stay within the limit, by one filter or the other."""
         epsilon, delta = _sums(spends)
         if epsilon <= _exact(limit.epsilon) and delta <= _exact(limit.delta) / 2:
             return True
-        return self.kind != "basic" and self.composed(spends, limit) <= limit.epsilon
+        return self.currency is not None and self.composed(spends, limit) <= limit.epsilon
 
     def totals(self, spends: Sequence[Spend], limit: Limit) -> Totals:
         """What the spends add up to."""
@@ -130,42 +136,39 @@ class Filter:
         """ε of all spends by the accountant at its part of δ, rounded up; infinite where that has no room for them."""
         if not spends:
             return 0.0
-        if self.kind == "basic":
+        currency = self.currency
+        if currency is None:
             epsilon, delta = _sums(spends)
             return float(epsilon) if delta <= _exact(limit.delta) / 2 else math.inf
         at, strength = self._delta(spends, limit), self._strength(spends)
         if at is None or not math.isfinite(strength):
             return math.inf
-        return gaussian_epsilon(strength, at) if self.kind == "gdp" else zcdp_epsilon(strength, at)
+        return currency.epsilon(strength, at)
 
     def room(self, spends: Sequence[Spend], limit: Limit) -> Room:
         """What is left, to be shown: rounded down, but only `admits` decides."""
         epsilon, delta = _sums(spends)
         left = _exact(limit.epsilon) - epsilon, _exact(limit.delta) / 2 - delta
         plain = (float(left[0]), float(left[1])) if min(left) >= 0 else (0.0, 0.0)
-        strength, used, at = 0.0, self._strength(spends), self._delta(spends, limit)
-        if self.kind == "gdp" and at is not None:
-            square = gaussian_mu(limit.epsilon, at) ** 2 - used**2
-            strength = round_down(math.sqrt(square)) if square > 0 else 0.0
-        elif self.kind == "zcdp" and at is not None:
-            strength = max(round_down(zcdp_rho(limit.epsilon, at) - used), 0.0)
-        return Room(self.kind, *plain, strength)
+        strength, currency, at = 0.0, self.currency, self._delta(spends, limit)
+        if currency is not None and at is not None:
+            strength = currency.left(currency.largest(limit.epsilon, at), self._strength(spends))
+        return Room(currency, *plain, round_down(strength) if strength > 0 else 0.0)
 
-    def _delta(self, spends: Sequence[Spend], limit: Limit) -> float | None:
+    def _delta(self, spends: Sequence[Spend], limit: Limit) -> Delta | None:
         """The δ at which the accountant is asked; None where there is none, or slack beyond its part."""
         part = _exact(self.slack) * _exact(limit.delta)
         if sum((_exact(s.slack) for s in spends), Fraction()) > part:
             return None
         left = float(_exact(limit.delta) / 2 - part)
-        return left if left >= MIN_DELTA else None
+        return Delta(left) if left >= MIN_DELTA else None
 
     def _strength(self, spends: Sequence[Spend]) -> float:
-        """μ or ρ of all spends, rounded up."""
-        if not spends or self.kind == "basic":
+        """All spends in the currency, rounded up."""
+        currency = self.currency
+        if not spends or currency is None:
             return 0.0
-        if self.kind == "gdp":
-            return round_up(math.sqrt(math.fsum(s.mu**2 for s in spends)))
-        return round_up(math.fsum(s.rho for s in spends))
+        return round_up(currency.total(s.within(currency) for s in spends))
 
 
 @dataclass(frozen=True)
@@ -173,12 +176,12 @@ class Room:
     """What one more run may book: by the plain sums, or by the accountant; 0 where nothing is left.
 
     Attributes:
-        kind: of the filter.
+        currency: of the filter; None: the plain sums alone.
         epsilon, delta: by the plain sums.
-        strength: μ (gdp) or ρ (zcdp); 0 for basic.
+        strength: in the currency.
     """
 
-    kind: str
+    currency: Currency | None
     epsilon: float
     delta: float
     strength: float
@@ -186,13 +189,12 @@ class Room:
     def epsilon_at(self, delta: float) -> float:
         """The ε of one more run with that δ whose own accountant is the ledger's, the better of both filters."""
         plain = self.epsilon if delta <= self.delta else 0.0
-        if not delta or not self.strength or self.kind == "basic":
+        if not delta or not self.strength or self.currency is None:
             return plain
-        own = gaussian_epsilon(self.strength, delta) if self.kind == "gdp" else zcdp_epsilon(self.strength, delta)
-        return max(plain, own)
+        return max(plain, self.currency.epsilon(self.strength, Delta(delta)))
 
     def to_json(self) -> dict[str, float]:
-        strength = {"gdp": {"mu": self.strength}, "zcdp": {"rho": self.strength}}.get(self.kind, {})
+        strength = {} if self.currency is None else {self.currency.name: self.strength}
         return {"epsilon_sum": self.epsilon, "delta_sum": self.delta, **strength}
 
 

@@ -69,7 +69,7 @@ def gaussian_epsilon(mu: Mu, delta: Delta) -> float:
 @lru_cache(maxsize=100_000)
 def gaussian_mu(epsilon: float, delta: Delta) -> Mu:
     """The largest μ whose Gaussian mechanism is (ε, δ)-DP; rounded down."""
-    needs_delta(delta, "gdp")
+    needs_delta(delta)
     target, low, high = math.log(delta), 1e-12, 1.0
     while gaussian_log_delta(Mu(high), epsilon) <= target:
         low, high = high, high * 2
@@ -78,11 +78,11 @@ def gaussian_mu(epsilon: float, delta: Delta) -> Mu:
     return Mu(low)
 
 
-def needs_delta(delta: float, kind: str) -> None:
-    """Refuse δ = 0 where noise that is not pure needs more."""
+def needs_delta(delta: float, kind: str = "") -> None:
+    """Refuse δ = 0 where noise that is not pure, or an accountant of that name, needs more."""
     if delta == 0:
         raise UserError(
-            f"δ = 0, but Gaussian noise and privacy.accountant={kind} need δ > 0",
+            f"δ = 0, but Gaussian noise{f' and privacy.accountant={kind} need' if kind else ' needs'} δ > 0",
             where="privacy.delta",
             fix="privacy.delta=1e-9, or a pure plan: privacy.accountant=basic mechanism=laplace",
         )

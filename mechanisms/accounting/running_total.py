@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from mechanisms.accounting.accountants import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
 
@@ -39,7 +40,7 @@ class RunningTotal:
         epsilon, delta, limit = self.totals.epsilon, self.totals.delta, self.limit
         said = f"{self.runs} run{'' if self.runs == 1 else 's'} on {self.table!r} booked ε = {epsilon:.6g}, "
         said += f"δ = {delta:.3g} in all by plain sums"
-        if self.accountant != "basic" and math.isfinite(self.totals.composed):
+        if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
             said += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"
         said += f"; all runs stay within ε = {limit.epsilon:g}, δ = {limit.delta:g} unless that limit is raised"
         if self.not_private:

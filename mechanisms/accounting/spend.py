@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp, zcdp_rho
+from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
+from mechanisms.accounting.currencies import MARGIN, Currency
 from mechanisms.accounting.events import Event, Laplace
-from mechanisms.accounting.gaussian_curve import gaussian_log_delta, gaussian_mu
 from mechanisms.public import units
-from mechanisms.public.units import Delta, Mu, round_up
+from mechanisms.public.units import Delta, round_up
 
 #: The accountants' costs of one event do not depend on δ.
 _ANY = Delta(0.5)
-#: Relative slack of a bound that must not lie below a number that another formula lets through.
-MARGIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,10 @@ class Spend:
     mu: float
     rho: float
     slack: float = 0.0
+
+    def within(self, currency: Currency) -> float:
+        """What the mechanisms cost in that currency."""
+        return {"mu": self.mu, "rho": self.rho}[currency.name]
 
 
 def spend_of_pair(epsilon: float, delta: float) -> Spend:
@@ -61,13 +63,8 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     A purse is spent in parts that depend on answers; the run's ledger stops it where the run's own accountant reaches
     (ε, δ), so that the whole run, slots and purse together, is bounded by the most that this accountant lets through:
 
-    - gdp: μ*, the largest μ of (ε, δ); a filter of μ² makes the whole run μ*-GDP (Smith & Thakurta 2022), hence
-      (μ*²/2)-zCDP, since no Rényi divergence is larger than that of the Gaussians it is dominated by (Dong, Roth & Su
-      2019, appendix B).
-    - zcdp: ρ* likewise (Feldman & Zrnic 2021). Every event's μ² is at most π ρ: 2ρ for Gaussian noise, and for pure
-      events μ = 2Φ⁻¹(1/(1+e^(−x))) ≤ √(π/2) x with ρ = x²/2, because the logistic distribution function lies below
-      Φ(√(π/8) x) for x > 0. So the same run is √(π ρ*)-GDP by the filter of μ².
-    - basic: the whole run is (ε, δ)-DP and nothing more is used.
+    - with a currency: `whole_run` of it, where the proofs stand.
+    - without: the whole run is (ε, δ)-DP and nothing more is used.
     """
     delta = plan.delta if plan.loss.delta > 0 else 0.0
     if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
@@ -76,13 +73,10 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     if not isinstance(plan, AdaptivePlan) or plan.purse is None:
         mu, rho = _composed(plan.events)
         return Spend(plan.epsilon, delta, mu, rho)
-    if plan.accountant.kind == "gdp":
-        mu = _largest_mu(plan.epsilon, plan.delta)
-        return Spend(plan.epsilon, delta, mu, round_up(mu * mu / 2 * (1 + MARGIN)))
-    if plan.accountant.kind == "zcdp":
-        rho = zcdp_rho(plan.epsilon, plan.delta) * (1 + MARGIN)
-        return Spend(plan.epsilon, delta, round_up(math.sqrt(math.pi * rho) * (1 + MARGIN)), rho)
-    return spend_of_pair(plan.epsilon, delta)
+    currency = plan.accountant.currency
+    if currency is None:
+        return spend_of_pair(plan.epsilon, delta)
+    return Spend(plan.epsilon, delta, *currency.whole_run(plan.epsilon, plan.delta))
 
 
 def _composed(events: tuple[Event, ...] | list[Event] | list[Laplace]) -> tuple[float, float]:
@@ -91,11 +85,3 @@ def _composed(events: tuple[Event, ...] | list[Event] | list[Laplace]) -> tuple[
     mu = math.sqrt(math.fsum(gdp.cost(e)["mu"] ** 2 for e in events))
     rho = math.fsum(zcdp.cost(e)["rho"] for e in events)
     return round_up(mu * (1 + MARGIN)), round_up(rho * (1 + MARGIN))
-
-
-def _largest_mu(epsilon: float, delta: float) -> float:
-    """A μ above every μ that is (ε, δ)-DP."""
-    mu, step = gaussian_mu(epsilon, delta) * (1 + MARGIN), MARGIN
-    while gaussian_log_delta(Mu(mu), epsilon) <= math.log(delta):
-        mu, step = mu * (1 + step), 2 * step
-    return mu

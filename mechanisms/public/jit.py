@@ -14,10 +14,14 @@ class Compiled:
     """A loop that becomes machine code when it is first called: who only names it does not load numba.
 
     numba takes the loops that a loop calls as it made them, so that these are compiled with it.
+
+    Attributes:
+        py_func: the loop in Python, named as numba names it.
+        options: of njit.
     """
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
-        self.function, self.options = function, options
+        self.py_func, self.options = function, options
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -28,12 +32,12 @@ class Compiled:
         """What numba made of it; cached on disk, or in memory alone where no cache can be written."""
         import numba
 
-        own = self.function
+        own = self.py_func
         names = {name: own.__globals__.get(name) for name in own.__code__.co_names}
         called = {name: other.loop for name, other in names.items() if isinstance(other, Compiled)}
         if called:
             own = FunctionType(own.__code__, own.__globals__ | called, own.__name__, own.__defaults__, own.__closure__)
-            update_wrapper(own, self.function)
+            update_wrapper(own, self.py_func)
         try:
             made = numba.njit(own, cache=True, nogil=True, **self.options)
         except RuntimeError:

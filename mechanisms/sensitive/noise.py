@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Gaussian, NoiseEvent
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Reader, Words, draw
 from mechanisms.sensitive.fast_draws import fill
@@ -19,6 +21,9 @@ from mechanisms.sensitive.fast_draws import fill
 WORDS = 10
 #: Noise may be so many times finer than the unit of its range, in bits.
 MAX_SPLIT = 32
+
+#: (stream, how many, scale, split) → the draws in two parts.
+Sampler = Callable[[Reader, int, Dyadic, int], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class NoiseSource(Protocol):
@@ -92,13 +97,13 @@ def split_noise(
     if not 0 <= split <= MAX_SPLIT:
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))
-    return drawn(reader, size, Dyadic.of(event.scale, bits), normal=isinstance(event, Gaussian), split=split)
+    return SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
 
 
 def drawn(
     reader: Reader, size: int, scale: Dyadic, *, normal: bool, split: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`size` draws from a stream: in compiled loops as far as these decide them, each other one by `draw`."""
+    """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `draw`."""
     whole, rest, done = np.empty(size, np.int64), np.empty(size, np.int64), 0
     shift = 2 * PIECE - scale.exponent
     while done < size:
@@ -111,3 +116,15 @@ def drawn(
             whole[done], rest[done] = draw(reader, scale, normal=normal, split=split)
             done += 1
     return whole, rest
+
+
+def _laplace(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return drawn(reader, size, scale, normal=False, split=split)
+
+
+def _gaussian(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return drawn(reader, size, scale, normal=True, split=split)
+
+
+#: Kind of noise → draws of its law at a scale in lattice units, split as of `split_noise`; no other kind is drawn.
+SAMPLERS: dict[NoiseKind, Sampler] = {LAPLACE.name: _laplace, GAUSSIAN.name: _gaussian}

@@ -244,7 +244,7 @@ def spent_words(book: Book) -> str:
     """How much is booked, beside the limit."""
     total = running_total(book)
     said = f"{total.runs} booked, ε = {total.totals.epsilon:.6g}, δ = {total.totals.delta:.3g} by the plain sums"
-    if book.filter.kind != "basic" and math.isfinite(total.totals.composed):
+    if book.filter.currency is not None and math.isfinite(total.totals.composed):
         said += f" and ε = {total.totals.composed:.6g} at δ = {total.delta_composed:.3g} by {book.filter.kind}"
     return f"{said}, of ε = {total.limit.epsilon:g}, δ = {total.limit.delta:g}"
 
@@ -253,10 +253,9 @@ def left_words(book: Book, delta: float) -> str:
     """What one more run may cost."""
     left = book.filter.room(book.spends, book.limit)
     said = f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g} by the plain sums"
-    if book.filter.kind == "basic":
+    if left.currency is None:
         return said
-    sign = {"gdp": "μ", "zcdp": "ρ"}[book.filter.kind]
-    said += f", or {sign} = {left.strength:.4g} by {book.filter.kind}"
+    said += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
     return said + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
 
 

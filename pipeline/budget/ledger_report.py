@@ -65,11 +65,10 @@ def as_json(book: Book) -> dict[str, Any]:
 
 def as_text(book: Book) -> str:
     """The ledger as a table for people."""
-    kind = book.filter.kind
-    sign = {"gdp": "μ", "zcdp": "ρ", "basic": ""}[kind]
-    table = Table("when", "who", "run", "ε", "δ", *([sign] if sign else []), "private", box=None)
+    kind, currency = book.filter.kind, book.filter.currency
+    table = Table("when", "who", "run", "ε", "δ", *([currency.sign] if currency else []), "private", box=None)
     for b in book.bookings:
-        strength = [_shown(b.spend.mu if kind == "gdp" else b.spend.rho)] if sign else []
+        strength = [_shown(b.spend.within(currency))] if currency else []
         private = "yes" if b.private else "NO"
         table.add_row(b.time, b.by, b.run, f"{b.spend.epsilon:g}", f"{b.spend.delta:g}", *strength, private)
     page = io.StringIO()

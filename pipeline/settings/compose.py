@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
 from pipeline.settings.experiment_list import described
+from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.settings.ways_out import first_line, way_out
 
@@ -42,6 +43,7 @@ OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) -> DictConfig:
     """The composed settings of one command (and Hydra's `own`), or a UserError with the nearest known key."""
+    offer_settings()
     firsts = [_first_of_sweep(o) for o in map(spelled, overrides)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):

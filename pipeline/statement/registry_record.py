@@ -70,7 +70,7 @@ def _variant(said: Mapping[str, Any]) -> dict[str, Any]:
     if said["guarantee"]["delta"] == 0:
         name = "Pure DP"
     else:
-        name = "Zero-concentrated DP" if said["accountant"] == "zcdp" else "Approximate DP"
+        name = "Zero-concentrated DP" if "rho" in said["original"] else "Approximate DP"
     return {
         "variant_name": name,
         "data_domain": f"Tables with the columns and values that the public schema of {said['table']} declares.",

@@ -18,7 +18,6 @@ from mechanisms.accounting.conversions import (
     group_loss,
     guarantee,
     original,
-    slots_of,
     worst_case,
 )
 from mechanisms.accounting.ledger import Ledger
@@ -148,7 +147,7 @@ def make_statement(
         warnings=budget_warnings(budget.epsilon, budget.delta),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
-        slots=slots_of(plan.accountant),
+        slots=plan.accountant.slots,
         **_in_other_terms(plan),
         table=schema.name,
         published=asdict(publication or Publication()),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import Accountant, make_accountant
-from mechanisms.accounting.conversions import epsilon_at, epsilon_of, group_loss
+from mechanisms.accounting.conversions import epsilon_at, group_loss
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
@@ -166,7 +166,8 @@ def _accountant(said: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
     slots = said.get("slots")
     if slots is None:  # version 1 names δ of each charge instead
         each = [e["cost"].get("delta", 0.0) for e in said["events"]]
-        slots = round(at / (2 if kind == "advanced" else 1) / max(each)) if each and max(each) > 0 else 0
+        one = make_accountant(kind, delta=at, slots=1).delta_each
+        slots = round(one / max(each)) if one and each and max(each) > 0 else 0
     return make_accountant(kind, delta=at, slots=int(slots)), events
 
 
@@ -209,8 +210,11 @@ def _promise(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         value = group["epsilon"]
         if value is not None and least.epsilon > value * (1 + SLACK):
             return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"
-    for value in said["original"].values():
-        again = epsilon_of(accountant.kind, value, delta(promise["delta"]))
+    for name, value in said["original"].items():
+        currency = accountant.currency
+        if currency is None or name != currency.name:
+            return False, f"{accountant.kind} has no original parameter {name}"
+        again = currency.epsilon(value, delta(promise["delta"]))
         if not math.isclose(again, promise["epsilon"], rel_tol=1e-6):
             return False, f"its original parameter gives ε = {again:.6g}, not {promise['epsilon']:.6g}"
     return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} ({said['neighbouring']})"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from evaluation.catalogue import METRICS
+from evaluation.metrics import METRICS
 from pipeline.pages.charts import COLOURS, Drawing, Line, Panel, lines
 from pipeline.pages.scale import Axis
 

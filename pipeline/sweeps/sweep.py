@@ -31,6 +31,7 @@ from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.metric_settings import offer_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
@@ -54,6 +55,7 @@ def sweep(overrides: Sequence[str]) -> int:
     Raises:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
+    offer_settings()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         loader = GlobalHydra.instance().config_loader()

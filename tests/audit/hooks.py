@@ -45,7 +45,7 @@ POINTS = {
     "gdp loss": "mechanisms.accounting.accountants:Gdp.loss",
     "delta of each": "mechanisms.accounting.accountants:Basic.delta_each",
     "loss range": "mechanisms.accounting.events:Laplace.loss_range",
-    "zcdp conversion": "mechanisms.accounting.accountants:zcdp_epsilon",
+    "zcdp conversion": "mechanisms.accounting.currencies:zcdp_epsilon",
     "one try": "mechanisms.accounting.private_selection:PrivateSelection.of_one_try",
     "all tries": "mechanisms.accounting.private_selection:PrivateSelection.total",
     "factor of tries": "mechanisms.accounting.private_selection:PrivateSelection.factor",

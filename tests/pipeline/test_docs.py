@@ -4,6 +4,7 @@
 <!-- small: SETTING=VALUE … --> settings that the tests add to the `run` commands of the next block
 <!-- file: PATH -->             the next block is the content of that file
 <!-- after: PATH -->            the next block goes to the end of that file, in a copy of the project
+<!-- into: PATH -->             the next block adds its lines with + behind the lines before them, in that copy
 <!-- contract -->               the next block runs in that copy
 """
 
@@ -26,7 +27,7 @@ from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs").glob("*.md"))}
-BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|diff)\n(.*?)```", re.DOTALL)
 
 
 def blocks(page: str) -> list[tuple[dict[str, str], str, str]]:
@@ -91,6 +92,17 @@ def same_form(made: Path, kept: Path) -> bool:
     return form(made) == form(kept)
 
 
+def added(content: str, difference: str) -> str:
+    """A file with the new lines of a difference, each behind the line that stands before it there."""
+    before = ""
+    for line in filter(None, difference.splitlines()):
+        if line.startswith("+"):
+            assert content.count(f"\n{before}\n") == 1, before
+            content = content.replace(f"\n{before}\n", f"\n{before}\n{line[1:]}\n")
+        before = line[1:]
+    return content
+
+
 @pytest.fixture(scope="module")
 def copy_with_additions(tmp_path_factory):
     """The project with the files and lines of the guide for adding things."""
@@ -105,12 +117,15 @@ def copy_with_additions(tmp_path_factory):
         elif "after" in marks:
             place = copy / marks["after"]
             place.write_text(place.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
+        elif "into" in marks:
+            place = copy / marks["into"]
+            place.write_text(added(place.read_text(encoding="utf-8"), text), encoding="utf-8")
     return copy
 
 
 def test_what_the_guide_adds_passes_the_contract_tests_and_runs(copy_with_additions):
     contracts = [words for marks, _, text in blocks("adding") if "contract" in marks for words in lines(text)]
-    assert len(contracts) == 5
+    assert len(contracts) == 6
     printed = ""
     for number, words in enumerate(contracts):
         further = ["-p", "no:cacheprovider"] if "pytest" in words else [f"hydra.run.dir=out{number}"]
@@ -137,7 +152,7 @@ def test_every_experiment_stands_on_its_page_with_its_command():
 
 
 def test_every_choice_and_metric_stands_on_its_page():
-    from evaluation.catalogue import METRICS
+    from evaluation.metrics import METRICS
 
     assert all(f"`{name}`" in PAGES["score-and-report"] for name in METRICS)
     for group, page in (("selection", "select-and-measure"), ("synthesis", "synthesize"), ("data", "load-and-clip")):

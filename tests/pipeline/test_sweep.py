@@ -209,7 +209,7 @@ def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastes
     ]  # fmt: skip
     assert combined("a=1,2", "b=3", "a=4") == [("a=4", "b=3")]
     assert combined("+a=choice([x,y],'k, l')", "~b", "c={d: 1}") == [
-        ("+a=[x,y]", "~b=", "c={d:1}"), ("+a='k, l'", "~b=", "c={d:1}"),
+        ("+a=[x,y]", "~b=null", "c={d:1}"), ("+a=k\\,\\ l", "~b=null", "c={d:1}"),
     ]  # fmt: skip
     assert combined() == [()]
 
@@ -357,7 +357,9 @@ def test_the_optional_launchers_are_complete(launcher):
     from hydra import compose, initialize_config_dir
 
     from pipeline.conf_folder import CONF
+    from pipeline.settings.metric_settings import offer_settings
 
+    offer_settings()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", [f"hydra/launcher={launcher}"], return_hydra_config=True)
     assert "Launcher" in config.hydra.launcher._target_

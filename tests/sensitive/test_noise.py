@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.accounting.events import Gaussian, Laplace
+from mechanisms.accounting.events import Gaussian, Laplace, noise_event
 from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS
 from mechanisms.sensitive import deviates, fast_draws, noise
@@ -53,6 +54,22 @@ class Given:
             return np.concatenate([np.array(mine, np.uint32), more]).view(np.uint64)
 
         return words
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_every_kind_of_noise_is_drawn_as_wide_as_its_law_states(kind):
+    """Two-sided: a scale that is 5 % off fails."""
+    event = noise_event(kind, "wide", 1.0, 7.0)
+    draws = lattice_noise(event, 200_000, SeededNoise(3)) * 2.0**-WEIGHT_BITS
+    assert draws.std() == pytest.approx(event.stddev, rel=0.015)
+    assert np.abs(draws).mean() == pytest.approx(event.mean_abs, rel=0.015)
+    assert abs(draws.mean()) < 0.02 * event.stddev
+
+
+def test_noise_of_a_kind_without_a_sampler_is_not_drawn_as_another(monkeypatch):
+    monkeypatch.delitem(noise.SAMPLERS, "gaussian")
+    with pytest.raises(KeyError, match="gaussian"):
+        lattice_noise(Gaussian("none", 1.0, 7.0), 3, SeededNoise(3))
 
 
 def test_laplace_noise_beyond_8_scales_has_every_parity_and_step():
