@@ -24,8 +24,8 @@ from mechanisms.public.errors import UserError, did_you_mean
 METRICS: dict[str, Metric] = {}
 
 
-def register(metric: Metric) -> None:
-    """Add a metric.
+def check_metric(metric: Metric) -> None:
+    """A metric may join the others.
 
     Raises:
         UserError: its name, or the name of a setting, means something else already; it needs what it does not declare.
@@ -40,6 +40,15 @@ def register(metric: Metric) -> None:
     for need in set(metric.needs) - ROW_FACTS.keys() - {s.name for s in own}:
         fix = f"one of its settings, or {', '.join(ROW_FACTS)}"
         raise UserError(f"metric {metric.name!r} needs {need!r}, which it does not declare", where="metrics", fix=fix)
+
+
+def register(metric: Metric) -> None:
+    """Add a metric.
+
+    Raises:
+        UserError: as of `check_metric`.
+    """
+    check_metric(metric)
     METRICS[metric.name] = metric
 
 

@@ -39,7 +39,10 @@ def main(argv: Sequence[str]) -> int:
         return 0
     command, rest = argv[0], list(argv[1:])
     if command in COMMANDS and {"-h", "--help"} & set(rest):
-        print(help_text(command), end="")
+        try:
+            print(help_text(command, rest), end="")
+        except UserError as error:
+            return _failed(error)
         return 0
     signal.signal(signal.SIGTERM, _interrupt)
     try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from evaluation.metrics import declared_settings, users
+from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF
 
 GENERAL = """Differentially private synthetic tables: discretize, measure with noise, synthesize, score.
@@ -24,6 +27,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
 
 `--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
 `python -m pipeline COMMAND --help` shows the settings and examples of a command.
+`python -m pipeline run --help selection=aim` shows the settings of a choice.
 A first result: python -m pipeline run
 """
 
@@ -132,20 +136,11 @@ EXAMPLES = {
     ],
 }
 
+#: The settings that every choice has; those of a selection, a synthesizer or an experiment stand with it.
 FILES = {
-    "run": [
-        "data/table",
-        "privacy/default",
-        "selection/pairs",
-        "mechanism/auto",
-        "synthesis/gum",
-        "evaluation/default",
-        "budget/default",
-        "config",
-        "experiment/mgd_table1",
-    ],
-    "plan": ["data/table", "privacy/default", "selection/pairs", "mechanism/auto", "budget/default", "config"],
-    "synth": ["synthesis/gum", "synth"],
+    "run": ["data/table", "privacy/default", "mechanism/auto", "evaluation/default", "budget/default", "config"],
+    "plan": ["data/table", "privacy/default", "mechanism/auto", "budget/default", "config"],
+    "synth": ["synth"],
     "budget": ["budget_file"],
     "score": ["evaluation/default", "score"],
     "report": ["report"],
@@ -153,27 +148,77 @@ FILES = {
     "verify": ["verify"],
     "schema": ["schema_draft"],
 }
+#: The groups whose choices have settings of their own.
+OWN = {"run": ("selection", "synthesis", "experiment"), "plan": ("selection", "synthesis"), "synth": ("synthesis",)}
+#: What each synthesizer has.
+COMMON = ("rows", "seed")
 
 _SETTING = re.compile(r"^(\s*)([a-z_]+):\s*(.*?)\s*#\s*(.*)$")
 
 
-def help_text(command: str | None) -> str:
-    """The help of one command, or of the program."""
+def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
+    """The help of one command, or of the program; with choices such as selection=aim, the settings of these alone.
+
+    Raises:
+        UserError: a choice that is none; a module of others that cannot be loaded.
+    """
     if command is None:
         return GENERAL
+    if any(a.startswith("plugins=") for a in arguments):
+        _load(arguments)
+    chosen = [a.partition("=")[::2] for a in arguments if "=" in a]
+    chosen = [(group, name) for group, name in chosen if (CONF / group).is_dir() and group != "schemas"]
+    if chosen:
+        return "\n\n".join("\n".join(_of_choice(group, name, arguments)) for group, name in chosen) + "\n"
     lines = [ABOUT[command], "", "settings:"]
     for name in FILES[command]:
-        lines += _settings(name)
+        lines += _settings((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name)
         if name == "evaluation/default":
             lines += _metric_settings()
-    groups = sorted(
-        p.name for p in CONF.iterdir() if p.is_dir() and p.name not in {"schemas"} and any(p.glob("*.yaml"))
-    )
-    if command in {"run", "plan"}:
+    if "synthesis" in OWN.get(command, ()):
+        every = _settings((CONF / "synthesis" / "gum.yaml").read_text(encoding="utf-8"), "synthesis/gum")
+        lines += [row for row in every if row.split("=")[0].split(".")[-1] in COMMON]
+    if command in OWN:
+        groups = OWN[command] if command == "synth" else [p.name for p in sorted(CONF.iterdir()) if _is_group(p)]
         lines += ["", "ready choices:"]
         lines += [f"  {g}={'|'.join(sorted(p.stem for p in (CONF / g).glob('*.yaml')))}" for g in groups]
+        example = {"run": "selection=aim", "plan": "selection=aim", "synth": "synthesis=pgm"}[command]
+        lines += ["", f"a choice has settings of its own: python -m pipeline {command} --help {example}"]
     lines += ["", "examples:", *(f"  {e}" for e in EXAMPLES[command])]
     return "\n".join(lines) + "\n"
+
+
+def _is_group(folder: Path) -> bool:
+    return folder.is_dir() and folder.name != "schemas" and any(folder.glob("*.yaml"))
+
+
+def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
+    """What a choice says about itself, and its settings with their values and comments."""
+    path = CONF / group / f"{name}.yaml"
+    if path.is_file():
+        return _described(path.read_text(encoding="utf-8"), group, name)
+    _load(arguments)
+    from pipeline.plugins.registries import described
+
+    if (text := described(group, name)) is None:
+        near = did_you_mean(name, sorted(p.stem for p in (CONF / group).glob("*.yaml")))
+        fix = f"{near} python -m pipeline run --help lists them".strip()
+        raise UserError(f"no {group} called {name!r}", where=f"override '{group}={name}'", fix=fix)
+    return _described(text, group, name)
+
+
+def _load(arguments: Sequence[str]) -> None:
+    """The modules of others that are asked for; what is ours is answered without any library."""
+    from pipeline.plugins.modules import load_asked
+    from pipeline.settings.overrides import spelled
+
+    load_asked(list(map(spelled, arguments)))
+
+
+def _described(text: str, group: str, name: str) -> list[str]:
+    head = [line[1:].strip() for line in text.splitlines() if line.startswith("#") and "@package" not in line]
+    rows = _settings(text, "config" if "@package _global_" in text else f"{group}/{name}")
+    return [f"{group}={name}", *(f"  {line}" for line in head), "", "settings:", *(rows or ["  none of its own"])]
 
 
 def _metric_settings() -> list[str]:
@@ -187,11 +232,11 @@ def _metric_settings() -> list[str]:
     return rows
 
 
-def _settings(name: str) -> list[str]:
-    """One line per commented setting of a conf file: its full name, its default, its comment."""
+def _settings(text: str, name: str) -> list[str]:
+    """One line per setting of a conf file that has a comment or a value: its full name, its default, its comment."""
     group = f"{name.split('/')[0]}." if "/" in name else ""
     rows, parent = [], ""
-    for line in (CONF / f"{name}.yaml").read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         if re.match(r"^(defaults|hydra):", line):
             parent = "-"
         elif re.match(r"^[a-z_]+:\s*$", line):
@@ -200,5 +245,5 @@ def _settings(name: str) -> list[str]:
             indent, key, value, comment = found.groups()
             parent = parent if indent else ""
             if parent != "-" and (key, value) != ("kind", name.split("/")[-1]):
-                rows.append(f"  {group}{parent}{key}={value or 'null'}".ljust(44) + f" {comment}")
+                rows.append(f"  {group}{parent}{key}={value or 'null'}".ljust(44) + f" {comment}".rstrip())
     return rows

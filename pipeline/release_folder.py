@@ -20,6 +20,7 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.codec import write_table
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginal_files import write_marginals
+from pipeline.plugins.origins import check_known
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
@@ -98,11 +99,13 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
     Raises:
-        UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature.
+        UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature;
+            noise or a query of a module that is not loaded.
     """
     check_release(folder)
     _check_inside(folder)
     statement = _bound_statement(folder)
+    check_known(statement, str(folder), ("mechanism", "query"))
     with alone():
         schema = load_schema(folder / "schema.yaml")
     measurements = load_measurements(folder / "measurements")

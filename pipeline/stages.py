@@ -33,6 +33,8 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
+from pipeline.plugins.modules import load_used
+from pipeline.plugins.origins import not_ours, origin
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
 from pipeline.scores.floors import FLOORS
@@ -99,6 +101,7 @@ def run(
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
+    load_used(asdict(config))
     schema, unit = build.build_schema(config), build.build_unit(config)
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
     check_with_autodp(plan.accountant, plan.composed, plan.loss)
@@ -162,6 +165,7 @@ def _statement(
         scores=taken.scores,
         publication=who,
         running_total=None if total is None else total.to_json(),
+        not_ours=not_ours(selection_of(config.selection), plan, taken.known),
     )
 
 
@@ -243,6 +247,8 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
+    if not settings["plugins"]:
+        del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
@@ -250,6 +256,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
         "settings": settings,
         "schema": schema_print(schema),
         "data": fingerprint(path),
+        **({"plugins": [origin(name) for name in config.plugins]} if config.plugins else {}),
         "once": {"key": key.hex()},
     }
 

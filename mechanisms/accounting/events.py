@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
 from mechanisms.public.units import Mu, Norm, round_up
@@ -22,13 +22,21 @@ class _Fact:
         return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]  # all are dataclasses
 
 
-class _Noise(_Fact):
-    """What noise of any kind knows of itself, from its law."""
+class NoiseEvent(_Fact):
+    """Noise that is added to answers: what noise of any kind knows of itself, from its law.
+
+    A kind of noise is a frozen dataclass of this class with three fields, in this order: id, sensitivity (in the norm
+    of its law) and scale, both in records. Under the accountants it is its `mu` where it is Gaussian (None where it is
+    not), its pure `epsilon_alone`, and its `loss_range`: the length of an interval that holds the privacy loss for any
+    two neighbours; infinite where there is none.
+    """
 
     law: ClassVar[NoiseLaw]
     is_choice: ClassVar[bool] = False
 
     if TYPE_CHECKING:  # fields or properties of each kind
+
+        def __init__(self, id: str, sensitivity: float, scale: float) -> None: ...
 
         @property
         def id(self) -> str: ...
@@ -38,6 +46,17 @@ class _Noise(_Fact):
 
         @property
         def scale(self) -> float: ...
+
+        @property
+        def mu(self) -> Mu | None: ...
+
+        @property
+        def epsilon_alone(self) -> float: ...
+
+        @property
+        def loss_range(self) -> float: ...
+
+        def with_sensitivity(self, value: float) -> Self: ...
 
     @property
     def kind(self) -> NoiseKind:
@@ -80,7 +99,7 @@ class _Noise(_Fact):
 
 
 @dataclass(frozen=True)
-class Gaussian(_Noise):
+class Gaussian(NoiseEvent):
     """Gaussian noise of standard deviation `sigma` on answers of the given L2 sensitivity (both in records)."""
 
     id: str
@@ -111,7 +130,7 @@ class Gaussian(_Noise):
 
 
 @dataclass(frozen=True)
-class Laplace(_Noise):
+class Laplace(NoiseEvent):
     """Laplace noise of scale b on answers of the given L1 sensitivity (both in records)."""
 
     id: str
@@ -179,18 +198,16 @@ class Exponential(_Fact):
         return {"mechanism": self.kind, "epsilon": self.epsilon}
 
 
-#: Noise that is added to answers.
-NoiseEvent = Gaussian | Laplace
 Event = NoiseEvent | Exponential
 
-#: The event of each kind of noise.
+#: The event of each kind of noise; a contract test runs over all of them.
 NOISE_EVENTS: dict[NoiseKind, type[NoiseEvent]] = {c.law.name: c for c in (Laplace, Gaussian)}
-_CLASSES: dict[str, type[Event]] = {c.__name__: c for c in (*NOISE_EVENTS.values(), Exponential)}
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
     """The event that `to_json` wrote; KeyError or TypeError for anything else."""
-    return _CLASSES[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
+    named: dict[str, type[Event]] = {c.__name__: c for c in (*NOISE_EVENTS.values(), Exponential)}
+    return named[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
 
 
 def noise_event(kind: NoiseKind, name: str, sensitivity: float, scale: float) -> NoiseEvent:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from mechanisms.accounting.accountants import ACCOUNTANTS, Gdp, accountant_class
+from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Gdp, accountant_class
 from mechanisms.accounting.currencies import Currency
 from mechanisms.accounting.spend import Spend
 from mechanisms.public import units
@@ -107,7 +107,7 @@ class Filter:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        serving = [name for name, each in ACCOUNTANTS.items() if each.is_filter]
+        serving = [each.kind for each in OWN_ACCOUNTANTS if each.is_filter]
         if self.kind not in serving:
             fix = f"{choices_fix(self.kind, serving)}, which have a privacy filter"
             raise UserError(f"got {self.kind!r}", where="budget.accountant", fix=fix)

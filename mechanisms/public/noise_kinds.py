@@ -43,18 +43,20 @@ LAPLACE = NoiseLaw("laplace", "l1", math.sqrt(2.0), 1.0, True, lambda rng, b, si
 GAUSSIAN = NoiseLaw(
     "gaussian", "l2", 1.0, math.sqrt(2.0 / math.pi), False, lambda rng, sigma, size: rng.normal(0.0, sigma, size)
 )
-#: All kinds by name; where two do equally well, the earlier one is taken.
-NOISE_KINDS: dict[NoiseKind, NoiseLaw] = {law.name: law for law in (LAPLACE, GAUSSIAN)}
+#: The kinds that `auto` chooses among; where two do equally well, the earlier one is taken.
+OWN_KINDS = (LAPLACE, GAUSSIAN)
+#: All kinds by name: ours, and those of plugins, which are taken where they are named.
+NOISE_KINDS: dict[NoiseKind, NoiseLaw] = {law.name: law for law in OWN_KINDS}
 
 
 def possible_kinds(setting: str, *, delta: float) -> tuple[NoiseKind, ...]:
-    """The kinds that a setting leaves to choose from: the one it names, or all that serve at this δ for `auto`.
+    """The kinds that a setting leaves to choose from: the one it names, or all of ours that serve at this δ for `auto`.
 
     Raises:
         UserError: no kind of that name.
     """
     if setting == AUTO:
-        return tuple(name for name, law in NOISE_KINDS.items() if law.pure or delta > 0)
+        return tuple(law.name for law in OWN_KINDS if law.pure or delta > 0)
     if setting not in NOISE_KINDS:
         allowed = (*NOISE_KINDS, AUTO)
         fix = f"{did_you_mean(str(setting), allowed)} one of: {', '.join(allowed)}".strip()

@@ -83,6 +83,8 @@ class PrivacyStatement:
         selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
             of the try that is released; how many there were is not told.
         warnings: what makes the promise a weak one, in sentences.
+        not_ours: the selection, noise, accountant and query matrices that came from plugins: kind, name, module,
+            package, version, digest; empty where all is ours, and then no key of privacy.json.
         unit_ids: which texts mean the same unit, and which none; empty where a record is a unit.
     """
 
@@ -115,11 +117,25 @@ class PrivacyStatement:
     selection: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     unit_ids: str = ""
+    not_ours: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The statement as JSON values, the most important first."""
-        return {"version": STATEMENT_VERSION, **asdict(self)}
+        content = {"version": STATEMENT_VERSION, **asdict(self)}
+        return content if self.not_ours else {k: v for k, v in content.items() if k != "not_ours"}
 
 
 #: Of privacy.json; version 1 had no such key, and nothing bound it to the files beside it.
 STATEMENT_VERSION = 2
+
+
+def said_not_ours(parts: object) -> list[str]:
+    """Each part in words, from the content of a statement, which may be anybody's."""
+    entries = parts if isinstance(parts, list | tuple) else ()
+    return [_said(p) for p in entries if isinstance(p, Mapping)]
+
+
+def _said(part: Mapping[str, Any]) -> str:
+    package = part.get("distribution") or part.get("module")
+    number = f" {part['version']}" if part.get("version") else ""
+    return f"{part.get('kind')} {part.get('name')!r} of {package}{number}"

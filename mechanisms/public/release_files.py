@@ -18,7 +18,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.queries.stored_queries import query_of
+from mechanisms.public.queries.stored_queries import QUERIES, query_of
 from mechanisms.public.release import Measurements, NoisyMarginal
 
 FORMAT = "noisy-measurements/1"
@@ -121,10 +121,21 @@ def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
 
 def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
     mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
+    _check_known("query", receipt["query"], QUERIES)
+    _check_known("noise", receipt["noise"], NOISE_KINDS)
     query, values, scale = query_of(receipt["query"], mine), mine["values"], receipt["scale"]
     clique = tuple(receipt["clique"])
     if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
         raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} finite numbers")
-    if receipt["noise"] not in NOISE_KINDS or not 0 < scale < math.inf:
+    if not 0 < scale < math.inf:
         raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
     return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
+
+
+def _check_known(kind: str, name: Any, registry: Mapping[str, object]) -> None:
+    """What a file names is ours or was loaded before: a file never has anything imported."""
+    if not isinstance(name, str):
+        raise TypeError(f"the {kind} has no name")
+    if name not in registry:
+        fix = "plugins=[MODULE] with the module that offers it, if you trust it; else the files were changed"
+        raise UserError(f"no {kind} is called {name!r} here", where="measurements", fix=fix)

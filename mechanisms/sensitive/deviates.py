@@ -118,6 +118,10 @@ def even_run(reader: Reader, last: Deviate, *, further: Callable[[], bool] = lam
         even, last = not even, following
 
 
+#: |Z| of a law at scale 1, as k + x with the digits of x not all read yet.
+Half = Callable[[Reader], tuple[int, Deviate]]
+
+
 def root_e(reader: Reader) -> bool:
     """True with probability e^(−1/2): an even number of numbers descend from 1/2."""
     first = uniform(reader)
@@ -177,8 +181,13 @@ def draw(reader: Reader, scale: Dyadic, *, normal: bool, split: int) -> tuple[in
     Returns:
         the number as (a, b): a · 2**split + b with 0 ≤ b < 2**split; a is at most ±SATURATED.
     """
+    return signed(reader, half_normal if normal else exponential, scale, split=split)
+
+
+def signed(reader: Reader, half: Half, scale: Dyadic, *, split: int) -> tuple[int, int]:
+    """One draw of a symmetric law: a sign, then its absolute value, rounded as in `draw`."""
     negative = reader.piece() >> (PIECE - 1)
-    k, x = half_normal(reader) if normal else exponential(reader)
+    k, x = half(reader)
     size = min(rounded(k, x, scale), SATURATED << split)
     number = -size if negative else size
     return number >> split, number & ((1 << split) - 1)

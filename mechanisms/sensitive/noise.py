@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
-from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Reader, Words, draw
+from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, draw, signed
 from mechanisms.sensitive.fast_draws import fill
 
 #: Words that a draw takes on average, with room.
@@ -116,6 +116,21 @@ def drawn(
             whole[done], rest[done] = draw(reader, scale, normal=normal, split=split)
             done += 1
     return whole, rest
+
+
+def symmetric(half: Half) -> Sampler:
+    """The sampler of a law that is symmetric about 0, one draw after the other (some tens of thousands a second).
+
+    Args:
+        half: draws |Z| at scale 1 exactly, as `deviates.exponential` does for Laplace noise.
+    """
+
+    def sample(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        draws = [signed(reader, half, scale, split=split) for _ in range(size)]
+        whole, rest = np.array(draws, dtype=np.int64).reshape(size, 2).T
+        return whole, rest
+
+    return sample
 
 
 def _laplace(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

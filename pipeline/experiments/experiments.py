@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
+from pipeline.plugins.modules import load_used
 from pipeline.settings.experiment_list import described
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     Raises:
         UserError: as of `known` and of the experiment itself.
     """
+    load_used(asdict(config))
     kind = known(config)
     need_extra("matplotlib", f"experiment={kind}")
     said: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)

@@ -9,6 +9,7 @@ from evaluation.outcome import Outcome
 from evaluation.references import Reference
 from evaluation.score import ON_TOP, Scorecard
 from mechanisms.public.criterion import noisy_figure
+from mechanisms.public.release import said_not_ours
 from pipeline.stages import Run
 
 
@@ -52,6 +53,7 @@ def where_to_look(done: Run) -> str:
     )
     verb = "  publish   " if said.private else "  do NOT publish "
     lines = ["", promise, *(f"  warning   {w}" for w in said.warnings)]
+    lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(said.not_ours)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
     lines += [f"  accepted  {line}" for line in _accepted(said.events)]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -18,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
+from pipeline.plugins.modules import load_asked, offering
 from pipeline.settings.experiment_list import described
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
@@ -42,9 +44,15 @@ OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 
 def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) -> DictConfig:
-    """The composed settings of one command (and Hydra's `own`), or a UserError with the nearest known key."""
+    """The composed settings of one command (and Hydra's `own`); modules of others that they ask for are loaded.
+
+    Raises:
+        UserError: a misspelt setting, with the nearest known one; a module that cannot be loaded.
+    """
+    given = list(map(spelled, overrides))
+    firsts = [_first_of_sweep(o) for o in given]
+    load_asked(given)
     offer_settings()
-    firsts = [_first_of_sweep(o) for o in map(spelled, overrides)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         try:
@@ -100,9 +108,11 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
 
 
 def _choices(group: str, own: Sequence[str]) -> list[str]:
-    """The names that a group knows, of our folder and of the user's."""
+    """The names that a group knows: of our folder, of the user's, and of plugins."""
     paths = [str(p).removeprefix("file://") for o in own for p in yaml.safe_load(o.partition("=")[2])]
-    return sorted({p.stem for folder in (CONF, *map(Path, paths)) for p in (folder / group).glob("*.yaml")})
+    files = {p.stem for folder in (CONF, *map(Path, paths)) for p in (folder / group).glob("*.yaml")}
+    loaded = ConfigStore.instance().list(group) if group in ConfigStore.instance().list("") else []
+    return sorted({*files, *offering(group), *(name.removesuffix(".yaml") for name in loaded)})
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:

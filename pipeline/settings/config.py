@@ -16,6 +16,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.units import ID_RULES, NO_UNIT
 from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.experiment_settings import ExperimentConfig
+from pipeline.plugins.modules import load_used
 from pipeline.settings.compose import compose_config
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.ways_out import first_line, way_out
@@ -156,6 +157,7 @@ class Config:
     accept_share: float = 0.05
     accept_tries: int = 1
     smoke: bool = False
+    plugins: list[str] = field(default_factory=list)
     seed: int | None = None
     resume: bool = False
 
@@ -169,6 +171,7 @@ class SynthConfig:
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     statement: SigningConfig = field(default_factory=SigningConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    plugins: list[str] = field(default_factory=list)
     output: str | None = None
 
 
@@ -189,6 +192,7 @@ class ScoreConfig:
     top: int = 10
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    plugins: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -198,6 +202,7 @@ class QueryConfig:
     source: str | None = None
     marginal: list[str] = field(default_factory=list)
     where: dict[str, Any] | None = None
+    plugins: list[str] = field(default_factory=list)
     output: str | None = None
 
 
@@ -207,6 +212,7 @@ class VerifyConfig:
 
     source: str | None = None
     key: str | None = None
+    plugins: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -239,10 +245,15 @@ class DraftConfig:
 
 
 def typed(config: DictConfig, cls: type[T]) -> T:
-    """The composed settings as the plain class `cls`; a value of the wrong type is a UserError naming the setting."""
+    """The composed settings as the plain class `cls`; modules of others that they ask for are loaded.
+
+    Raises:
+        UserError: a value of the wrong type, naming the setting; a module that cannot be loaded.
+    """
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
+    load_used({str(k): v for k, v in container.items()})
     for name in [n for n in ("where", "cluster") if n in container]:
         if isinstance(said := container[name], str):  # a mapping whose keys Hydra cannot read
             container[name] = yaml.safe_load(said)

@@ -9,6 +9,7 @@ ALLOWED = {
     "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
     "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
     "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
+    "plugins": "a list of modules: 'plugins=[my_module]'",
     "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
     "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
     "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mechanisms.public.release import said_not_ours
 from pipeline.pages.page import few_digits, rendered
 from pipeline.statement.hazards import hazards, shown_original
 
@@ -46,6 +47,7 @@ def render_statement(
         facts=_first(said["public_facts"]),
         outside=_first(said["outside"]),
         hazards=hazards(said),
+        others=said_not_ours(said.get("not_ours")),
         curve=_curve(said["curve"], said["guarantee"]),
         rows_asked=rows_asked,
         signer=signer,

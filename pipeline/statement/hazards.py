@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mechanisms.public.release import said_not_ours
+
 #: NIST: up to 1 is strong; up to 20 was seen in practice.
 STRONG, SEEN = 1.0, 20.0
 
@@ -69,9 +71,11 @@ def _about_data(said: Mapping[str, Any]) -> list[Hazard]:
 
 def _about_building(said: Mapping[str, Any]) -> list[Hazard]:
     noise = "noise on a lattice" if said["noise_source"].startswith("the operating") else "A FIXED SEED: no protection"
-    version = said["versions"].get("pipeline", "?")
+    version, others = said["versions"].get("pipeline", "?"), said_not_ours(said.get("not_ours"))
+    tested = f"pipeline {version}; its known faults are told by verify (SECURITY.md)"
+    tested += f". Its tests and audit do NOT cover: {'; '.join(others)}" if others else ""
     return [
-        Hazard("Untested implementation", f"pipeline {version}; its known faults are told by verify (SECURITY.md)"),
+        Hazard("Untested implementation", tested, "Who examined these parts:" if others else ""),
         Hazard("Side channels", f"{noise}; running time and refusals to run are not covered (PRIVACY.md)"),
         Hazard("Models that saw rows", "none did: synthesis knows the noisy answers alone"),
         Hazard("Bias against small groups", "the noise of every cell stands in marginals/; small counts suffer most"),

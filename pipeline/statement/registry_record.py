@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from mechanisms.public.release import said_not_ours
 from pipeline.statement.hazards import shown_original
 
 NEIGHBOURS = {
@@ -122,6 +123,7 @@ def _implementation(said: Mapping[str, Any]) -> dict[str, Any]:
         f"Noise from {said['noise_source']}, on a lattice.",
         f"Software: dp-synthesis-pipeline {said['versions'].get('pipeline', '')}.",
         "Running time and memory are not protected against.",
+        *(f"Not covered by the audit of this software: {part}." for part in said_not_ours(said.get("not_ours"))),
     ]
     return {
         "preprocessing_and_hyperparameter_tuning": _lines(before),

@@ -106,6 +106,7 @@ def make_statement(
     scores: Sequence[float | None] = (),
     publication: Publication | None = None,
     running_total: Mapping[str, Any] | None = None,
+    not_ours: Sequence[Mapping[str, Any]] = (),
 ) -> PrivacyStatement:
     """The statement, from the objects that were used, not from the settings.
 
@@ -115,6 +116,7 @@ def make_statement(
         scores: the noisy scores by which it was accepted, in records; None where one was charged and lost.
         publication: who releases, and when; None: left to fill in.
         running_total: what a budget ledger says about all releases of the table; None: none is kept.
+        not_ours: what the promise rests on and came from plugins.
     """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
@@ -152,6 +154,7 @@ def make_statement(
         table=schema.name,
         published=asdict(publication or Publication()),
         running_total=running_total,
+        not_ours=tuple(not_ours),
     )
 
 

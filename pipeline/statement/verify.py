@@ -15,8 +15,9 @@ from mechanisms.accounting.events import Event
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.public.errors import UserError
-from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
 from mechanisms.public.units import delta
+from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
@@ -70,16 +71,21 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
         release: the release folder of a run.
         key: the file of the public key (PEM) that must have signed it; None: any signature will do, or none.
     Raises:
-        UserError: the folder is no release; `key` is no public key.
+        UserError: the folder is no release, or rests on noise or an accountant of a module that is not loaded; `key`
+            is no public key.
     """
     if key is not None:
         public_key(key)  # a wrong path is the reader's mistake, and says nothing about the release
     said, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
+    check_known(said, str(release), ("mechanism", "accountant"))
     checks = [*_bound(release, said, key)]
     for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", _answers)):
         checks.append(_guarded(name, check, said, index))
     checks.append(_guarded("page", lambda s, _: _page(release, s), said, index))
     checks.append(_private(said))
+    checks += [
+        Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(said.get("not_ours"))
+    ]
     checks += _advisories(said, index)
     return Verdict(tuple(checks))
 

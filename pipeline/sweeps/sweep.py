@@ -29,6 +29,7 @@ from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release
+from pipeline.plugins.modules import load_asked
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
@@ -55,6 +56,7 @@ def sweep(overrides: Sequence[str]) -> int:
     Raises:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
+    load_asked(overrides)
     offer_settings()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):

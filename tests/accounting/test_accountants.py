@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.accounting.accountants import KINDS, make_accountant
+from mechanisms.accounting.accountants import ACCOUNTANTS, make_accountant
 from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Neighbouring
+from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Mu, Neighbouring
 from mechanisms.public.units import delta as checked_delta
 from mechanisms.selection.privbasis import PrivBasis
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
-ACCOUNTANTS = [make_accountant(kind, delta=DELTA, slots=4) for kind in KINDS]
+EVERY = [make_accountant(kind, delta=DELTA, slots=4) for kind in ACCOUNTANTS]
 
 
-@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=lambda a: a.kind)
+@pytest.mark.parametrize("accountant", EVERY, ids=lambda a: a.kind)
 class TestEveryAccountant:
     def test_the_order_of_events_does_not_matter(self, accountant):
         forwards, backwards = accountant.loss(MIXED), accountant.loss(MIXED[::-1])
@@ -44,6 +44,29 @@ class TestEveryAccountant:
 
     def test_delta_never_exceeds_the_whole(self, accountant):
         assert accountant.loss(MIXED).delta <= DELTA
+
+    @pytest.mark.parametrize("number", [1, 4])
+    @pytest.mark.parametrize("sigma", [2.0, 40.0])
+    def test_no_claim_is_below_the_exact_loss_of_gaussian_noise(self, accountant, number, sigma):
+        loss = accountant.loss([Gaussian(str(i), 1.0, sigma) for i in range(number)])
+        exact = gaussian_epsilon(Mu(math.sqrt(number) / sigma), Delta(loss.delta))
+        assert loss.epsilon >= exact * (1 - 1e-9)
+
+    @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0])
+    def test_no_claim_is_below_the_exact_loss_of_laplace_noise_and_of_a_choice(self, accountant, epsilon):
+        """δ(ε') of Laplace noise is 1 − e^((ε' − ε)/2).
+
+        That of a choice is the largest p (1 − e^(ε' − t)), p = (e^ε − e^t)/(e^ε − 1): the loss is t or t − ε.
+        """
+        laplace, choice = accountant.loss([Laplace("l", epsilon, 1.0)]), accountant.loss([Exponential("e", epsilon)])
+        assert 1 - math.exp((laplace.epsilon - epsilon) / 2) <= laplace.delta
+        most = np.linspace(0, epsilon, 1001)
+        exact = (
+            (math.exp(epsilon) - np.exp(most))
+            / math.expm1(epsilon)
+            * -np.expm1(np.minimum(choice.epsilon - most, 700.0))
+        )
+        assert exact.max() <= choice.delta
 
     def test_an_unknown_event_is_refused(self, accountant):
         with pytest.raises(TypeError, match="no accountant knows"):
@@ -102,7 +125,7 @@ def true_delta(events, epsilon: float) -> float:
 TOWN = Domain((Attribute("a", 2), Attribute("b", 5), Attribute("c", 30)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ACCOUNTANTS)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbouring", list(Neighbouring))
 def test_what_a_plan_claims_holds_under_exact_composition(kind, mechanism, neighbouring):

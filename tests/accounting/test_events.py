@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import KINDS, check_filter, make_accountant
+from mechanisms.accounting.accountants import ACCOUNTANTS, check_filter, make_accountant
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, Gaussian, Laplace, event_of, noise_event
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, possible_kinds
@@ -54,7 +54,7 @@ def test_the_ledgers_form_is_that_of_old_runs():
 def test_whom_an_event_admits_costs_no_more_under_any_accountant(kind, sensitivity, scale, other, noise):
     mine, theirs = noise_event(kind, "x", sensitivity, scale), noise_event(kind, "x", other, noise)
     if mine.admits(theirs):
-        for name in KINDS:
+        for name in ACCOUNTANTS:
             accountant = make_accountant(name, delta=Delta(1e-6), slots=1)
             assert accountant.loss([theirs]).epsilon <= accountant.loss([mine]).epsilon
     assert mine.admits(theirs) == (other <= sensitivity and noise >= scale)
@@ -76,7 +76,7 @@ def test_another_sensitivity_leaves_the_noise_as_it_is():
 
 def test_strengths_and_shares_are_inverse_under_every_accountant():
     """A part of a budget buys an event whose cost is that part, for noise that the accountant counts exactly."""
-    for name in KINDS:
+    for name in ACCOUNTANTS:
         accountant = make_accountant(name, delta=Delta(1e-6), slots=4)
         whole = noise_event(accountant.natural_noise, "w", 1.0, 20.0)
         part = noise_event(accountant.natural_noise, "p", 1.0, 20.0 / accountant.strength(0.3))

@@ -10,7 +10,7 @@ from autodp.dp_bank import get_eps_ana_gaussian
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import KINDS, PrivacyLoss, make_accountant
+from mechanisms.accounting.accountants import ACCOUNTANTS, PrivacyLoss, make_accountant
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import SLACK, ULPS, gaussian_epsilon, log_ndtr
@@ -36,14 +36,14 @@ def test_epsilon_is_that_of_autodp_and_never_below_it(mu, log_delta):
     assert ours == pytest.approx(theirs, rel=10 * SLACK, abs=1e-10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ACCOUNTANTS)
 @pytest.mark.parametrize("events", [NOISE, MIXED, MIXED[3:]], ids=["noise", "mixed", "pure"])
 def test_the_claims_of_every_accountant_stand_before_autodp(kind, events):
     accountant = make_accountant(kind, delta=DELTA, slots=len(NOISE))
     check_with_autodp(accountant, events, accountant.loss(events))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ACCOUNTANTS)
 def test_a_claim_below_the_exact_total_of_the_noise_is_refused(kind):
     accountant = make_accountant(kind, delta=DELTA, slots=len(NOISE))
     exact = make_accountant("gdp", delta=DELTA, slots=0).loss(NOISE).epsilon

@@ -15,7 +15,7 @@ from typing import Any, get_args
 import yaml
 
 import mechanisms
-from mechanisms.accounting.accountants import KINDS
+from mechanisms.accounting.accountants import ACCOUNTANTS
 from mechanisms.accounting.events import Event
 from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
@@ -171,7 +171,7 @@ def every_case(
         part: (i, n): every n-th combination, from the i-th on.
         words: that the names of the cases hold.
     """
-    product = list(enumerate(itertools.product(CHOICES, KINDS, Neighbouring, CLIPS)))
+    product = list(enumerate(itertools.product(CHOICES, ACCOUNTANTS, Neighbouring, CLIPS)))
     if most is None:
         yield from _admitted(product[part[0] :: part[1]], folder, words)
         return
@@ -227,7 +227,7 @@ def registered() -> dict[str, set[str]]:
         "method": set(registered_methods()),
         "event": {e.__name__ for e in get_args(Event)},
         "mechanism": set(MECHANISMS),
-        "accountant": set(KINDS),
+        "accountant": set(ACCOUNTANTS),
         "relation": set(map(str, Neighbouring)),
         "clip": set(get_args(Clip)),
         "missing unit": set(get_args(MissingUnit)) - {"refuse"},  # it stops the run, outside of the guarantee

@@ -31,7 +31,10 @@ def loaded(*arguments: str, cwd: Path) -> tuple[int, set[str]]:
     return int(code), set(names)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["score", "--help"], ["--version"], ["ru"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["run", "--help"], ["run", "--help", "selection=aim"], ["score", "--help"], ["--version"], ["ru"]],
+)
 def test_help_loads_no_library_at_all(arguments: list[str], tmp_path: Path):
     assert loaded(*arguments, cwd=tmp_path) == (int(arguments == ["ru"]), set())
 

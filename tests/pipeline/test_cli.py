@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,8 +28,28 @@ def test_every_command_has_help_with_settings_and_examples(name, capsys):
 def test_the_help_of_run_lists_the_settings_with_their_comments(capsys):
     assert command("run", "--help") == 0
     text = capsys.readouterr().out
-    for setting in ("privacy.epsilon", "privacy.unit", "selection.max_cells", "synthesis.rows", "resume", "data.path"):
-        assert setting in text
+    for setting in ("privacy.epsilon", "privacy.unit", "synthesis.rows", "resume", "data.path", "plugins"):
+        assert f"  {setting}=" in text
+    assert "--help selection=aim" in text
+    assert "selection.max_cells=" not in text and "experiment.rows=" not in text, "what only some choices have"
+
+
+@pytest.mark.parametrize("group", ["selection", "synthesis", "mechanism", "experiment"])
+def test_the_help_of_a_choice_is_what_its_file_says(group, capsys):
+    for path in sorted((CONF / group).glob("*.yaml")):
+        assert command("run", "--help", f"{group}={path.stem}") == 0
+        text = capsys.readouterr().out
+        assert text.startswith(f"{group}={path.stem}\n") and "settings:" in text
+        content = path.read_text(encoding="utf-8")
+        assert next(x[1:].strip() for x in content.splitlines() if x.startswith("#") and "@package" not in x) in text
+        own = re.findall(r"^([a-z_]+): [^#\n]*# ", content, flags=re.MULTILINE)
+        assert all(f"  {group}.{name}=" in text for name in own if name != "kind")
+        assert "privacy.unit=" not in text or group == "experiment"
+
+
+def test_the_help_of_no_choice_is_a_mistake(capsys):
+    assert command("run", "--help", "selection=ami") == 1
+    assert "did you mean 'aim'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "file"), [("run", "config"), ("synth", "synth"), ("score", "score")])

@@ -3,12 +3,10 @@
 <!-- table: NAME.csv -->        a small table of that name is there before the next block
 <!-- small: SETTING=VALUE … --> settings that the tests add to the `run` commands of the next block
 <!-- file: PATH -->             the next block is the content of that file
-<!-- after: PATH -->            the next block goes to the end of that file, in a copy of the project
-<!-- into: PATH -->             the next block adds its lines with + behind the lines before them, in that copy
-<!-- contract -->               the next block runs in that copy
+
+The pages of docs/adding have a test of their own: tests/plugins/test_guide.py.
 """
 
-import os
 import re
 import shlex
 import shutil
@@ -60,7 +58,7 @@ def run_line(words: list[str], small: list[str]) -> None:
         raise AssertionError(f"the tests do not know how to run {words}")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] == "bash" for b in blocks(p)) and p != "adding"])
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] == "bash" for b in blocks(p))])
 def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for marks, language, text in blocks(page):
@@ -90,58 +88,6 @@ def same_form(made: Path, kept: Path) -> bool:
         return re.findall(r'width="[^"]*" height="[^"]*"', text)[0], [w for w in words if w != "floor"]
 
     return form(made) == form(kept)
-
-
-def added(content: str, difference: str) -> str:
-    """A file with the new lines of a difference, each behind the line that stands before it there."""
-    before = ""
-    for line in filter(None, difference.splitlines()):
-        if line.startswith("+"):
-            assert content.count(f"\n{before}\n") == 1, before
-            content = content.replace(f"\n{before}\n", f"\n{before}\n{line[1:]}\n")
-        before = line[1:]
-    return content
-
-
-@pytest.fixture(scope="module")
-def copy_with_additions(tmp_path_factory):
-    """The project with the files and lines of the guide for adding things."""
-    copy = tmp_path_factory.mktemp("copy")
-    for room in ("mechanisms", "synthesis", "evaluation", "pipeline", "conf", "tests"):
-        shutil.copytree(ROOT / room, copy / room)
-    shutil.copy(ROOT / "pyproject.toml", copy)
-    for marks, _, text in blocks("adding"):
-        if "file" in marks:
-            assert not (copy / marks["file"]).exists()
-            (copy / marks["file"]).write_text(text, encoding="utf-8")
-        elif "after" in marks:
-            place = copy / marks["after"]
-            place.write_text(place.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
-        elif "into" in marks:
-            place = copy / marks["into"]
-            place.write_text(added(place.read_text(encoding="utf-8"), text), encoding="utf-8")
-    return copy
-
-
-def test_what_the_guide_adds_passes_the_contract_tests_and_runs(copy_with_additions):
-    contracts = [words for marks, _, text in blocks("adding") if "contract" in marks for words in lines(text)]
-    assert len(contracts) == 6
-    printed = ""
-    for number, words in enumerate(contracts):
-        further = ["-p", "no:cacheprovider"] if "pytest" in words else [f"hydra.run.dir=out{number}"]
-        done = subprocess.run(
-            [sys.executable, *words[1:], *further],
-            cwd=copy_with_additions,
-            env={**os.environ, "PYTHONPATH": str(copy_with_additions)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        printed += done.stdout
-    assert "largest_cell 0." in printed
-    check = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
-    lint = subprocess.run(check, cwd=copy_with_additions, capture_output=True, text=True)
-    assert lint.returncode == 0, lint.stdout
 
 
 def test_every_experiment_stands_on_its_page_with_its_command():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.accounting.accountants import KINDS
+from mechanisms.accounting.accountants import ACCOUNTANTS
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement, Request, make_plan
@@ -57,7 +57,7 @@ def measured(tmp_path, which: Plan, seed: int = 1):
     return measure(Town(), which, ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
 
 
-@pytest.mark.parametrize("accountant", KINDS)
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbouring", list(Neighbouring))
 def test_the_noise_added_has_the_scale_that_was_charged(tmp_path, accountant, mechanism, neighbouring):

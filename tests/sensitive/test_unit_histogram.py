@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.accounting.accountants import KINDS
+from mechanisms.accounting.accountants import ACCOUNTANTS
 from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan
@@ -104,7 +104,7 @@ def plan(mechanism: str, accountant: str, neighbouring: Neighbouring, bound: int
     )
 
 
-@pytest.mark.parametrize("accountant", KINDS)
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbouring", list(Neighbouring))
 def test_the_noise_has_the_scale_that_was_charged_for_one_unit(tmp_path, accountant, mechanism, neighbouring):

@@ -11,8 +11,8 @@ from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
 
-#: Class name → the query of its arrays; a new kind of query is one line here.
-QUERIES: Mapping[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
+#: Class name → the query of its arrays: ours, and those of plugins; a new kind of query is one line here.
+QUERIES: dict[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
     "Identity": Identity.from_arrays,
     "SparseQuery": SparseQuery.from_arrays,
     "GridQuery": GridQuery.from_arrays,

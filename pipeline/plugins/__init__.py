@@ -1,0 +1,1 @@
+"""Things of somebody else: modules that offer a selection, metric, synthesizer, noise or accountant beside ours."""

@@ -1,0 +1,165 @@
+"""Which modules of others the settings ask for; each is imported once, and nothing is imported that nobody asked for.
+
+A module is named by the setting `plugins=[my_module]`, or stands in an entry point of an installed package under the
+name of what it offers, such as `selection.top_pairs`: then the name alone asks for it. A release never does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from mechanisms.public.errors import UserError
+
+#: The group of entry points that a package declares what it offers in.
+GROUP = "dp_synthesis_pipeline.plugins"
+#: The setting that names modules.
+SETTING = "plugins"
+#: Setting on the command line → the kind of what it names, as entry points and releases spell it.
+NAMING = {
+    "selection": "selection",
+    "selection.kind": "selection",
+    "synthesis": "synthesis",
+    "synthesis.kind": "synthesis",
+    "mechanism": "mechanism",
+    "mechanism.kind": "mechanism",
+    "privacy.accountant": "accountant",
+    "evaluation.metrics": "metric",
+    "metrics": "metric",
+}
+_loaded: set[str] = set()
+
+
+def load_asked(overrides: Sequence[str]) -> None:
+    """Load what overrides ask for, before they are composed: a choice of a plugin's is known after that.
+
+    Raises:
+        UserError: as of `load_module`.
+    """
+    for key, value in _values(overrides):
+        if key == SETTING:
+            for name in value if isinstance(value, list) else [value]:
+                load_module(str(name))
+        elif key in NAMING:
+            for name in value if isinstance(value, list) else [value]:
+                _load_offering(NAMING[key], str(name))
+
+
+def load_used(settings: Mapping[str, Any]) -> None:
+    """Load what composed settings (as nested mappings) ask for; what is loaded already stays as it is.
+
+    Raises:
+        UserError: as of `load_module`.
+    """
+    for name in settings.get(SETTING) or ():
+        load_module(str(name))
+    for setting, kind in NAMING.items():
+        value: Any = settings
+        for part in setting.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        for name in value if isinstance(value, list) else [value]:
+            if isinstance(name, str):
+                _load_offering(kind, name)
+
+
+def load_module(name: str, *, offers: tuple[str, str] | None = None, by: EntryPoint | None = None) -> None:
+    """Import a module and register what it offers; once.
+
+    Args:
+        offers: kind and name that it must offer.
+        by: the entry point that named it.
+    Raises:
+        UserError: no such module, or it cannot be imported; it offers nothing, or what cannot be registered.
+    """
+    where = SETTING if by is None else f"entry point {by.name!r} of {by.dist.name if by.dist else 'a package'}"
+    if not is_module_name(name):
+        fix = f"{SETTING}=[my_module]: a module's name, without .py and folders"
+        raise UserError(f"{name!r} is no name of a module", where=where, fix=fix)
+    module = _imported(name, where)
+    from pipeline.plugins.registries import offered, register
+
+    if name not in _loaded:
+        register(module, where)
+        _loaded.add(name)
+    if offers is not None and offers[1] not in offered(module, offers[0]):
+        fix = "mend or uninstall the package"
+        raise UserError(f"the module {name} offers no {offers[0]} called {offers[1]!r}", where=where, fix=fix)
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a text is names with dots between them."""
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def offering(kind: str) -> tuple[str, ...]:
+    """The names of that kind that installed packages declare; imports none of them."""
+    prefix = f"{kind}."
+    return tuple(sorted(name.removeprefix(prefix) for name in _declared() if name.startswith(prefix)))
+
+
+def declaring(module: str) -> EntryPoint | None:
+    """An entry point that names the module; None where no installed package does."""
+    return next((e for entries in _declared().values() for e in entries if e.module == module), None)
+
+
+def _load_offering(kind: str, name: str) -> None:
+    entries = _declared().get(f"{kind}.{name}", ())
+    if len({e.value for e in entries}) > 1:
+        packages = ", ".join(sorted(e.dist.name for e in entries if e.dist))
+        raise UserError(f"several packages offer a {kind} called {name!r}: {packages}", where=kind, fix="uninstall one")
+    if entries:
+        load_module(entries[0].module, offers=(kind, name), by=entries[0])
+
+
+@cache
+def _declared() -> dict[str, tuple[EntryPoint, ...]]:
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=GROUP):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
+
+
+def _imported(name: str, where: str) -> ModuleType:
+    """The module; the current folder is looked into after all other places."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            fix = "a module that is installed, or whose file lies in the current folder"
+            raise UserError(f"no module {name!r}", where=where, fix=fix) from error
+        raise _broken(name, where, error) from error
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _broken(name, where, error) from error
+
+
+def _broken(name: str, where: str, error: BaseException) -> UserError:
+    said = str(error).strip().splitlines()
+    what = f"the module {name} cannot be imported: {type(error).__name__}{f': {said[0]}' if said else ''}"
+    return UserError(what, where=where, fix=f"python -c 'import {name}' shows all of it")
+
+
+def _values(overrides: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Key and value of each override; of a sweep each value. What cannot be read is somebody else's to refuse."""
+    parser = OverridesParser.create()
+    for text in overrides:
+        with suppress(HydraException):
+            parsed = parser.parse_override(text)
+            key = str(parsed.get_key_element()).lstrip("+")
+            if key in {SETTING, *NAMING} and not parsed.is_delete():
+                every = list(parsed.sweep_iterator()) if parsed.is_sweep_override() else [parsed.value()]
+                yield from ((key, getattr(value, "text", value)) for value in every)  # one of a sweep may be in quotes

@@ -1,0 +1,94 @@
+"""The modules of docs/adding in a folder of their own, and registries that forget them after each test."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hydra.core.config_store import ConfigStore
+
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from pipeline.plugins import modules
+from pipeline.plugins.registries import REGISTRIES
+
+ROOT = Path(__file__).parents[2]
+PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "adding").glob("*.md"))}
+BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|toml|diff)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str) -> list[tuple[dict[str, str], str]]:
+    """The comments and the text of each block of a page."""
+    return [(dict(re.findall(r"<!-- (\w+):? ?(.*?) -->", said)), text) for said, _, text in BLOCK.findall(PAGES[page])]
+
+
+def plugin_modules() -> dict[str, str]:
+    """Name → text of each module that the pages write: a whole one, or a file of the project with its plugin's line."""
+    written: dict[str, str] = {}
+    for page in PAGES:
+        last = ""
+        for marks, text in blocks(page):
+            if "file" in marks and marks["file"].endswith(".py"):
+                last = text
+            if "module" in marks:
+                written[marks["module"]] = text
+            if "plugin" in marks:
+                written[marks["plugin"]] = f"{last}\n\n{text}"
+    return written
+
+
+def write_modules(folder: Path) -> Path:
+    """All of them, as files of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in plugin_modules().items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """What a test loads is gone after it."""
+    every = [r.things for r in REGISTRIES.values()] + [NOISE_KINDS]
+    before = [dict(things) for things in every]
+    loaded, path, known = set(modules._loaded), list(sys.path), set(sys.modules)
+    choices = ConfigStore.instance().repo
+    ready = {group: set(choices.get(group, {})) for group in ("selection", "synthesis", "mechanism")}
+    modules._declared.cache_clear()
+    yield
+    for things, kept in zip(every, before, strict=True):
+        things.clear()
+        things.update(kept)
+    modules._loaded.clear()
+    modules._loaded.update(loaded)
+    sys.path[:] = path
+    for name in set(sys.modules) - known:
+        if name.partition(".")[0] in {*plugin_modules(), "mine", "raises", "shop", "other"}:
+            del sys.modules[name]
+    for group, names in ready.items():
+        for name in set(choices.get(group, {})) - names:
+            del choices[group][name]
+    modules._declared.cache_clear()
+
+
+@pytest.fixture
+def shelf(forgetful: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: the modules of the pages, a table and its schema."""
+    from tests.pipeline.conftest import SCHEMA, people
+
+    write_modules(tmp_path)
+    people(600).to_csv(tmp_path / "town.csv", index=False)
+    (tmp_path / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def install(folder: Path, name: str, offers: dict[str, str], version: str = "1.2") -> Path:
+    """A package of that name installed into a folder: its entry points are found once the folder is on the path."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = [f"{key} = {module}" for key, module in offers.items()]
+    (info / "entry_points.txt").write_text("\n".join([f"[{modules.GROUP}]", *lines]) + "\n")
+    return folder

@@ -1,0 +1,337 @@
+"""Things of somebody else: found, checked and spelled like ours, named in the statement, not imported by a release."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.plugins import modules
+from pipeline.plugins.modules import load_module
+from pipeline.plugins.registries import REGISTRIES
+from tests.pipeline.conftest import TOWN, command, rebound
+from tests.plugins.conftest import ROOT, install, plugin_modules
+
+RAISES = "raise RuntimeError('imported')\n"
+QUIET = ["evaluation.enabled=false", "synthesis=independent"]
+NOISE = ["plugins=[logistic_noise,tight_zcdp]", "mechanism=logistic", "privacy.accountant=tight_zcdp"]
+#: What each module offers: kind and name.
+OFFERS = {
+    "metric.largest_cell": "largest_cell",
+    "synthesis.best_pair": "best_pair",
+    "selection.top_pairs": "top_pairs",
+    "mechanism.logistic": "logistic_noise",
+    "accountant.tight_zcdp": "tight_zcdp",
+}
+
+
+def refused(capsys, *arguments: str) -> str:
+    assert command(*arguments) == 1
+    error = capsys.readouterr().err
+    assert "fault of the pipeline" not in error
+    return error
+
+
+def statement(run: str) -> dict:
+    return json.loads(Path(run, "release", "privacy.json").read_text())
+
+
+def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys):
+    given = ["plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "selection.count=1"]
+    given += ["synthesis=best_pair", "synthesis.order=1", "evaluation.metrics=[largest_cell,tvd]", "hydra.run.dir=out"]
+    given += ["evaluation.bar_columns=[sex]"]
+    assert command("run", *TOWN, *given) == 0
+    printed = capsys.readouterr().out
+    assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
+    assert "largest_cell 0." in printed
+    said = statement("out")
+    (part,) = said["not_ours"]
+    assert {k: part[k] for k in ("kind", "name", "module", "distribution", "version", "audited")} == {
+        "kind": "selection", "name": "top_pairs", "module": "top_pairs", "distribution": None, "version": None,
+        "audited": False,
+    }  # fmt: skip
+    assert len(part["sha256"]) == 64
+    assert said["private"], "private is what the ledger says"
+    assert sum(e["mechanism"] == "exponential" for e in said["events"]) == 1, "selection.count"
+    page = Path("out/release/statement.html").read_text()
+    assert "Not covered by the audit of this software" in page
+    assert "Its tests and audit do NOT cover: selection &#39;top_pairs&#39; of top_pairs" in page
+    assert (
+        "Not covered by the audit of this software: selection 'top_pairs'"
+        in Path("out/release/deployment.yaml").read_text()
+    )
+    assert json.loads(Path("out/internal/config.json").read_text())["plugins"] == [
+        "top_pairs",
+        "best_pair",
+        "largest_cell",
+    ]
+
+
+def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, capsys):
+    assert command("run", *TOWN, *NOISE, *QUIET, "selection=oneway", "hydra.run.dir=out") == 0
+    said = statement("out")
+    assert [(p["kind"], p["name"]) for p in said["not_ours"]] == [
+        ("accountant", "tight_zcdp"),
+        ("mechanism", "logistic"),
+    ]
+    assert {e["mechanism"] for e in said["events"]} == {"logistic"}
+    assert said["events"][0]["stddev"] == pytest.approx(1.8138 * said["events"][0]["scale"], rel=1e-4)
+    assert command("verify", "out/release", NOISE[0]) == 0
+    verdict = capsys.readouterr().out
+    assert "parts        not covered by our audit: mechanism 'logistic' of logistic_noise" in verdict
+    assert "statement.html says what privacy.json says" in verdict
+
+
+def test_a_run_of_ours_says_nothing_of_others(shelf):
+    assert command("run", *TOWN, *QUIET, "selection=oneway", "plugins=[largest_cell]", "hydra.run.dir=out") == 0
+    assert "not_ours" not in statement("out")
+    assert "Not covered" not in Path("out/release/statement.html").read_text()
+
+
+@pytest.fixture
+def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package `shop-of-others` 1.2 on the path that declares all five, and one that raises where it is imported."""
+    site = install(shelf / "site", "shop-of-others", {**OFFERS, "selection.broken": "raises"})
+    for name in plugin_modules():
+        (shelf / f"{name}.py").rename(site / f"{name}.py")
+    (site / "raises.py").write_text(RAISES)
+    monkeypatch.syspath_prepend(str(site))
+    return shelf
+
+
+def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
+    given = ["selection=top_pairs", "synthesis=best_pair", "evaluation.metrics=[largest_cell]", *NOISE[1:]]
+    assert command("run", *TOWN, *given, "hydra.run.dir=out") == 0
+    assert "largest_cell 0." in capsys.readouterr().out
+    parts = statement("out")["not_ours"]
+    assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic"]
+    assert {(p["distribution"], p["version"]) for p in parts} == {("shop-of-others", "1.2")}
+    assert "raises" not in sys.modules
+
+
+def test_nothing_of_a_package_is_imported_that_nobody_asked_for(shop, capsys):
+    assert command("plan", *TOWN, "selection=oneway") == 0
+    assert command("run", "--help") == 0
+    assert not set(plugin_modules()) & set(sys.modules)
+    assert "did you mean 'top_pairs'" in refused(capsys, "plan", *TOWN, "selection=top_pair")
+    assert not set(plugin_modules()) & set(sys.modules)
+
+
+def test_a_package_that_cannot_be_imported_is_named_before_anything_is_charged(shop, capsys):
+    error = refused(capsys, "run", *TOWN, "selection=broken", "hydra.run.dir=out")
+    first, second = error.splitlines()
+    assert first == (
+        "error: entry point 'selection.broken' of shop-of-others: "
+        "the module raises cannot be imported: RuntimeError: imported"
+    )
+    assert second == "  way out: python -c 'import raises' shows all of it"
+    assert not Path("out").exists()
+
+
+def test_two_packages_with_one_name_and_a_package_without_its_thing_are_refused(shop, monkeypatch, capsys):
+    other = install(shop / "more", "another-shop", {"selection.top_pairs": "other", "selection.absent": "largest_cell"})
+    monkeypatch.syspath_prepend(str(other))
+    modules._declared.cache_clear()
+    assert "another-shop, shop-of-others" in refused(capsys, "plan", *TOWN, "selection=top_pairs")
+    assert "offers no selection called 'absent'" in refused(capsys, "plan", *TOWN, "selection=absent")
+
+
+def test_settings_of_others_are_checked_and_spelled_like_ours(shelf, capsys):
+    given = ["plan", *TOWN, "plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "synthesis=best_pair"]
+    assert command(*given) == 0
+    assert "did you mean 'selection.count'" in refused(capsys, *given, "selection.cuont=2")
+    assert "selection.count" in refused(capsys, *given, "selection.count=many")
+    assert "synthesis.order" in refused(capsys, *given, "synthesis.order=two")
+    assert "did you mean 'evaluation.bar_columns'" in refused(capsys, *given, "evaluation.bar_column=[sex]")
+    assert "evaluation.bar_columns" in refused(capsys, *given, "evaluation.bar_columns=3")
+    assert "did you mean 'top_pairs'" in refused(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pars")
+
+
+def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
+    given = ["run", "--help", "plugins=[top_pairs,best_pair]", "selection=top_pairs", "synthesis=best_pair"]
+    assert command(*given) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^  selection.count=3 +how many pairs are measured", printed, flags=re.MULTILINE)
+    assert command("run", "--help", "plugins=[largest_cell]") == 0
+    helped = capsys.readouterr().out
+    assert re.search(r"^  evaluation.bar_columns=.* largest_cell: the columns", helped, flags=re.MULTILINE)
+    assert re.search(r"^  synthesis.order=2 +the number of columns", printed, flags=re.MULTILINE)
+
+
+def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
+    beside = shelf / "conf" / "selection" / "top_pairs.yaml"
+    beside.parent.mkdir(parents=True)
+    beside.write_text("kind: top_pairs\ncount: 1 # fewer\nmax_cells: 10000\nsplit: [1, 1, 3]\n")
+    assert command("plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs") == 0
+    assert " 1 private choice" in capsys.readouterr().out
+    assert command("run", "--help", "plugins=[top_pairs]", "selection=top_pairs") == 0
+    assert re.search(r"selection.count=1 +fewer", capsys.readouterr().out)
+    beside.write_text("kind: aim\n")
+    modules._loaded.discard("top_pairs")
+    REGISTRIES["SELECTIONS"].things.pop("top_pairs")
+    assert "kind: top_pairs" in refused(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
+        ("x = (\n", "SyntaxError"),
+        ("raise SystemExit(3)\n", "SystemExit: 3"),
+        ("x = 1\n", "the module mine offers nothing"),
+        ("METRICS = []\n", "METRICS of the module mine is no dictionary"),
+        ("METRICS = {'mine': 3}\n", "METRICS['mine'] of the module mine is no metric"),
+        ("from largest_cell import LARGEST_CELL\nMETRICS = {'other': LARGEST_CELL}\n", "is no metric"),
+        ("from top_pairs import TopPairs\nSELECTIONS = {'top_pairs': TopPairs}\n", "is no selection"),
+        ("SYNTHESIZERS = {'mine': dict}\n", "is no synthesis"),
+        ("ACCOUNTANTS = {'mine': dict}\n", "is no accountant"),
+        ("from logistic_noise import Logistic\nNOISE_EVENTS = {'logistic': Logistic}\n", "has no sampler"),
+        ("SAMPLERS = {'mine': print}\n", "has no event"),
+    ],
+)
+def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, capsys, text, said):
+    (shelf / "mine.py").write_text(text)
+    error = refused(capsys, "plan", *TOWN, "plugins=[mine]")
+    assert said in error and len(error.splitlines()) == 2
+    assert command("plan", *TOWN, "selection=oneway") == 0, "nothing of it stays"
+
+
+COLLISIONS = {
+    "a metric's setting": (
+        "from dataclasses import dataclass, replace\nfrom evaluation.metric import MetricSettings, setting\n"
+        "from largest_cell import LARGEST_CELL\n"
+        "@dataclass(frozen=True)\nclass Mine(MetricSettings):\n    buckets: str = setting('x', 'already ours')\n"
+        "METRICS = {'mine': replace(LARGEST_CELL, name='mine', settings=Mine)}\n"
+    ),
+    "SELECTIONS": "from mechanisms.selection.aim import AimSettings\nSELECTIONS = {'aim': AimSettings}\n",
+    "a ready choice": (
+        "from dataclasses import dataclass\nfrom typing import ClassVar\nfrom top_pairs import TopPairsSettings\n"
+        "@dataclass(frozen=True)\nclass Pairs(TopPairsSettings):\n    kind: ClassVar[str] = 'pairs'\n"
+        "SELECTIONS = {'pairs': Pairs}\n"
+    ),
+    "METRICS": "from evaluation.metrics import METRICS as OURS\nMETRICS = {'tvd': OURS['tvd']}\n",
+    "SYNTHESIZERS": "from best_pair import BestPairSpec\nSYNTHESIZERS = {'gum': BestPairSpec}\n",
+    "ACCOUNTANTS": "from mechanisms.accounting.accountants import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
+    "SAMPLERS": "SAMPLERS = {'laplace': print}\n",
+    "a method's kind": (
+        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+        "from top_pairs import TopPairs, TopPairsSettings\n"
+        "@dataclass(frozen=True)\nclass Mst(TopPairs):\n    kind: ClassVar[str] = 'mst'\n"
+        "@dataclass(frozen=True)\nclass Mine(TopPairsSettings):\n"
+        "    kind: ClassVar[str] = 'mine'\n    methods: ClassVar[tuple] = (Mst,)\n"
+        "SELECTIONS = {'mine': Mine}\n"
+    ),
+    "an event's class": (
+        "from logistic_noise import Logistic, SAMPLERS\n"
+        "Laplace = type('Laplace', (Logistic,), {'__module__': __name__})\n"
+        "NOISE_EVENTS = {'logistic': Laplace}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", COLLISIONS)
+def test_a_name_that_is_taken_is_refused(shelf, capsys, what):
+    (shelf / "mine.py").write_text(COLLISIONS[what])
+    before = {name: dict(r.things) for name, r in REGISTRIES.items()}
+    error = refused(capsys, "plan", *TOWN, "plugins=[mine]")
+    assert "already" in error or "declares it otherwise" in error
+    assert {name: dict(r.things) for name, r in REGISTRIES.items()} == before
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("[./mine.py]", "no name of a module"), ("[no.such]", "no module 'no.such'")]
+)
+def test_a_module_is_named_not_a_file(shelf, capsys, given, said):
+    assert said in refused(capsys, "plan", *TOWN, f"plugins={given}")
+
+
+def test_auto_never_takes_noise_of_others(shelf):
+    given = ["plugins=[logistic_noise]", "selection=oneway", "privacy.accountant=basic", "privacy.delta=0"]
+    assert command("run", *TOWN, *given, *QUIET, "hydra.run.dir=out") == 0
+    assert {e["mechanism"] for e in statement("out")["events"]} == {"laplace"}
+
+
+def test_an_accountant_of_others_counts_no_rounds_whose_number_depends_on_answers(shelf, capsys):
+    given = ["plugins=[tight_zcdp]", "selection=aim", "privacy.accountant=tight_zcdp", "mechanism=gaussian"]
+    assert "no sound accounting" in refused(capsys, "plan", *TOWN, *given)
+    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 2, delta: 1e-6}", "budget.accountant=tight_zcdp"]
+    assert "which have a privacy filter" in refused(capsys, "run", *TOWN, given[0], *shared, "privacy.delta=1e-8")
+
+
+def test_a_resumed_run_is_one_with_the_same_modules(shelf, capsys):
+    given = [*TOWN, "plugins=[top_pairs]", "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
+    assert command("run", *given) == 0
+    first = Path("out/release/privacy.json").read_bytes()
+    assert command("run", *given, "resume=true") == 0
+    assert Path("out/release/privacy.json").read_bytes() == first
+    Path("top_pairs.py").write_text(Path("top_pairs.py").read_text() + "\n# another version\n")
+    assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
+
+
+@pytest.fixture
+def noisy_release(shelf):
+    """A release with a noise and an accountant of others; they are forgotten, and raise where they are imported."""
+    assert command("run", *TOWN, *NOISE, *QUIET, "selection=oneway", "hydra.run.dir=out") == 0
+    for name in ("logistic_noise", "tight_zcdp"):
+        (shelf / f"{name}.py").write_text(RAISES)
+        del sys.modules[name]
+        modules._loaded.discard(name)
+    for registry, name in (("NOISE_EVENTS", "logistic"), ("SAMPLERS", "logistic"), ("ACCOUNTANTS", "tight_zcdp")):
+        REGISTRIES[registry].things.pop(name)
+    from mechanisms.public.noise_kinds import NOISE_KINDS
+
+    del NOISE_KINDS["logistic"]
+    return shelf / "out" / "release"
+
+
+READERS = (
+    ["synth", "from=out/release", "output=again"],
+    ["query", "from=out/release", "marginal=[sex]"],
+    ["verify", "out/release"],
+)
+
+
+def test_reading_a_release_imports_nothing_that_it_names(noisy_release, shelf, monkeypatch, capsys):
+    for reader in READERS:
+        error = refused(capsys, *reader)
+        assert "mechanism 'logistic'" in error and "logistic_noise" in error and "plugins=[" in error
+        assert "imported" not in error
+        assert "cannot be imported: RuntimeError" in refused(capsys, *reader, "plugins=[logistic_noise]"), "asked for"
+    monkeypatch.syspath_prepend(str(install(shelf / "site", "shop", OFFERS)))
+    modules._declared.cache_clear()
+    for reader in READERS:
+        assert "plugins=[" in refused(capsys, *reader), "nor what an installed package calls so"
+
+
+def test_a_release_that_hides_what_it_was_made_with_is_refused_too(noisy_release, capsys):
+    said = json.loads((noisy_release / "privacy.json").read_text())
+    for parts in (None, 3, "x", [3], [{"kind": "mechanism", "name": 3}], [{"kind": ["x"], "name": {}}]):
+        (noisy_release / "privacy.json").write_text(json.dumps({**said, "not_ours": parts}))
+        rebound(noisy_release)
+        for reader in READERS[:2]:
+            assert "plugins=[MODULE]" in refused(capsys, *reader), parts
+        assert command("verify", "out/release") == 1
+        capsys.readouterr()
+    parts = [{**p, "module": "x;rm -rf ~"} for p in said["not_ours"]]
+    (noisy_release / "privacy.json").write_text(json.dumps({**said, "not_ours": parts}))
+    rebound(noisy_release)
+    assert "rm -rf" not in refused(capsys, *READERS[0]), "a name is shown only where it is one of a module"
+
+
+@pytest.mark.slow
+def test_a_sweep_knows_modules_of_others(shelf, capsys):
+    given = ["plugins=[top_pairs]", "selection=top_pairs,oneway", "evaluation.metrics=[tvd]", "hydra.sweep.dir=many"]
+    assert command("run", "-m", *TOWN, *given) == 0
+    printed = capsys.readouterr().out
+    assert "selection=top_pairs" in printed
+    mine, ours = (next(Path("many").glob(f"*selection={name}")) for name in ("top_pairs", "oneway"))
+    assert [p["name"] for p in statement(str(mine))["not_ours"]] == ["top_pairs"]
+    assert "not_ours" not in statement(str(ours))
+
+
+def test_the_installed_command_looks_into_the_current_folder_last(shelf, monkeypatch):
+    (shelf / "json.py").write_text(RAISES)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in {"", str(shelf)}] + [str(ROOT)])
+    load_module("largest_cell")
+    assert sys.path[-1] == str(shelf)
