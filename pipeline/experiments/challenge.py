@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from evaluation.outcome import Outcome, compute
 from evaluation.references import floor
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, encode_table
@@ -30,7 +30,7 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.experiment_settings import ExperimentConfig, Variant, variants_of
-from pipeline.experiments.findings import Findings, reported, summary, write_findings
+from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
@@ -98,7 +98,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for place, variant in enumerate(variants):
             with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label]))) as report:
                 report(place, len(variants), "")
-                rows += _rows(config, world, folder, variant)
+                path = folder.internal / "rows" / f"{variant.name}.json"
+                rows += finished(path, partial(_rows, config, world, folder, variant))
         settings = config.experiment
         found = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
         write_findings(found, folder.internal)
@@ -107,9 +108,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    found = run(config, root, hydra_files=hydra_files)
-    files = "\n".join(f"  {root / 'internal' / n}" for n in ("table.md", "table.csv", "figure.png", "experiment.json"))
-    return f"\n{summary(found)}\n\nNOT private, keep back:\n{files}"
+    return told(summary(run(config, root, hydra_files=hydra_files)), root / "internal")
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -195,12 +194,8 @@ def _ids(source: Source, column: str) -> NDArray[np.int64]:
 
 
 def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> list[dict[str, Any]]:
-    """The scores of one release, from their file if they were finished before."""
+    """The scores of one release."""
     home, epsilon = folder.root / variant.name, variant.epsilon
-    kept = folder.internal / "rows" / f"{home.name}.json"
-    if kept.exists():
-        known: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
-        return known
     start = time.perf_counter()
     released = _release_config(config, world.path, home, variant)
     done = stages.run(released, home, quiet=True)
@@ -221,7 +216,6 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
         row["floor"] = _floor(metric, world, made, options) if config.experiment.floors else None
         says = reported(config.experiment.reported, name, epsilon) if released.privacy.unit == own else None
         rows += [row | {"reported": says}, *_parts(facts, outcome)]
-    write_whole(kept, json.dumps(rows, indent=1, allow_nan=False), mode=0o600)
     return rows
 
 
@@ -301,20 +295,11 @@ def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> 
 
 
 def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:
-    generated = not config.data.path
-    shape = {a.name: a.size for a in world.schema.domain.attributes}
+    rows, file = world.real.rows, config.data.path
+    kind = f"{Path(file).name}" if file else f"generated stand-in for {config.data.name}"
+    domain = {a.name: a.size for a in world.schema.domain.attributes}
     return {
-        "experiment": config.experiment.name or config.data.name,
-        "smoke": config.smoke,
-        "data": {
-            "name": config.data.name,
-            "kind": f"generated stand-in for {config.data.name}, {world.real.rows:,} rows"
-            if generated
-            else f"{Path(str(config.data.path)).name}, {world.real.rows:,} rows",
-            "fingerprint": facts["data"],
-            "records": world.real.rows,
-            "domain": shape,
-        },
+        **setting_of(config, f"{kind}, {rows:,} rows", facts, rows, domain=domain),
         "settings": asdict(config.experiment),
         "privacy": asdict(config.privacy),
         "synthesis": asdict(config.synthesis),

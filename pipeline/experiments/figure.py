@@ -9,8 +9,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mechanisms.public.files import whole_file
 from pipeline.experiments.claim import SCORES
+from pipeline.experiments.findings import save
 from pipeline.experiments.table1_report import Report
 
 #: Series → label, colour, marker.
@@ -34,9 +34,7 @@ def draw_figure(report: Report, folder: Path) -> None:
         shape = " × ".join(map(str, data["shape"]))
         small = ", smoke test" if report.setting["smoke"] else ""
         figure.suptitle(f"{data['name']} ({shape}, {data['records']:,} records{small}). NOT private.", fontsize=10)
-        for suffix, extra in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-            with whole_file(folder / f"figure3.{suffix}", mode=0o600) as part:
-                figure.savefig(part, format=suffix, **extra)
+        save(figure, folder, "figure3")
 
 
 def value_of(row: dict[str, Any], name: str) -> float:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
+from pipeline.report.text_table import lined_up, markdown
+from pipeline.settings.config import Config
 
+Made = TypeVar("Made", dict[str, Any], list[dict[str, Any]])
+
+HEADS = ("table", "ε", "metric", "source says", "we get", "floor")
+#: What `write_findings` leaves for readers.
+FILES = ("table.md", "table.csv", "figure.png", "experiment.json")
 COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "seconds", "promise")
 
 
@@ -75,12 +82,7 @@ def as_markdown(findings: Findings) -> str:
     """The table for readers: what the source says beside what we get."""
     lines = [f"# {findings.title}", "", f"**{BANNER}**", "", f"Source: {findings.source}", ""]
     lines += [f"The source says: {findings.says}", ""]
-    heads = ["table", "ε", "metric", "source says", "we get", "floor"]
-    lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for row in findings.rows:
-        got = shown(row["score"]) if row["score"] is not None else f"undefined: {row.get('reason', '')}"
-        cells = [row["dataset"], f"{row['epsilon']:g}", row["metric"], shown(row["reported"]), got, shown(row["floor"])]
-        lines.append(f"| {' | '.join(cells)} |")
+    lines += markdown(HEADS, _cells(findings))
     lines += ["", "## Notes", "", *(f"- {note}" for note in findings.notes)]
     promises = dict.fromkeys(row["promise"] for row in findings.rows)
     return "\n".join([*lines, "", "## What each table promises", "", *(f"- {p}" for p in promises)]) + "\n"
@@ -93,15 +95,47 @@ def shown(value: float | None) -> str:
 
 def summary(findings: Findings) -> str:
     """What a person reads at the end."""
-    heads = ["table", "ε", "metric", "source says", "we get", "floor"]
-    rows = [heads]
+    lines = lined_up([HEADS, *_cells(findings)])
+    return "\n".join([findings.title, *lines, "", f"The source says: {findings.says}"])
+
+
+def _cells(findings: Findings) -> list[list[str]]:
+    """A row of HEADS for each score."""
+    rows = []
     for row in findings.rows:
         marks = [shown(row[k]) for k in ("reported", "score", "floor")]
         marks[1] = f"undefined: {row['reason']}" if row["score"] is None and row.get("reason") else marks[1]
         rows.append([row["dataset"], f"{row['epsilon']:g}", row["metric"], *marks])
-    widths = [max(len(r[i]) for r in rows) for i in range(len(heads))]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
-    return "\n".join([findings.title, *lines, "", f"The source says: {findings.says}"])
+    return rows
+
+
+def told(text: str, inside: Path, names: Sequence[str] = FILES) -> str:
+    """What a person reads at the end, and where everything lies."""
+    files = "\n".join(f"  {inside / name}" for name in names)
+    return f"\n{text}\n\nNOT private, keep back:\n{files}"
+
+
+def finished(path: Path, make: Callable[[], Made]) -> Made:
+    """JSON values from their file if they were finished before; else made, and kept there. NOT private."""
+    if path.exists():
+        found: Made = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    values = make()
+    write_whole(path, json.dumps(values, indent=1, allow_nan=False), mode=0o600)
+    return values
+
+
+def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int, **data: Any) -> dict[str, Any]:
+    """What rows were made from: the experiment, and its data.
+
+    Args:
+        kind: what the data are, in words.
+        facts: of the run, with the fingerprint of the data.
+        data: further facts of the data.
+    """
+    known = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
+    name = config.experiment.name or config.experiment.kind
+    return {"experiment": name, "smoke": config.smoke, "data": known | data}
 
 
 def draw(findings: Findings, inside: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,13 @@ from evaluation.challenges.pie_chart import pie_chart_counts
 from evaluation.cube import cubes_from_arrays
 from evaluation.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.tables.codec import encode_columns
-from pipeline import stages
-from pipeline.budget import admission
-from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import RowSpec, rows_of
-from pipeline.experiments.findings import Findings, reported, summary, write_findings
-from pipeline.experiments.mgd_table1 import demo_table, smaller
-from pipeline.experiments.mgd_table1 import releases as releases  # what is booked follows from the same settings
-from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
-from pipeline.folders import bind, claimed, logged
-from pipeline.settings import build, inputs
+from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
+from pipeline.experiments.map_experiment import OpenMap, opened_map
+from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
+from pipeline.settings import inputs
 from pipeline.settings.config import Config
-from pipeline.stage_bars import Stages, misfits
+from pipeline.stage_bars import Stages
 
 Histogram = NDArray[np.float64]
 
@@ -67,75 +58,41 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     for name in config.experiment.metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
-    rows_of(config.experiment)
-    config = smaller(config) if config.smoke else config
-    schema = map_schema(config, build.build_schema(config))
-    admission.check(booked := tables.releases(config, schema, root))
     show = Stages(quiet=quiet)
-    with claimed(root, resume=config.resume) as folder, logged(folder.log):
-        with show.stage("load") as report:
-            path = demo_table(config, folder, report)
-            facts = bind(folder, stages.run_facts(config, schema, path))
-            stages.keep_settings(folder, config, hydra_files or {})
-            write_whole(folder.internal / "map.yaml", schema.to_yaml(), mode=0o600)
-            source = stages.open_source(path, config, folder)
-            table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-            world = TemporalMap(schema, table, histogram(table))
-        show.warn(misfits(encoding))
-        admission.book(booked)
-        key = bytes.fromhex(facts["once"]["key"])
-        schema_file = folder.internal / "map.yaml"
-        maker = Maker(config, world, path, schema_file, folder, key, lambda p: stages.open_source(p, config, folder))
-        rows: list[dict[str, Any]] = []
+    with opened_map(config, root, hydra_files, show) as opened:
+        config, rows = opened.config, []
         for spec in rows_of(config.experiment):
             with show.stage(spec.name):
-                rows += _rows(maker, world, spec)
-        found = Findings(tuple(rows), _setting(config, world, facts), config.experiment.source, config.experiment.says)
-        found = replace(found, notes=tuple(config.experiment.notes))
-        write_findings(found, folder.internal)
-    return found
+                rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
+        settings = config.experiment
+        findings = Findings(tuple(rows), _setting(opened), settings.source, settings.says, tuple(settings.notes))
+        write_findings(findings, opened.folder.internal)
+    return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    found = run(config, root, hydra_files=hydra_files)
-    files = "\n".join(f"  {root / 'internal' / n}" for n in ("table.md", "table.csv", "figure.png", "experiment.json"))
-    return f"\n{summary(found)}\n\nNOT private, keep back:\n{files}"
+    return told(summary(run(config, root, hydra_files=hydra_files)), root / "internal")
 
 
-def _rows(maker: Maker, world: TemporalMap, spec: RowSpec) -> list[dict[str, Any]]:
-    """The scores of one map, from their file if they were finished before."""
-    kept = maker.folder.internal / "rows" / f"{spec.name}.json"
-    if kept.exists():
-        known: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
-        return known
+def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
+    """The scores of one map."""
     start = time.perf_counter()
-    made = maker.make(spec)
+    made = opened.maker.make(spec)
     facts = {"dataset": spec.method, "epsilon": spec.value, "seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {made.promise}", "floor": None}
-    settings = maker.config.experiment
+    settings = opened.config.experiment
     rows = []
     for metric in settings.metrics:
         scorer, goal = SCORERS[metric]
-        for name, score in scorer(world.histogram, made.histogram).items():
+        for name, score in scorer(opened.world.histogram, made.histogram).items():
             row = {**facts, "metric": name, "goal": goal, "score": score}
             rows.append(row | {"reported": reported(settings.reported, name, spec.value)})
-    write_whole(kept, json.dumps(rows, indent=1, allow_nan=False), mode=0o600)
     return rows
 
 
-def _setting(config: Config, world: TemporalMap, facts: Mapping[str, Any]) -> dict[str, Any]:
-    generated = inputs.generated(config)
-    shape = " × ".join(map(str, world.histogram.shape))
-    what = "generated city (demo)" if generated else Path(str(config.data.path)).name
-    return {
-        "experiment": config.experiment.name or "maps",
-        "smoke": config.smoke,
-        "data": {
-            "name": config.data.name,
-            "kind": f"{what}, {shape}, {world.table.rows:,} records",
-            "fingerprint": facts["data"],
-            "records": world.table.rows,
-            "columns": list(world.schema.domain.names),
-        },
-    }
+def _setting(opened: OpenMap) -> dict[str, Any]:
+    config, table = opened.config, opened.world.table
+    what = "generated city (demo)" if inputs.generated(config) else opened.path.name
+    kind = f"{what}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
+    return setting_of(config, kind, opened.facts, table.rows, columns=list(opened.world.domain.names))

@@ -5,38 +5,29 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.progress import Progress
-from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns
-from pipeline import stages
-from pipeline.budget import admission
-from pipeline.budget.admission import PlannedRelease
-from pipeline.demo import write_demo
-from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import RowSpec, rows_of
 from pipeline.experiments.figure import draw_figure
+from pipeline.experiments.findings import finished, setting_of, told
+from pipeline.experiments.map_experiment import OpenMap, opened_map
+from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.table1_report import Report as Findings
 from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, summary
 from pipeline.experiments.table1_scores import Yardstick, make_yardstick, score_row
-from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
-from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.settings import build, inputs
+from pipeline.folders import RunFolder
+from pipeline.settings import inputs
 from pipeline.settings.config import Config, PrivacyConfig
-from pipeline.stage_bars import Stages, misfits
+from pipeline.stage_bars import Stages
 
-#: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
-SMOKE_ROWS = 4_000
-SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
-SMOKE_PASSES = 3
-#: How many rows the demo has where data.rows is not set.
-DEMO_ROWS = 290_000
+#: What is left for readers.
+FILES = ("table1.md", "table1.csv", "figure3.png", "experiment.json")
 
 
 @dataclass(frozen=True)
@@ -66,82 +57,30 @@ def run(
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    rows_of(config.experiment)
     _check(config)
-    config = smaller(config) if config.smoke else config
-    specs = rows_of(config.experiment)
-    schema = map_schema(config, build.build_schema(config))
-    admission.check(booked := tables.releases(config, schema, Path(root)))
     show = Stages(quiet=quiet)
-    with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
-        with show.stage("load") as report:
-            path = demo_table(config, folder, report)
-            facts = bind(folder, stages.run_facts(config, schema, path))
-            stages.keep_settings(folder, config, hydra_files or {})
-            write_whole(folder.internal / "map.yaml", schema.to_yaml(), mode=0o600)
-            source = stages.open_source(path, config, folder)
-            table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-            world = TemporalMap(schema, table, histogram(table))
-        show.warn(misfits(encoding))
-        if not table.rows:
-            raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
-        admission.book(booked)
-        yard = make_yardstick(world, config.experiment)
-        maker = Maker(
-            config,
-            world,
-            path,
-            folder.internal / "map.yaml",
-            folder,
-            bytes.fromhex(facts["once"]["key"]),
-            lambda p: stages.open_source(p, config, folder),
-        )
-        rows = []
+    with opened_map(config, Path(root), hydra_files, show) as opened:
+        settings, rows = opened.config.experiment, []
+        yard, specs = make_yardstick(opened.world, settings), rows_of(settings)
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
                 report(place, len(specs), f"row {place + 1} of {len(specs)}")
-                rows.append(_row(maker, yard, spec))
-        findings = Findings(tuple(rows), _setting(config, schema, world, path, facts, yard))
-        _write(folder, findings)
-    return Outcome(folder, findings)
+                path = opened.folder.internal / "rows" / f"{spec.name}.json"
+                rows.append(finished(path, partial(_row, opened.maker, yard, spec)))
+        findings = Findings(tuple(rows), _setting(opened, yard))
+        _write(opened.folder, findings)
+    return Outcome(opened.folder, findings)
 
 
 def _row(maker: Maker, yard: Yardstick, spec: RowSpec) -> dict[str, Any]:
-    """One row, from its file if it was finished before."""
-    kept = maker.folder.internal / "rows" / f"{spec.name}.json"
-    if kept.exists():
-        row: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-        return row
+    """One row: what it was made of, its scores, its promise and its time."""
     start = time.perf_counter()
     made = maker.make(spec)
     middle = time.perf_counter()
     row = {"dataset": spec.name, "method": spec.method, "value": spec.value, **score_row(yard, made.histogram)}
     row |= {"promise": made.promise}
     row |= {"seconds": {"make": round(middle - start, 3), "score": round(time.perf_counter() - middle, 3)}}
-    write_whole(kept, json.dumps(row, indent=1, allow_nan=False), mode=0o600)
     return row
-
-
-def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
-    """What the experiment books: each of its noisy tables, all together.
-
-    Raises:
-        UserError: an impossible setting.
-    """
-    config = smaller(config) if config.smoke else config
-    return tables.releases(config, map_schema(config, build.build_schema(config)), root)
-
-
-def smaller(config: Config) -> Config:
-    """The experiment in seconds: few generated rows, few tables, few passes of GUM."""
-    settings = config.experiment
-    lists = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
-    data, synthesis = config.data, config.synthesis
-    if data.name == "demo":
-        data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))
-    if synthesis.kind == "gum":
-        synthesis = replace(synthesis, options=synthesis.options | {"iterations": SMOKE_PASSES, "descents": 0})
-    return replace(config, experiment=replace(settings, **lists), data=data, synthesis=synthesis)
 
 
 def _check(config: Config) -> None:
@@ -156,35 +95,15 @@ def _check(config: Config) -> None:
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
 
 
-def demo_table(config: Config, folder: RunFolder, report: Progress) -> Path:
-    """The table's file; the demo's is generated once, under internal/."""
-    if not inputs.generated(config):
-        return inputs.data_path(config)
-    path = folder.internal / "demo.parquet"
-    if not path.exists():
-        rows = DEMO_ROWS if config.data.rows is None else config.data.rows
-        write_demo(path, rows=rows, seed=config.data.seed, progress=report)
-        path.chmod(0o600)
-    return path
-
-
-def _setting(
-    config: Config, schema: Schema, world: TemporalMap, path: Path, facts: Mapping[str, Any], yard: Yardstick
-) -> dict[str, Any]:
+def _setting(opened: OpenMap, yard: Yardstick) -> dict[str, Any]:
     """What the rows were made from, and how."""
+    config, world = opened.config, opened.world
     generated = inputs.generated(config)
+    kind = f"generated (demo, data.seed={config.data.seed})" if generated else "a file of yours"
+    data = {"file": None if generated else opened.path.name, "columns": list(world.domain.names)}
+    shape = list(world.histogram.shape)
     return {
-        "experiment": config.experiment.kind,
-        "smoke": config.smoke,
-        "data": {
-            "name": config.data.name,
-            "kind": f"generated (demo, data.seed={config.data.seed})" if generated else "a file of yours",
-            "file": None if generated else path.name,
-            "fingerprint": facts["data"],
-            "records": world.table.rows,
-            "columns": list(schema.domain.names),
-            "shape": list(world.histogram.shape),
-        },
+        **setting_of(config, kind, opened.facts, world.table.rows, **data, shape=shape),
         "privacy_unit": config.privacy.unit,
         "seeds": {
             "range queries": config.experiment.query_seed,
@@ -212,6 +131,4 @@ def _write(folder: RunFolder, findings: Findings) -> None:
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table, the check of the claim, and where everything lies."""
     done = run(config, root, hydra_files=hydra_files)
-    inside = done.folder.internal
-    files = "\n".join(f"  {inside / n}" for n in ("table1.md", "table1.csv", "figure3.png", "experiment.json"))
-    return f"\n{summary(done.findings)}\n\nNOT private, keep back:\n{files}"
+    return told(summary(done.findings), done.folder.internal, FILES)

@@ -10,6 +10,7 @@ from typing import Any
 from evaluation.score import BANNER
 from pipeline.experiments.claim import Claim, check, sentence
 from pipeline.experiments.paper_table1 import MARGINALS, PAPER, SOURCE
+from pipeline.report.text_table import lined_up, markdown
 
 METHODS = {
     "dpsyn": "GUM on one- and two-way marginals",
@@ -131,14 +132,15 @@ def as_markdown(report: Report) -> str:
     lines = [f"# Table 1 on {report.setting['data']['name']}", "", BANNER, "", f"AEMC per marginal ({names})."]
     lines += [
         "",
-        *_table(heads, rows),
+        *markdown(heads, rows),
         "",
         "## Beside the paper",
         "",
         f"Paper: {SOURCE}. MGD from its AEMC columns.",
         "",
     ]
-    lines += [*_table(["dataset", *(f"{n} {w}" for n in _BESIDE for w in ("we get", "source says"))], _beside(report))]
+    beside = ["dataset", *(f"{n} {w}" for n in _BESIDE for w in ("we get", "source says"))]
+    lines += markdown(beside, _beside(report))
     lines += ["", "## The paper's claim", "", *(f"- {sentence(c, w)}" for w, c in report.claims.items())]
     lines += ["", "## Notes", "", *(f"- {n}" for n in notes(report))]
     lines += ["", "## What each row promises", "", *(f"- {r['dataset']}: {r['promise']}" for r in report.rows)]
@@ -185,18 +187,7 @@ def summary(report: Report) -> str:
         (r["dataset"], *map(_four, (r["inverse_pie"], r["range_query"], r["aemc"]["3-way"], r["mgd"])))
         for r in report.rows
     ]
-    lines = ["".join(t.ljust(14) if i == 0 else t.rjust(11) for i, t in enumerate(r)) for r in (heads, *rows)]
-    return "\n".join([*lines, "", *(sentence(c, w) for w, c in report.claims.items())])
-
-
-def _table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    widths = [max(len(r[i]) for r in (heads, *rows)) for i in range(len(heads))]
-    lines = [
-        [t.ljust(w) if i == 0 else t.rjust(w) for i, (t, w) in enumerate(zip(r, widths, strict=True))] for r in rows
-    ]
-    top = [t.ljust(w) if i == 0 else t.rjust(w) for i, (t, w) in enumerate(zip(heads, widths, strict=True))]
-    rule = ["-" * w if i == 0 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
-    return [f"| {' | '.join(line)} |" for line in (top, rule, *lines)]
+    return "\n".join([*lined_up([heads, *rows]), "", *(sentence(c, w) for w, c in report.claims.items())])
 
 
 def _four(value: float | None) -> str:

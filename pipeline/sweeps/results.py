@@ -12,6 +12,7 @@ import pandas as pd
 
 from mechanisms.public.files import whole_file
 from pipeline.folders import RunFolder
+from pipeline.report.text_table import lined_up
 from pipeline.scores.floors import FLOORS, floors_file, metric_rows
 from pipeline.sweeps.jobs import Outcome, load_json
 from pipeline.sweeps.planned import Job
@@ -145,12 +146,7 @@ def as_text(frame: pd.DataFrame) -> str:
         found = dict(zip(group["metric"], group["score"], strict=True))
         times = [f"{group['seconds'].iloc[0]:.1f}", f"{group['memory_mb'].iloc[0]:.0f}"]
         rows.append([str(name), *(_shown(found.get(n)) for n in names), *times])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(t.ljust(w) if i == 0 else t.rjust(w) for i, (t, w) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    ]
-    return "\n".join(lines)
+    return "\n".join(lined_up(rows))
 
 
 def _shown(value: Any) -> str:

@@ -208,7 +208,7 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
         selection = names[given % len(names)]
         column, clip = rng.choice(CLIPS)
         settings = Settings(column, rng.choice(list(Neighbouring)) == "replace", clip, "drop", rng.randint(1, 20))
-        accountant, mechanism = rng.choice(ACCOUNTANTS), rng.choice(MECHANISMS)
+        accountant, mechanism = rng.choice(tuple(ACCOUNTANTS)), rng.choice(MECHANISMS)
         schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins"))
         epsilon = math.exp(rng.uniform(math.log(0.05), math.log(20)))
         case = Case(

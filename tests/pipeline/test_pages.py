@@ -20,6 +20,7 @@ from pipeline.pages.page import Card, Gauge, Page, Table, chart_style, number, r
 from pipeline.pages.scale import Axis, Scale
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
 from pipeline.report.table_sections import columns_section
+from pipeline.report.text_table import lined_up, markdown
 from pipeline.sweeps.sweep_page import TableSection, render
 from tests.pipeline.conftest import command, people
 
@@ -193,3 +194,10 @@ def test_a_card_of_a_chart_that_has_nothing_to_draw_is_empty():
     page = Page("t", "s", [section]).as_html()
     assert "<svg" not in page
     assert Card("t", None).body is None
+
+
+def test_text_tables_line_up_and_markdown_keeps_every_cell():
+    rows = [["job", "MGD"], ["a b", "0.5"], ["c", "12.25"]]
+    assert lined_up(rows) == ["job    MGD", "a b    0.5", "c    12.25"]
+    assert markdown(rows[0], rows[1:]) == ["| job |   MGD |", "| --- | ----: |", "| a b |   0.5 |", "| c   | 12.25 |"]
+    assert markdown(["a"], []) == ["| a  |", "| -- |"]

@@ -1,0 +1,124 @@
+"""What experiments on a temporal map share: the small version, the table, what is booked, and the open folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
+from mechanisms.public.tables.codec import encode_columns
+from pipeline import stages
+from pipeline.budget import admission
+from pipeline.budget.admission import PlannedRelease
+from pipeline.demo import write_demo
+from pipeline.experiments import table1_histograms as tables
+from pipeline.experiments.experiment_settings import rows_of
+from pipeline.experiments.table1_histograms import Maker
+from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
+from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.settings import build, inputs
+from pipeline.settings.config import Config
+from pipeline.stage_bars import Stages, misfits
+
+#: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
+SMOKE_ROWS = 4_000
+SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
+SMOKE_PASSES = 3
+#: How many rows the demo has where data.rows is not set.
+DEMO_ROWS = 290_000
+
+
+@dataclass(frozen=True, eq=False)
+class OpenMap:
+    """An experiment whose table is read and whose releases are booked. NOT private.
+
+    Attributes:
+        config: its settings; of the small version where that was asked for.
+        path: the table's file.
+        facts: of the run, as its manifest holds them.
+        maker: makes its noisy tables.
+    """
+
+    config: Config
+    path: Path
+    facts: Mapping[str, Any]
+    maker: Maker
+
+    @property
+    def world(self) -> TemporalMap:
+        """The truth."""
+        return self.maker.world
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where all of it goes."""
+        return self.maker.folder
+
+
+@contextmanager
+def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[OpenMap]:
+    """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
+
+    Raises:
+        UserError: an impossible setting, a table that does not fit, or one without rows.
+    """
+    rows_of(config.experiment)
+    config = smaller(config) if config.smoke else config
+    schema = map_schema(config, build.build_schema(config))
+    admission.check(booked := tables.releases(config, schema, root))
+    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+        with show.stage("load") as report:
+            path = demo_table(config, folder, report)
+            facts = bind(folder, stages.run_facts(config, schema, path))
+            stages.keep_settings(folder, config, hydra_files or {})
+            schema_file = folder.internal / "map.yaml"
+            write_whole(schema_file, schema.to_yaml(), mode=0o600)
+            source = stages.open_source(path, config, folder)
+            table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
+            world = TemporalMap(schema, table, histogram(table))
+        show.warn(misfits(encoding))
+        if not table.rows:
+            raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
+        admission.book(booked)
+        key = bytes.fromhex(facts["once"]["key"])
+        maker = Maker(config, world, path, schema_file, folder, key, lambda p: stages.open_source(p, config, folder))
+        yield OpenMap(config, path, facts, maker)
+
+
+def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """What the experiment books: each of its noisy tables, all together.
+
+    Raises:
+        UserError: an impossible setting.
+    """
+    config = smaller(config) if config.smoke else config
+    return tables.releases(config, map_schema(config, build.build_schema(config)), root)
+
+
+def smaller(config: Config) -> Config:
+    """The experiment in seconds: few generated rows, few tables, few passes of GUM."""
+    settings = config.experiment
+    lists = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
+    data, synthesis = config.data, config.synthesis
+    if data.name == "demo":
+        data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))
+    if synthesis.kind == "gum":
+        synthesis = replace(synthesis, options=synthesis.options | {"iterations": SMOKE_PASSES, "descents": 0})
+    return replace(config, experiment=replace(settings, **lists), data=data, synthesis=synthesis)
+
+
+def demo_table(config: Config, folder: RunFolder, report: Progress) -> Path:
+    """The table's file; the demo's is generated once, under internal/."""
+    if not inputs.generated(config):
+        return inputs.data_path(config)
+    path = folder.internal / "demo.parquet"
+    if not path.exists():
+        rows = DEMO_ROWS if config.data.rows is None else config.data.rows
+        write_demo(path, rows=rows, seed=config.data.seed, progress=report)
+        path.chmod(0o600)
+    return path
