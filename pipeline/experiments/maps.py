@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,14 @@ from mechanisms.public.tables.codec import encode_columns
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.experiments import table1_histograms as tables
-from pipeline.experiments.experiment_settings import RowSpec, rows_of
+from pipeline.experiments.experiment_settings import (
+    MapSettings,
+    RowSpec,
+    Source,
+    map_settings,
+    rows_of,
+    settings_of,
+)
 from pipeline.experiments.findings import Findings, reported, summary, write_findings
 from pipeline.experiments.mgd_table1 import demo_table, smaller
 from pipeline.experiments.mgd_table1 import releases as releases  # what is booked follows from the same settings
@@ -58,16 +65,36 @@ SCORERS: dict[str, tuple[Callable[[Histogram, Histogram], dict[str, float | None
 }
 
 
+@dataclass(frozen=True)
+class MapScores(MapSettings, Source):
+    """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
+
+    Attributes:
+        metrics: keys of SCORERS.
+    """
+
+    metrics: list[str] = field(default_factory=list)
+
+
+def own(config: Config) -> MapScores:
+    """The experiment's settings.
+
+    Raises:
+        UserError: as of `settings_of`.
+    """
+    return settings_of(config.experiment, MapScores)
+
+
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
     """Make every noisy map, score it, and write the table and the figure; nothing of it may be published.
 
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    for name in config.experiment.metrics:
+    for name in own(config).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
-    rows_of(config.experiment)
+    rows_of(map_settings(config.experiment))
     config = smaller(config) if config.smoke else config
     schema = map_schema(config, build.build_schema(config))
     admission.check(booked := tables.releases(config, schema, root))
@@ -87,11 +114,11 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         schema_file = folder.internal / "map.yaml"
         maker = Maker(config, world, path, schema_file, folder, key, lambda p: stages.open_source(p, config, folder))
         rows: list[dict[str, Any]] = []
-        for spec in rows_of(config.experiment):
+        for spec in rows_of(map_settings(config.experiment)):
             with show.stage(spec.name):
                 rows += _rows(maker, world, spec)
-        found = Findings(tuple(rows), _setting(config, world, facts), config.experiment.source, config.experiment.says)
-        found = replace(found, notes=tuple(config.experiment.notes))
+        found = Findings(tuple(rows), _setting(config, world, facts), own(config).source, own(config).says)
+        found = replace(found, notes=tuple(own(config).notes))
         write_findings(found, folder.internal)
     return found
 
@@ -113,7 +140,7 @@ def _rows(maker: Maker, world: TemporalMap, spec: RowSpec) -> list[dict[str, Any
     made = maker.make(spec)
     facts = {"dataset": spec.method, "epsilon": spec.value, "seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {made.promise}", "floor": None}
-    settings = maker.config.experiment
+    settings = own(maker.config)
     rows = []
     for metric in settings.metrics:
         scorer, goal = SCORERS[metric]
@@ -129,7 +156,7 @@ def _setting(config: Config, world: TemporalMap, facts: Mapping[str, Any]) -> di
     shape = " × ".join(map(str, world.histogram.shape))
     what = "generated city (demo)" if generated else Path(str(config.data.path)).name
     return {
-        "experiment": config.experiment.name or "maps",
+        "experiment": own(config).name or "maps",
         "smoke": config.smoke,
         "data": {
             "name": config.data.name,

@@ -19,12 +19,12 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
-from pipeline.experiments.experiment_settings import RowSpec, rows_of
+from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
 from pipeline.experiments.figure import draw_figure
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.table1_report import Report as Findings
 from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, summary
-from pipeline.experiments.table1_scores import Yardstick, make_yardstick, score_row
+from pipeline.experiments.table1_scores import Yardstick, make_yardstick, own, score_row
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
@@ -66,10 +66,10 @@ def run(
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    rows_of(config.experiment)
+    rows_of(own(config))
     _check(config)
     config = smaller(config) if config.smoke else config
-    specs = rows_of(config.experiment)
+    specs = rows_of(own(config))
     schema = map_schema(config, build.build_schema(config))
     admission.check(booked := tables.releases(config, schema, Path(root)))
     show = Stages(quiet=quiet)
@@ -86,7 +86,7 @@ def run(
         if not table.rows:
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
         admission.book(booked)
-        yard = make_yardstick(world, config.experiment)
+        yard = make_yardstick(world, own(config))
         maker = Maker(
             config,
             world,
@@ -134,14 +134,15 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 
 def smaller(config: Config) -> Config:
     """The experiment in seconds: few generated rows, few tables, few passes of GUM."""
-    settings = config.experiment
+    settings = map_settings(config.experiment)
     lists = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
     data, synthesis = config.data, config.synthesis
     if data.name == "demo":
         data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))
     if synthesis.kind == "gum":
         synthesis = replace(synthesis, options=synthesis.options | {"iterations": SMOKE_PASSES, "descents": 0})
-    return replace(config, experiment=replace(settings, **lists), data=data, synthesis=synthesis)
+    experiment = replace(config.experiment, options=config.experiment.options | lists)
+    return replace(config, experiment=experiment, data=data, synthesis=synthesis)
 
 
 def _check(config: Config) -> None:
@@ -187,13 +188,13 @@ def _setting(
         },
         "privacy_unit": config.privacy.unit,
         "seeds": {
-            "range queries": config.experiment.query_seed,
-            "samples": config.experiment.sample_seed,
+            "range queries": own(config).query_seed,
+            "samples": own(config).sample_seed,
             "noise": config.privacy.noise_seed,
             "synthesis": config.synthesis.seed,
         },
         "range_queries": yard.queries.size,
-        "settings": asdict(config.experiment),
+        "settings": asdict(own(config)),
         "privacy": asdict(config.privacy),
         "synthesis": asdict(config.synthesis),
     }

@@ -282,6 +282,8 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
     if "selection" in known:
         plain.selection = _own_settings(plain.selection, {"kind"})
+    if "experiment" in known:
+        plain.experiment = _own_settings(plain.experiment, {"kind"})
     try:
         result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
     except OmegaConfBaseException as error:

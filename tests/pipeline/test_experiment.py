@@ -197,7 +197,9 @@ def test_help_tells_of_experiments(capsys):
     assert command("run", "--help") == 0
     said = capsys.readouterr().out
     assert "experiment=mgd_table1" in said
-    assert "experiment.query_seed" in said
+    assert "mgd_table1|" in said
+    assert command("run", "--help", "experiment=mgd_table1") == 0
+    assert "experiment.query_seed=0" in capsys.readouterr().out
 
 
 def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, capsys):
