@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +14,6 @@ from mechanisms.public.errors import UserError
 MOST_CELLS = 2**62
 #: Occupied cells are sorted by numbers of 32 bits.
 MOST_OCCUPIED = 2**31 - 1
-#: Memory per occupied cell while a marginal is scored: its number, its counts, its part, its place and its order.
-BYTES_PER_CELL = 24 + 16
-
-
-def scoring_bytes(occupied: int) -> int:
-    """The memory that scoring a marginal with so many occupied cells takes where no flow is needed."""
-    return BYTES_PER_CELL * occupied
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +57,6 @@ class Cells:
         if ids.size == left.size:
             return Cells(left.shape, ids, left.ravel(), right.ravel())
         return Cells(left.shape, ids, left.ravel()[ids], right.ravel()[ids])
-
-    @staticmethod
-    def of_codes(shape: Sequence[int], codes: ArrayLike, p: ArrayLike, q: ArrayLike) -> Cells:
-        """From one row of codes per attribute and one column per occupied cell."""
-        ids = np.ravel_multi_index(tuple(np.asarray(codes, np.int64)), tuple(shape))
-        return Cells(tuple(shape), ids.astype(np.int64), np.asarray(p, np.float64), np.asarray(q, np.float64))
 
     @property
     def codes(self) -> NDArray[np.int64]:

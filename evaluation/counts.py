@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Clique
-from mechanisms.public.marginals import count_cliques, count_sparse
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.marginals import BATCH_CELLS, count_cliques, count_sparse
 from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
-#: Marginals of up to so many cells are counted densely, many in one pass over the rows.
+#: Marginals of up to so many cells are counted densely, many in one pass over the rows; larger ones by sorting.
 DENSE_CELLS = 4_000_000
-#: Cells counted in one pass.
-BATCH_CELLS = 20_000_000
 
 
 def paired_cells(
@@ -29,9 +27,9 @@ def paired_cells(
     """
     domain = real.domain
     done = 0
-    for batch in _batches(domain.cells, cliques):
+    for batch in batches(domain, cliques):
         if domain.cells(batch[0]) > DENSE_CELLS:
-            pairs = [_sparse(real, synthetic, batch[0])]
+            pairs = [occupied_cells(real, synthetic, batch[0])]
         else:
             counted = zip(count_cliques(synthetic, batch), count_cliques(real, batch), strict=True)
             pairs = [_occupied(p, q) for p, q in counted]
@@ -42,12 +40,12 @@ def paired_cells(
                 progress(done, len(cliques), " × ".join(clique))
 
 
-def _batches(cells_of: Callable[[Clique], int], cliques: Sequence[Clique]) -> Iterator[list[Clique]]:
+def batches(domain: Domain, cliques: Sequence[Clique]) -> Iterator[list[Clique]]:
     """Runs of marginals that fit one pass; one beyond DENSE_CELLS goes alone."""
     batch: list[Clique] = []
     cells = 0
     for clique in cliques:
-        size = cells_of(clique)
+        size = domain.cells(clique)
         alone = size > DENSE_CELLS
         if batch and (alone or cells + size > BATCH_CELLS):
             yield batch
@@ -66,7 +64,8 @@ def _occupied(p: NDArray[np.int64], q: NDArray[np.int64]) -> tuple[NDArray[np.in
     return ids, p[ids], q[ids]
 
 
-def _sparse(real: CodedTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], ...]:
+def occupied_cells(real: CodedTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], ...]:
+    """The numbers of the cells that either table occupies, and their synthetic and real counts, by sorting."""
     ids_p, p = count_sparse(synthetic, clique)
     ids_q, q = count_sparse(real, clique)
     ids = np.union1d(ids_p, ids_q)

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
+from mechanisms.public.schema.code_labels import code_values
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import WEIGHT_BITS
 
 #: Larger cubes are refused (8 bytes a cell, two tables).
@@ -86,8 +88,7 @@ def count_cubes(
         labels: the label of each code; None: the codes.
     """
     domain = real.domain
-    if real.domain != synthetic.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(real, synthetic)
     if len(set(columns)) < 3:
         raise UserError(f"time, segment and type are {', '.join(columns)}", where="metric", fix="three columns")
     _check_size(domain, columns)
@@ -102,6 +103,16 @@ def count_cubes(
     names = [[labels[i][int(c)] for c in kept[i]] if labels else [int(c) for c in kept[i]] for i in range(3)]
     cut = [c[np.ix_(*kept)] for c in counted]
     return Cubes(cut[0], cut[1], tuple(names[0]), tuple(names[1]), tuple(names[2]))
+
+
+def map_cubes(real: CodedTable, synthetic: CodedTable, schema: Schema | None, names: tuple[str, str, str]) -> Cubes:
+    """Counts over time × segment × type, with the values of the schema; without one with the codes."""
+    if schema is None:
+        return count_cubes(real, synthetic, names)
+    time, segment, kind = (schema[n] for n in names)
+    values = (time.value_codes, segment.value_codes, kind.value_codes)
+    labels = (code_values(time), code_values(segment), code_values(kind))
+    return count_cubes(real, synthetic, names, values=values, labels=labels)
 
 
 def _check_size(domain: Domain, columns: tuple[str, str, str]) -> None:

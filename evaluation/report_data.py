@@ -9,14 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_privacy import Privacy
-from evaluation.catalogue import MAP, code_labels, map_cubes
 from evaluation.correlation import Correlations
+from evaluation.cube import map_cubes
+from evaluation.map_columns import MapColumns
+from evaluation.metric import Options
 from evaluation.ncript.combined_loss import Ncript
-from evaluation.registry import Inputs, Options, plain
+from evaluation.ncript.ncript_metric import NCRIPT
+from evaluation.outcome import plain
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.marginals import count_cliques
+from mechanisms.public.schema.code_labels import code_names, code_values
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.places import Places, Point, Ring
 from mechanisms.public.schema.table_schema import Schema
@@ -54,7 +58,7 @@ def figures(
 
 
 def _distribution(column: Column, real: CodedTable, synthetic: CodedTable) -> dict[str, Any]:
-    labels = [*cell_labels_of(column)]
+    labels = [*code_names(column)]
     counts = np.stack([np.bincount(t.column(column.name), minlength=column.size) for t in (real, synthetic)])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
@@ -68,11 +72,6 @@ def _distribution(column: Column, real: CodedTable, synthetic: CodedTable) -> di
         "real": values[0].tolist(),
         "synthetic": values[1].tolist(),
     }
-
-
-def cell_labels_of(column: Column) -> tuple[str, ...]:
-    """What each code of a column is called."""
-    return (*column.labels, *column.specials)
 
 
 def _merged(
@@ -139,26 +138,27 @@ def _map(
     places: tuple[str, str] | None,
 ) -> dict[str, Any] | None:
     """The score of each place and time: N-CRiPT's loss where it was computed, else how far apart the kinds are."""
-    inputs = Inputs(real, synthetic, schema, options)
-    names = [getattr(options, role) for role in MAP]
-    if None in names or not min(real.rows, synthetic.rows):
+    columns = options.own(MapColumns)
+    time, segment, kind = columns.time, columns.segment, columns.kind
+    if time is None or segment is None or kind is None or not min(real.rows, synthetic.rows):
         return None
-    time, segment, _ = names
+    names = (time, segment, kind)
     found = card.outcomes.get("ncript")
     if found is not None and isinstance(found.result, Ncript):
         losses, said = found.result.total.T, "N-CRiPT loss"
         labels = (found.result.times, found.result.segments)
-    elif real.domain.cells(tuple(names)) <= MAP_CELLS:
-        cubes = map_cubes(inputs)
+    elif real.domain.cells(names) <= MAP_CELLS:
+        cubes = map_cubes(real, synthetic, schema, names)
         losses, said = _kinds_apart(cubes.real, cubes.synthetic).T, "Total variation distance of the kinds"
         labels = (cubes.times, cubes.segments)
     else:
         return None
     times, segments = (_named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
     counts = np.bincount(real.column(segment), minlength=schema[segment].size)
-    records = dict(zip(cell_labels_of(schema[segment]), counts, strict=True))
+    records = dict(zip(code_names(schema[segment]), counts, strict=True))
     known = schema[segment].places or Places()
-    regions = options.regions or {}
+    prepared = options.ready.get(NCRIPT.name)
+    regions = (prepared.regions if prepared else None) or {}
     areas = _areas(known, regions)
     where = _points(known, regions) or (_places(real, schema, segment, places) if places else {})
     return {
@@ -195,7 +195,7 @@ def _areas(known: Places, regions: Mapping[str, str]) -> dict[str, list[Ring]]:
 
 def _named(column: Column, labels: tuple[object, ...]) -> list[str]:
     """What the labels of a map's axis are called in the schema; a region keeps its name."""
-    names = dict(zip(map(str, code_labels(column)), cell_labels_of(column), strict=True))
+    names = dict(zip(map(str, code_values(column)), code_names(column), strict=True))
     return [names.get(str(label), str(label)) for label in labels]
 
 
@@ -222,7 +222,7 @@ def _places(real: CodedTable, schema: Schema, segment: str, columns: tuple[str, 
         counts = (counts if clique[0] == segment else counts.T)[:, : len(middles)]
         total = counts.sum(axis=1)
         means.append(np.where(total > 0, counts @ middles / np.maximum(total, 1), np.nan))
-    labels = cell_labels_of(schema[segment])
+    labels = code_names(schema[segment])
     return {
         s: (float(x), float(y)) for s, x, y in zip(labels, *means, strict=True) if np.isfinite(x) and np.isfinite(y)
     }

@@ -8,12 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.catalogue import METRICS
-from evaluation.mgd.aemc import Solver
+from evaluation.metric import Options
+from evaluation.metrics import METRICS, find
 from evaluation.mgd.deep_dive import DETAILS, DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
-from evaluation.mgd.targets import Targets
-from evaluation.registry import Options, Outcome, compute, find
+from evaluation.outcome import Outcome, compute
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
@@ -30,9 +29,6 @@ class ScoreSpec:
     """What to score.
 
     Attributes:
-        targets: the marginals of MGD.
-        alpha: MGD's cost of adding or removing one record.
-        solver: of MGD's marginals: auto, exact, flow or lp.
         detail: none, all, or a key of DETAILS: which tables of the deep dive are wanted.
         worst: how many marginals to dive into, those with the largest shares of the score.
         top: how many bins and movements of each.
@@ -42,9 +38,6 @@ class ScoreSpec:
         dive: dive into the worst marginals whatever `detail` says: a report wants it.
     """
 
-    targets: Targets
-    alpha: float = 1.0
-    solver: Solver = "auto"
     detail: str = "none"
     worst: int = 3
     top: int = 10
@@ -54,10 +47,8 @@ class ScoreSpec:
     dive: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < float("inf"):
-            raise UserError(f"got {self.alpha}", where="evaluation.alpha", fix="a number above 0")
         for name in self.metrics:
-            find(name, METRICS)
+            find(name)
         known = ("none", *DETAILS, "all")
         if self.detail not in known:
             fix = f"{did_you_mean(self.detail, known)} one of: {', '.join(known)}".strip()
@@ -138,8 +129,7 @@ def score_tables(
 
     Cost: a pass over the rows of both tables per batch of marginals; see each metric.
     """
-    mine = {"marginals": spec.targets, "alpha": spec.alpha, "solver": spec.solver, "progress": progress}
-    options = replace(spec.options, **mine)  # type: ignore[arg-type]
+    options = replace(spec.options, progress=progress)
     outcomes = {}
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:

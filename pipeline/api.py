@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from evaluation.metric import Options
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.deep_dive import DeepDive
 from evaluation.mgd.deep_dive import deep_dive as dive
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.marginal_difference import mgd as score_mgd
-from evaluation.score import Scorecard, ScoreSpec
+from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
+from evaluation.mgd.targets import Targets
+from evaluation.score import Scorecard
 from mechanisms.public.designs.itemsets import frequent_itemsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
@@ -23,8 +25,8 @@ from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import EvaluationConfig, ScoreConfig, SynthConfig, load_config, schema_path, typed
-from pipeline.settings.scoring import build_scores
+from pipeline.settings.config import ScoreConfig, SynthConfig, load_config, schema_path, typed
+from pipeline.settings.metric_settings import typed_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import Run, run
 from synthesis.consistency.total import estimate_total
@@ -81,16 +83,17 @@ def mgd(
         schema: a schema's path, or the name of a ready one.
         targets: a preset (kway, thirds, located, pie, pums), or a list such as
             [{"attributes": ["month", {"city": "state"}], "weights": {"month": 1}, "delta": 2, "weight": 0.5}].
-        settings: of conf/evaluation: attributes, k, max_marginals, delta, alpha, solver, seed.
+        settings: those of MGD (`MgdSettings`): attributes, k, max_marginals, delta, alpha, solver; and the seed.
     Returns:
         the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
     """
-    facts, spec = _spec(schema, targets, settings)
+    facts, own, marginals = _chosen(schema, targets, settings)
     with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
         known,
         tables,
     ):
-        return score_mgd(tables["real"], tables["synthetic"], known, spec.targets, alpha=spec.alpha, solver=spec.solver)
+        how = {"alpha": own.alpha, "solver": own.solver}
+        return score_mgd(tables["real"], tables["synthetic"], known, marginals, **how)  # type: ignore[arg-type]
 
 
 def deep_dive(
@@ -108,23 +111,23 @@ def deep_dive(
         target: one entry of the list that `mgd` takes.
         top: how many bins and movements.
     """
-    facts, spec = _spec(schema, [target], settings)
+    facts, own, marginals = _chosen(schema, [target], settings)
     with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
         known,
         tables,
     ):
-        (wanted,) = spec.targets.marginals
-        return dive(tables["real"], tables["synthetic"], known, wanted, alpha=spec.alpha, top=top)
+        (wanted,) = marginals.marginals
+        return dive(tables["real"], tables["synthetic"], known, wanted, alpha=own.alpha, top=top)
 
 
-def _spec(
+def _chosen(
     schema: Path | str, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
-) -> tuple[Schema, ScoreSpec]:
+) -> tuple[Schema, MgdSettings, Targets]:
     facts = load_schema(schema_path(str(schema), "schema"))
-    chosen: dict[str, Any] = {"preset": targets} if isinstance(targets, str) else {"targets": list(targets)}
-    for name in settings.keys() - {f.name for f in fields(EvaluationConfig)}:
-        raise UserError("no such setting", where=name, fix="a setting of conf/evaluation/default.yaml")
-    return facts, build_scores(EvaluationConfig(**{**settings, **chosen}), facts)
+    given = {**settings, **({"preset": targets} if isinstance(targets, str) else {"targets": list(targets)})}
+    seed = given.pop("seed", 0)
+    own = Options(settings=typed_settings(given)).own(MgdSettings)
+    return facts, own, chosen_targets(own, facts, seed)
 
 
 def _table(given: Table) -> Path | pd.DataFrame:

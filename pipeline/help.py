@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluation.metrics import declared_settings, users
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF
 
@@ -162,6 +164,8 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     """
     if command is None:
         return GENERAL
+    if any(a.startswith("plugins=") for a in arguments):
+        _load(arguments)
     chosen = [a.partition("=")[::2] for a in arguments if "=" in a]
     chosen = [(group, name) for group, name in chosen if (CONF / group).is_dir() and group != "schemas"]
     if chosen:
@@ -169,6 +173,8 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     lines = [ABOUT[command], "", "settings:"]
     for name in FILES[command]:
         lines += _settings((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name)
+        if name == "evaluation/default":
+            lines += _metric_settings()
     if "synthesis" in OWN.get(command, ()):
         every = _settings((CONF / "synthesis" / "gum.yaml").read_text(encoding="utf-8"), "synthesis/gum")
         lines += [row for row in every if row.split("=")[0].split(".")[-1] in COMMON]
@@ -191,10 +197,7 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
     path = CONF / group / f"{name}.yaml"
     if path.is_file():
         return _described(path.read_text(encoding="utf-8"), group, name)
-    from pipeline.plugins.modules import load_asked  # ours are answered without any library
-    from pipeline.settings.overrides import spelled
-
-    load_asked(list(map(spelled, arguments)))
+    _load(arguments)
     from pipeline.plugins.registries import described
 
     if (text := described(group, name)) is None:
@@ -204,10 +207,29 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
     return _described(text, group, name)
 
 
+def _load(arguments: Sequence[str]) -> None:
+    """The modules of others that are asked for; what is ours is answered without any library."""
+    from pipeline.plugins.modules import load_asked
+    from pipeline.settings.overrides import spelled
+
+    load_asked(list(map(spelled, arguments)))
+
+
 def _described(text: str, group: str, name: str) -> list[str]:
     head = [line[1:].strip() for line in text.splitlines() if line.startswith("#") and "@package" not in line]
     rows = _settings(text, "config" if "@package _global_" in text else f"{group}/{name}")
     return [f"{group}={name}", *(f"  {line}" for line in head), "", "settings:", *(rows or ["  none of its own"])]
+
+
+def _metric_settings() -> list[str]:
+    """One line per setting that metrics declare: its full name, its default, what it is, and whose it is."""
+    rows = []
+    for each in declared_settings().values():
+        first, *others = users(each.name)
+        whose = f"{first} and {len(others)} more" if others else first
+        default = json.dumps(each.default).replace('"', "")
+        rows.append(f"  evaluation.{each.name}={default}".ljust(44) + f" {whose}: {each.doc}")
+    return rows
 
 
 def _settings(text: str, name: str) -> list[str]:

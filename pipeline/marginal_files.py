@@ -11,6 +11,7 @@ import pandas as pd
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
+from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.marginal_tables import marginal_tables
 
@@ -47,18 +48,17 @@ def as_a_column(schema: Schema, name: str) -> bool:
     return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
 
 
-def code_labels(schema: Schema, name: str) -> list[str]:
+def attribute_labels(schema: Schema, name: str) -> list[str]:
     """What each code of a measured attribute is called; one that a rule of the schema made has numbers alone."""
     if not as_a_column(schema, name):
         return [f"code {i}" for i in range(schema.measured[name].size)]
-    column = schema[name]
-    return [*column.labels, *column.specials]
+    return [*code_names(schema[name])]
 
 
 def _distinct(schema: Schema, name: str) -> list[str]:
     """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
     found: list[str] = []
-    for label in code_labels(schema, name):
+    for label in attribute_labels(schema, name):
         text = label
         while text in found:
             text = f"({text})"

@@ -15,7 +15,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.marginal_files import as_a_column, cells_frame, code_labels
+from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
 from synthesis.query_answers import estimate_count, estimate_marginal
 
@@ -69,7 +69,7 @@ def code_weights(schema: Schema, name: str, wanted: Any) -> Weights:
     Raises:
         UserError: no range, or a value that the column has not.
     """
-    column, labels = schema[name], code_labels(schema, name)
+    column, labels = schema[name], attribute_labels(schema, name)
     items = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
     if column.on_a_line and not column.texts and len(items) == 2:
         ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]

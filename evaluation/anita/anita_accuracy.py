@@ -14,14 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.counts import DENSE_CELLS, batches, occupied_cells
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques, count_sparse
+from mechanisms.public.marginals import count_cliques
 
-#: Tables with more cells are counted by sorting; fewer, many in one pass.
-DENSE_CELLS = 4_000_000
-BATCH_CELLS = 8_000_000
 COLUMNS = ("attributes", "cells", "l1d", "tvd", "hellinger", "floor")
 
 
@@ -133,39 +131,18 @@ def table_distances(real: CodedTable, synthetic: CodedTable, sets: Sequence[Cliq
 
     Cost: one pass over the rows of both tables per batch of marginals; very large ones are sorted.
     """
-    rows = [row for batch in _batches(real.domain, sets) for row in _batch(real, synthetic, batch)]
+    rows = [row for batch in batches(real.domain, sets) for row in _batch(real, synthetic, batch)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _batches(domain: Domain, sets: Sequence[Clique]) -> list[list[Clique]]:
-    batches: list[list[Clique]] = []
-    room = 0
-    for clique in sets:
-        cells = domain.cells(clique)
-        if not batches or cells > room:
-            batches.append([])
-            room = max(BATCH_CELLS, cells)
-        batches[-1].append(clique)
-        room -= cells
-    return batches
 
 
 def _batch(real: CodedTable, synthetic: CodedTable, sets: list[Clique]) -> list[tuple[object, ...]]:
     domain = real.domain
     if domain.cells(sets[0]) > DENSE_CELLS:
-        return [_row(s, *_sparse(real, synthetic, s), real.rows, synthetic.rows) for s in sets]
+        _, p, q = occupied_cells(real, synthetic, sets[0])
+        return [_row(sets[0], q, p, real.rows, synthetic.rows)]
     with ThreadPoolExecutor(2) as pool:
         counted = list(pool.map(lambda table: count_cliques(table, sets), (real, synthetic)))
     return [_row(s, q, p, real.rows, synthetic.rows) for s, q, p in zip(sets, *counted, strict=True)]
-
-
-def _sparse(real: CodedTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    (ids_q, q), (ids_p, p) = count_sparse(real, clique), count_sparse(synthetic, clique)
-    ids = np.union1d(ids_q, ids_p)
-    both = np.zeros((2, ids.size), np.int64)
-    both[0, np.searchsorted(ids, ids_q)] = q
-    both[1, np.searchsorted(ids, ids_p)] = p
-    return both[0], both[1]
 
 
 def _row(

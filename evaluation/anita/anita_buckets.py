@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
@@ -78,55 +77,6 @@ def quantile_edges(values: Values, counts: NDArray[np.number], m: int) -> Values
     first = np.flatnonzero(counts)[0]
     edges: Values = values[np.unique(places[places > first])]
     return edges
-
-
-def bucket_frames(real: pd.DataFrame, others: Sequence[pd.DataFrame], *, m: int = 10) -> list[CodedTable]:
-    """The same for frames of values: numbers and dates by quantiles, the rest by frequency; absent values apart.
-
-    Raises:
-        UserError: a frame lacks a column, or holds another kind of values in it.
-    """
-    _check(m)
-    tables = [real, *others]
-    columns: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in tables]
-    attributes = []
-    for name in real.columns:
-        for frame in others:
-            _comparable(real, frame, name)
-        coded, size, ordered = _codes([f[name] for f in tables])
-        attribute = Attribute(str(name), size, ordered)
-        mapping, size, ordered = _mapping(attribute, coded, m)
-        attributes.append(Attribute(str(name), size, ordered))
-        for out, codes in zip(columns, coded, strict=True):
-            out.append(mapping[codes])
-    domain = Domain(tuple(attributes))
-    return [CodedTable(domain, tuple(c)) for c in columns]
-
-
-def _codes(series: list[pd.Series]) -> tuple[list[NDArray[np.unsignedinteger]], int, int]:
-    """Codes of the values of several tables, how many, and how many of them on a line."""
-    line = _on_a_line(series[0])
-    both = pd.concat(series, ignore_index=True)
-    numbers, values = pd.factorize(both if line else both.astype(object), sort=line)
-    size = len(values) + bool((numbers < 0).any())
-    codes = np.where(numbers < 0, len(values), numbers).astype(code_dtype(max(size, 1)))
-    cuts = np.cumsum([len(s) for s in series])[:-1]
-    return np.split(codes, cuts), max(size, 1), len(values) if line else 0
-
-
-def _on_a_line(series: pd.Series) -> bool:
-    kinds = pd.api.types
-    return (kinds.is_numeric_dtype(series) and not kinds.is_bool_dtype(series)) or kinds.is_datetime64_any_dtype(series)
-
-
-def _comparable(real: pd.DataFrame, other: pd.DataFrame, name: str) -> None:
-    if name not in other.columns:
-        fix = "tables with the same columns, or name the columns that both have"
-        raise UserError("absent from one of the tables", where=f"column {name!r}", fix=fix)
-    kinds = [_on_a_line(f[name]) for f in (real, other)]
-    if kinds[0] != kinds[1] and other[name].notna().any():
-        fix = "read both tables with the same types"
-        raise UserError(f"{real[name].dtype} against {other[name].dtype}", where=f"column {name!r}", fix=fix)
 
 
 def _check(m: int) -> None:

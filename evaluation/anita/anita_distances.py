@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.jit import compiled, compiled_with
 
 Kind = Literal["hamming", "mixed"]
+Codes = NDArray[np.unsignedinteger]
+Places = NDArray[np.float32]
+#: First, second and index of `Nearest`.
+Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 #: Reference rows compared at a time: their codes and distances stay in the processor's nearest cache.
 TILE = 1024
@@ -49,14 +53,12 @@ def nearest(queries: CodedTable, reference: CodedTable, *, kind: Kind = "hamming
     between *other*, *missing* and the values.
     Cost: rows × rows × columns byte comparisons, 32 and more at a time, on all cores; memory: the tables again.
     """
-    if queries.domain != reference.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(queries, reference)
     n = queries.rows
     if n == 0 or reference.rows == 0:
         return Nearest(np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1, np.int64))
     if kind == "mixed":
-        a, b = (_positions(t) for t in (queries, reference))
-        first, second, index = _search_mixed(a, b)
+        first, second, index = _search_mixed(_positions(queries), _positions(reference))
         for values in (first, second):
             values[values < TOLERANCE] = 0.0
         return Nearest(first, second, index)
@@ -76,7 +78,7 @@ def _positions(table: CodedTable) -> NDArray[np.float32]:
 
 
 @compiled_with(parallel=True)
-def _search_hamming(queries, reference, zero):
+def _search_hamming(queries: Codes, reference: Codes, zero: np.unsignedinteger) -> Found:
     """Columns × rows; `zero` has the type in which differences are counted."""
     width, n = queries.shape
     m = reference.shape[1]
@@ -102,7 +104,8 @@ def _search_hamming(queries, reference, zero):
 
 
 @compiled
-def _differences(query, reference, start, apart):
+def _differences(query: Codes, reference: Codes, start: int, apart: Codes) -> None:
+    """In how many columns one record differs from each of a tile."""
     apart[:] = 0
     for c in range(query.size):
         value = query[c]
@@ -112,7 +115,8 @@ def _differences(query, reference, start, apart):
 
 
 @compiled
-def _least(values):
+def _least(values: NDArray[Any]) -> Any:
+    """The least of some numbers."""
     least = values[0]
     for j in range(values.size):
         least = min(least, values[j])
@@ -120,7 +124,8 @@ def _least(values):
 
 
 @compiled_with(parallel=True)
-def _search_mixed(queries, reference):
+def _search_mixed(queries: Places, reference: Places) -> Found:
+    """The same for places on lines."""
     n = queries.shape[1]
     m = reference.shape[1]
     first, second = np.full(n, np.inf), np.full(n, np.inf)
@@ -142,7 +147,8 @@ def _search_mixed(queries, reference):
 
 
 @compiled
-def _gaps(query, reference, start, apart):
+def _gaps(query: Places, reference: Places, start: int, apart: Places) -> None:
+    """How far one record is from each of a tile."""
     apart[:] = 0.0
     one = np.float32(1.0)
     for c in range(query.size):
@@ -184,8 +190,7 @@ def matches(queries: CodedTable, reference: CodedTable) -> Matches:
     Cost: one sort of the reference per attribute; records are compared by 64-bit sums, whose chance to collide is
     about rows × rows × columns / 2⁶⁴.
     """
-    if queries.domain != reference.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(queries, reference)
     rng = np.random.default_rng(0)
     sums = [np.zeros(t.rows, np.uint64) for t in (queries, reference)]
     parts = []

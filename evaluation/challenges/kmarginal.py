@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.counts import DENSE_CELLS
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.units import WEIGHT_BITS
-
-#: Marginals with more cells are renumbered to the cells that occur.
-DENSE_CELLS = 1 << 22
 
 Codes = NDArray[np.int64]
 
@@ -180,12 +178,13 @@ def _distances(
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     key = flat_key(pooled, names)[order]
-    distances: NDArray[np.float64] = _l1(key, side, weights, starts, np.zeros((int(key.max(initial=0)) + 1, 2)))
-    return distances
+    return _l1(key, side, weights, starts, np.zeros((int(key.max(initial=0)) + 1, 2)))
 
 
 @compiled
-def _l1(key, side, weights, starts, cells):
+def _l1(
+    key: Codes, side: Codes, weights: NDArray[np.float64], starts: Codes, cells: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """L1 distance of the shares of each group; `cells` is empty room for the counts, and is left empty."""
     result = np.zeros(len(starts) - 1)
     for g in range(len(starts) - 1):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
@@ -72,8 +72,7 @@ def pie_chart(
     Raises:
         UserError: an unknown attribute, one that is named twice, or a map with more than MAX_CELLS cells.
     """
-    if real.domain != synthetic.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(real, synthetic)
     clique = segment_clique(real.domain, spatial, temporal, category)
     shape = (-1, real.domain[category].size)
     truth, submitted = (_records(table, clique).reshape(shape) for table in (real, synthetic))

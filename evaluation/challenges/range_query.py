@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -146,8 +146,7 @@ def range_query_error(real: CodedTable, synthetic: CodedTable, queries: RangeQue
 
     Cost: a sort of the rows of either table, and about a nanosecond per occupied cell, query and attribute.
     """
-    if real.domain != synthetic.domain:
-        raise ValueError("the two tables have different domains")
+    check_same_domain(real, synthetic)
     truth, made = (range_answers(queries, *occupied(t, queries.clique)) for t in (real, synthetic))
     return relative_error(truth, made, seed=queries.seed)
 

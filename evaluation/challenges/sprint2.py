@@ -72,12 +72,7 @@ def sprint2(
     Args:
         epsilons: the budgets expected; None for those of the submission.
     """
-    if "epsilon" not in submission.columns:
-        parts: list[tuple[float | None, pd.DataFrame]] = [(None, submission.iloc[:0])]
-    else:
-        wanted = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
-        parts = [(float(e), submission[submission["epsilon"] == e]) for e in wanted]
-        parts = parts or [(None, submission.iloc[:0])]
+    parts = by_epsilon(submission, epsilons)
     return mean_score([(epsilon, sprint2_table(real, part, seed=seed)) for epsilon, part in parts])
 
 
@@ -108,6 +103,15 @@ def sprint2_coded(
     features = [n for n in real.domain.names if n not in (*by, "epsilon", "sim_individual_id")]
     drawn = draw_marginals(features, k=k, draws=draws, seed=seed)
     return k_marginal(pool_tables(real, synthetic), by, drawn, cutoff=cutoff)
+
+
+def by_epsilon(submission: pd.DataFrame, epsilons: Sequence[float] | None) -> list[tuple[float | None, pd.DataFrame]]:
+    """The rows of each ε, those of the submission where none are named; no rows without a column `epsilon`."""
+    parts: list[tuple[float | None, pd.DataFrame]] = []
+    if "epsilon" in submission.columns:
+        wanted = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
+        parts = [(float(e), submission[submission["epsilon"] == e]) for e in wanted]
+    return parts or [(None, submission.iloc[:0])]
 
 
 def mean_score(parts: Sequence[tuple[float | None, Any]]) -> SprintScore:

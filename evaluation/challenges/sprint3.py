@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
-from evaluation.challenges.sprint2 import SprintScore, mean_score
+from evaluation.challenges.sprint2 import SprintScore, by_epsilon, mean_score
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -82,12 +82,7 @@ def sprint3(
     Args:
         epsilons: the budgets expected; None for those of the submission.
     """
-    if "epsilon" not in submission.columns:
-        parts: list[tuple[float | None, pd.DataFrame]] = [(None, submission.iloc[:0])]
-    else:
-        wanted = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
-        parts = [(float(e), submission[submission["epsilon"] == e]) for e in wanted]
-        parts = parts or [(None, submission.iloc[:0])]
+    parts = by_epsilon(submission, epsilons)
     return mean_score([(epsilon, sprint3_table(real, part, seed=seed)) for epsilon, part in parts])
 
 
@@ -249,17 +244,17 @@ def higher_order_conjunction(
         seed: 0 means 123456.
     """
     rng = np.random.RandomState(seed or SEED)
-    apart = []
+    (low, high), apart = WIDTHS, []
     for _ in range(draws):
         centre = real[rng.randint(0, len(real))]
-        widths = rng.randint(*WIDTHS, size=real.shape[1])
+        widths = np.asarray(rng.randint(low, high, size=real.shape[1]))
         near = [_near(np.ascontiguousarray(t), centre, widths) / len(t) for t in (real, synthetic)]
         apart.append(abs(near[0] - near[1]))
     return 1 - math.fsum(apart) / draws
 
 
 @compiled
-def _near(table, centre, widths):
+def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[np.integer]) -> int:
     """How many rows are within the widths of the centre in every column."""
     count = 0
     for i in range(table.shape[0]):

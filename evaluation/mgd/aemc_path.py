@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 
+Floats = NDArray[np.float64]
+
 
 @compiled
-def path_costs(chosen, starts, order, place, p, q, length, step, delta, alpha):
+def path_costs(
+    chosen: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    order: NDArray[np.int32],
+    place: NDArray[np.int32],
+    p: Floats,
+    q: Floats,
+    length: int,
+    step: float,
+    delta: float,
+    alpha: float,
+) -> Floats:
     """The least cost of each chosen part; the parts are independent paths of `length` cells, `step` apart.
 
     Let f be the mass that leaves the first j cells to the right, and V_j(f) the least cost so far. Then V_j is the
@@ -38,7 +52,7 @@ def path_costs(chosen, starts, order, place, p, q, length, step, delta, alpha):
 
 
 @compiled
-def path_flows(p, q, step, delta, alpha):
+def path_flows(p: Floats, q: Floats, step: float, delta: float, alpha: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Like path_costs for dense parts, with what moves in one optimum.
 
     Args:
@@ -68,17 +82,19 @@ def path_flows(p, q, step, delta, alpha):
 
 
 @compiled
-def _best(mark, least, most):
+def _best(mark: Floats, least: float, most: float) -> float:
     """The flow into a cell that is cheapest to provide, where anything from `least` to `most` is free to take."""
     if mark[2] < least:
-        return min(least, mark[3])
+        return float(min(least, mark[3]))
     if mark[1] > most:
-        return max(most, mark[0])
-    return min(max(0.0, mark[1], least), min(mark[2], most))
+        return float(max(most, mark[0]))
+    return float(min(max(0.0, mark[1], least), min(mark[2], most)))
 
 
 @compiled
-def _one_path(p, q, step, delta, alpha, at, weight, marks):
+def _one_path(
+    p: Floats, q: Floats, step: float, delta: float, alpha: float, at: Floats, weight: Floats, marks: Floats
+) -> float:
     """V_k(0) for one path; `marks`, where it has rows, is told where the slopes of each V_j reach −α, ±0 and α.
 
     Row 0 of `at` holds the breakpoints left of the minimum, row 1 those right of it with their signs changed, so that
@@ -116,7 +132,19 @@ def _one_path(p, q, step, delta, alpha, at, weight, marks):
 
 
 @compiled
-def _bend(row, at, weight, begin, end, other_begin, other_end, move, other_move, step, least):
+def _bend(
+    row: int,
+    at: Floats,
+    weight: Floats,
+    begin: int,
+    end: int,
+    other_begin: int,
+    other_end: int,
+    move: float,
+    other_move: float,
+    step: float,
+    least: float,
+) -> tuple[int, int, int, float]:
     """Add step · max(±f, 0): a breakpoint at 0 enters one row, and as much weight next to the minimum changes rows.
 
     The minimum rises by what passes beyond 0.
@@ -146,7 +174,7 @@ def _bend(row, at, weight, begin, end, other_begin, other_end, move, other_move,
 
 
 @compiled
-def _cut(weight, begin, end, step):
+def _cut(weight: Floats, begin: int, end: int, step: float) -> int:
     """Cut slopes back to α: take weight from the far end."""
     left = step
     while left > 1e-300 and begin < end:

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from evaluation.mgd.geometry import Axis, rational
 from mechanisms.public.jit import compiled
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Tree:
@@ -91,32 +94,30 @@ def tree_costs(
     """
     shape = (tree.parent, tree.leaves, tree.level_starts, tree.slopes, tree.more, tree.less, tree.empty)
     classes = np.array([tree.rising, tree.falling, tree.flat])
-    costs: NDArray[np.float64] = _trees(
-        chosen, starts, order, place, p, q, *shape, classes, tree.edge, float(delta), float(alpha)
-    )
-    return costs
+    return _trees(chosen, starts, order, place, p, q, *shape, classes, tree.edge, float(delta), float(alpha))
 
 
 @compiled
 def _trees(
-    chosen,
-    starts,
-    order,
-    place,
-    p,
-    q,
-    parent,
-    leaves,
-    level_starts,
-    slopes,
-    more,
-    less,
-    empty,
-    classes,
-    edge,
-    delta,
-    alpha,
-):
+    chosen: Ints,
+    starts: Ints,
+    order: NDArray[np.int32],
+    place: NDArray[np.int32],
+    p: Floats,
+    q: Floats,
+    parent: Ints,
+    leaves: Ints,
+    level_starts: Ints,
+    slopes: Floats,
+    more: Ints,
+    less: Ints,
+    empty: Ints,
+    classes: Ints,
+    edge: float,
+    delta: float,
+    alpha: float,
+) -> Floats:
+    """One cost per chosen part; `Tree` says what the columns are, `classes` are rising, falling and flat."""
     nodes, kinds = len(parent), len(slopes)
     first, value = np.zeros(nodes), np.zeros(nodes)
     length = np.zeros((nodes, kinds))
@@ -161,7 +162,19 @@ def _trees(
 
 
 @compiled
-def _lift(node, up, first, value, length, slopes, more, less, classes, edge, alpha):
+def _lift(
+    node: int,
+    up: int,
+    first: Floats,
+    value: Floats,
+    length: Floats,
+    slopes: Floats,
+    more: Ints,
+    less: Ints,
+    classes: Ints,
+    edge: float,
+    alpha: float,
+) -> None:
     """Add V(f) + edge · |f| of a node to its parent, and clear the node."""
     at, v = first[node], value[node]
     begin, begin_v = at, v + edge * abs(at)
@@ -196,7 +209,7 @@ def _lift(node, up, first, value, length, slopes, more, less, classes, edge, alp
 
 
 @compiled
-def _at_zero(node, first, value, length, slopes, alpha):
+def _at_zero(node: int, first: Floats, value: Floats, length: Floats, slopes: Floats, alpha: float) -> float:
     """V(0) of a node, which is cleared."""
     at, v = first[node], value[node]
     first[node], value[node] = 0.0, 0.0
@@ -210,4 +223,4 @@ def _at_zero(node, first, value, length, slopes, alpha):
         v += slopes[kind] * stretch
     if at < 0.0:
         result = v - alpha * at
-    return result
+    return float(result)

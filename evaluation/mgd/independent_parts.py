@@ -70,7 +70,16 @@ def _patterns(ids: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray
 
 
 @compiled
-def _label(ids, sizes, lengths, p, q, delta, part, place):
+def _label(
+    ids: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    p: NDArray[np.float64],
+    q: NDArray[np.float64],
+    delta: float,
+    part: NDArray[np.int64],
+    place: NDArray[np.int32],
+) -> float:
     """Fill part (−1 for cells alone) and place; returns what the cells alone are beyond tolerance."""
     alone = 0.0
     for i in range(len(ids)):
@@ -79,7 +88,7 @@ def _label(ids, sizes, lengths, p, q, delta, part, place):
         for axis in range(len(sizes) - 1, -1, -1):
             size, length = sizes[axis], lengths[axis]
             above = rest // np.uint64(size)
-            code = np.int64(rest - above * np.uint64(size))
+            code = int(np.int64(rest - above * np.uint64(size)))
             rest = above
             if code < length:
                 at += code * at_by
@@ -98,7 +107,9 @@ def _label(ids, sizes, lengths, p, q, delta, part, place):
 
 
 @compiled
-def _sort(part, labels, p, q, delta):
+def _sort(
+    part: NDArray[np.int64], labels: int, p: NDArray[np.float64], q: NDArray[np.float64], delta: float
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Counting sort of the cells of those parts that hold a cell beyond tolerance."""
     number = np.full(labels, -1, np.int32)
     for i in range(len(part)):

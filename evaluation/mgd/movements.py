@@ -24,8 +24,10 @@ from mechanisms.public.jit import compiled
 #: Masses below this, in records, are rounding; weights are multiples of 2^-20.
 DUST = 1e-9
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 #: Source, target, mass and cost of movements.
-_Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+_Columns = tuple[Ints, Ints, Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +168,7 @@ def _moves(flow: Flow, used: Sequence[Axis], names: NDArray[np.int64]) -> tuple[
 
 
 @compiled
-def _walk(flow, starts, head, price, dust):
+def _walk(flow: Floats, starts: Ints, head: NDArray[np.int32], price: Floats, dust: float) -> _Columns:
     """Take a flow apart into movements from nodes that send to nodes that receive: ends, mass, cost."""
     nodes = len(starts) - 1
     net = np.zeros(nodes)
@@ -220,7 +222,7 @@ def _walk(flow, starts, head, price, dust):
 
 
 @compiled
-def _forget(v, begin, path, length, step, head):
+def _forget(v: int, begin: int, path: Ints, length: int, step: Ints, head: NDArray[np.int32]) -> None:
     """The nodes of a path from `begin` on, with its first one, are on no path any more."""
     step[v] = -1
     for i in range(begin, length):

@@ -15,8 +15,19 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 
+Ints = NDArray[np.int64]
+Nodes = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+#: Tail, head and price of the edges; least and most that may lie at each node; α.
+Arcs = tuple[Nodes, Nodes, Ints, Ints, Ints, int]
+#: Of each node: its parent in the tree, the arc to it, whether that points up, and its flow; the potential; whether the
+#: free arc to the bank is full.
+State = tuple[Nodes, Ints, Flags, Ints, Ints, Flags]
+#: Child, next and previous sibling, and depth of each node.
+Links = tuple[Nodes, Nodes, Nodes, Nodes]
+
 #: Beyond any flow.
-PLENTY = np.int64(2**62)
+PLENTY = 2**62
 #: The arcs of a node to the bank, in the order of their numbers behind those of the edges.
 FREE, OUT, IN = 0, 1, 2
 #: Arcs looked at count as one step of work for so many.
@@ -39,11 +50,12 @@ def network_simplex(
         alpha: cost of adding or removing one unit.
         limit: how many tree nodes may be touched.
     """
-    return int(_simplex(have, low, high, *edges, np.int64(alpha), np.int64(limit)))
+    return _simplex(have, low, high, *edges, alpha, limit)
 
 
 @compiled
-def _simplex(have, low, high, tail, head, price, alpha, limit):
+def _simplex(have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price: Ints, alpha: int, limit: int) -> int:
+    """`network_simplex` in compiled code."""
     nodes, edges = len(have), len(tail)
     arcs = (tail, head, price, low, high, alpha)
     state = _star(have, low, high, edges, alpha)
@@ -72,7 +84,7 @@ def _simplex(have, low, high, tail, head, price, alpha, limit):
 
 
 @compiled
-def _price(place, stop, arcs, pred, pi, at_upper):
+def _price(place: int, stop: int, arcs: Arcs, pred: Ints, pi: Ints, at_upper: Flags) -> int:
     """The arc of a block that lowers the cost most per unit; −1 where none does. Bank arcs follow the edges."""
     tail, head, price, low, high, alpha = arcs
     edges = len(tail)
@@ -96,7 +108,7 @@ def _price(place, stop, arcs, pred, pi, at_upper):
 
 
 @compiled
-def _star(have, low, high, edges, alpha):
+def _star(have: Ints, low: Ints, high: Ints, edges: int, alpha: int) -> State:
     """The first tree: every node hangs on the bank by the arc that carries its surplus, shortage or slack.
 
     From every node some flow can still be sent to the root (a strongly feasible tree), so that pivots never cycle.
@@ -121,7 +133,7 @@ def _star(have, low, high, edges, alpha):
 
 
 @compiled
-def _lists(nodes):
+def _lists(nodes: int) -> Links:
     """The children of each node as a doubly linked list, and the depths: all nodes below the root."""
     child = np.full(nodes + 1, -1, np.int32)
     after = np.full(nodes + 1, -1, np.int32)
@@ -136,7 +148,7 @@ def _lists(nodes):
 
 
 @compiled
-def _ends(arc, tail, head, nodes):
+def _ends(arc: int, tail: Nodes, head: Nodes, nodes: int) -> tuple[int, int]:
     """Source and target of an arc."""
     edges = len(tail)
     if arc < 2 * edges:
@@ -147,17 +159,19 @@ def _ends(arc, tail, head, nodes):
 
 
 @compiled
-def _room(x, more, up, flow, pred, low, high, edges):
+def _room(x: int, more: bool, up: Flags, flow: Ints, pred: Ints, low: Ints, high: Ints, edges: int) -> int:
     """How much more (or less) the tree arc of node x can carry."""
     if not more:
-        return flow[x]
+        return int(flow[x])
     if pred[x] >= 2 * edges and (pred[x] - 2 * edges) % 3 == FREE:
-        return high[x] - low[x] - flow[x]
+        return int(high[x] - low[x] - flow[x])
     return PLENTY
 
 
 @compiled
-def _leaving(first, second, arcs, state, links, amount):
+def _leaving(
+    first: int, second: int, arcs: Arcs, state: State, links: Links, amount: int
+) -> tuple[int, int, int, bool, int]:
     """The join of the cycle, how much can go round it, and the last node whose tree arc blocks that (−1: none does)."""
     parent, pred, up, flow = state[0], state[1], state[2], state[3]
     low, high, depth, edges = arcs[3], arcs[4], links[3], len(arcs[0])
@@ -183,7 +197,7 @@ def _leaving(first, second, arcs, state, links, amount):
 
 
 @compiled
-def _pivot(arc, arcs, state, links):
+def _pivot(arc: int, arcs: Arcs, state: State, links: Links) -> int:
     """One arc enters the tree and the last blocking one leaves it; returns the steps of work."""
     tail, head, price, low, high, alpha = arcs
     parent, pred, up, flow, pi, at_upper = state
@@ -217,7 +231,7 @@ def _pivot(arc, arcs, state, links):
 
 
 @compiled
-def _send(node, join, amount, parent, up, flow):
+def _send(node: int, join: int, amount: int, parent: Nodes, up: Flags, flow: Ints) -> None:
     """Send more towards the root (less, where negative) from a node up to the join of the cycle."""
     while node != join:
         flow[node] += amount if up[node] else -amount
@@ -225,7 +239,21 @@ def _send(node, join, amount, parent, up, flow):
 
 
 @compiled
-def _hang(u, v, leave, arc, upward, carried, parent, pred, up, flow, child, after, before):
+def _hang(
+    u: int,
+    v: int,
+    leave: int,
+    arc: int,
+    upward: bool,
+    carried: int,
+    parent: Nodes,
+    pred: Ints,
+    up: Flags,
+    flow: Ints,
+    child: Nodes,
+    after: Nodes,
+    before: Nodes,
+) -> None:
     """Hang the subtree of `leave` below v by its node u: the path from u to `leave` turns round."""
     node, to = u, v
     while True:
@@ -248,7 +276,7 @@ def _hang(u, v, leave, arc, upward, carried, parent, pred, up, flow, child, afte
 
 
 @compiled
-def _shift(u, shift, parent, pi, child, after, depth):
+def _shift(u: int, shift: int, parent: Nodes, pi: Ints, child: Nodes, after: Nodes, depth: Nodes) -> int:
     """New potentials and depths below u; returns how many nodes that were."""
     node, work = u, 0
     while True:

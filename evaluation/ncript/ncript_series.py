@@ -93,7 +93,14 @@ def _products(units: Cube, i: int, start: int, out: NDArray[np.float64]) -> None
 
 
 @compiled
-def _add(r, s, threshold, totals, counts, start):
+def _add(
+    r: NDArray[np.float64],
+    s: NDArray[np.float64],
+    threshold: float,
+    totals: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    start: int,
+) -> float:
     """The changes of one tile, added to its columns; their sum."""
     whole = 0.0
     for j in range(r.size):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 
 
 def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
@@ -53,3 +54,10 @@ class CodedTable:
 
     def __repr__(self) -> str:
         return f"CodedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weights is not None})"
+
+
+def check_same_domain(one: CodedTable, other: CodedTable) -> None:
+    """UserError for two tables whose columns or codes differ: they cannot be compared."""
+    if one.domain != other.domain:
+        fix = "encode both tables with one schema"
+        raise UserError("the two tables have different columns or codes", where="the two tables", fix=fix)

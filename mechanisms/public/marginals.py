@@ -16,6 +16,8 @@ from mechanisms.public.jit import compiled
 Values = NDArray[np.float64]
 #: Rows per step: a step's columns and keys stay in the processor's cache.
 STEP = 1 << 16
+#: Cells of the marginals that are counted in one pass.
+BATCH_CELLS = 20_000_000
 
 
 @compiled

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planned_scores import PlannedScore
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.marginals import BATCH_CELLS, count_cliques
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
-from mechanisms.sensitive.counting import BATCH_CELLS, Private, exact_marginals
+from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
@@ -32,8 +32,7 @@ def exact_distance(table: Private, synthetic: CodedTable, wanted: Criterion, *, 
         synthetic: rows over the same measured domain; fixed, whatever the private table is.
         scale: what a synthetic row counts, in records.
     """
-    if synthetic.domain != table.coded.domain:
-        raise ValueError("the tables have different domains")
+    check_same_domain(table.coded, synthetic)
     distances: list[int] = []
     start = 0
     while start < len(wanted.cliques):

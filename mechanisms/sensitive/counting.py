@@ -13,9 +13,6 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.units import WEIGHT_BITS
 
-#: Cells that are counted in one pass over the rows.
-BATCH_CELLS = 20_000_000
-
 
 class Private(Protocol):
     """What counting needs of a private table."""

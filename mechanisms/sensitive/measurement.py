@@ -13,12 +13,13 @@ from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.counting import BATCH_CELLS, Private, exact_marginals
+from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, leave
 from mechanisms.sensitive.noise import NoiseSource

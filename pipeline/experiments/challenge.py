@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.catalogue import METRICS
+from evaluation.metric import Inputs, Metric, Options
+from evaluation.metrics import METRICS, column_roles, find
+from evaluation.outcome import Outcome, compute
 from evaluation.references import floor
-from evaluation.registry import Inputs, Metric, Options, Outcome, compute, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -155,7 +156,7 @@ def _check(config: Config) -> None:
     settings = settings_of_challenge(config)
     variants_of(settings)
     for name in settings.metrics:
-        find(name, METRICS)
+        find(name)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:
@@ -274,10 +275,11 @@ def _options(released: Config, config: Config, world: World, made: CodedTable, s
     A release that protects single records promises nothing for subjects, and is not asked about them.
     """
     roles = dict(settings_of_challenge(config).roles)
-    known = {"time", "segment", "kind", "to", "group", "sex", "income"}
-    for role in roles.keys() - known:
-        raise UserError("no such role", where=f"experiment.roles.{role}", fix=f"one of: {', '.join(sorted(known))}")
-    options = replace(Options(holdout=world.holdout, seed=settings_of_challenge(config).query_seed), **roles)  # type: ignore[arg-type]
+    for role in roles.keys() - set(column_roles()):
+        fix = f"one of: {', '.join(sorted(column_roles()))}"
+        raise UserError("no such role", where=f"experiment.roles.{role}", fix=fix)
+    settings = {**config.evaluation.options, **roles}
+    options = Options(settings=settings, holdout=world.holdout, seed=settings_of_challenge(config).query_seed)
     if world.subjects is None or released.privacy.unit == build.RECORD:
         return options
     units = world.schema.rules.unit_ids
@@ -294,7 +296,7 @@ def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> 
         return None
 
     def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.run(Inputs(a, b, world.schema, options))[0]
+        return metric.run(Inputs(metric, a, b, world.schema, options))[0]
 
     return floor(score, world.real, made.rows, repeats=1, seed=0, unit=world.subjects).value
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.registry import plain
+from evaluation.outcome import plain
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable

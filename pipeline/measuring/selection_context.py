@@ -19,13 +19,13 @@ from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.files import write_whole
+from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import QueryMatrix, sensitivity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.context import Scores, once
-from mechanisms.sensitive.counting import BATCH_CELLS
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores

@@ -20,8 +20,8 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from evaluation.catalogue import METRICS
-from evaluation.registry import Metric
+from evaluation.metric import Metric
+from evaluation.metrics import METRICS, check_metric
 from mechanisms.accounting.accountants import ACCOUNTANTS, Accountant
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, NoiseEvent
 from mechanisms.public.errors import UserError
@@ -111,6 +111,8 @@ def register(module: ModuleType, where: str) -> None:
         raise UserError(f"the module {module.__name__} offers nothing", where=where, fix=fix)
     for name, things in offers.items():
         _check(module, REGISTRIES[name], name, things, where)
+    for metric in offers.get("METRICS", {}).values():
+        check_metric(metric)
     _check_methods(offers.get("SELECTIONS", {}), where)
     _check_noise(module, offers, where)
     choices = [

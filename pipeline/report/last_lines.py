@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.outcome import Outcome
 from evaluation.references import Reference
-from evaluation.registry import Outcome
 from evaluation.score import ON_TOP, Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours

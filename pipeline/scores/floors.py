@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.catalogue import METRICS
+from evaluation.metrics import METRICS
 from evaluation.references import two_samples
 from evaluation.score import ON_TOP, ScoreSpec, score_tables
 from mechanisms.public.coded_table import CodedTable

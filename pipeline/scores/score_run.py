@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.registry import Options, plain
+from evaluation.metric import Options
+from evaluation.outcome import plain
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, ScoreSpec, score_tables
 from mechanisms.public.coded_table import CodedTable

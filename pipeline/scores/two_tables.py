@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.registry import Options
+from evaluation.metric import Options
 from evaluation.score import Scorecard, score_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError

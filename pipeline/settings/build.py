@@ -11,6 +11,7 @@ from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
+from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.table_schema import Schema, load_schema
@@ -18,7 +19,6 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.counting import BATCH_CELLS
 from pipeline.measuring.adaptive_plans import build_adaptive, one_of
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path

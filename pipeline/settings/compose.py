@@ -21,6 +21,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
 from pipeline.plugins.modules import load_asked, offering
 from pipeline.settings.experiment_list import described
+from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.settings.ways_out import first_line, way_out
 
@@ -51,6 +52,7 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
     given = list(map(spelled, overrides))
     firsts = [_first_of_sweep(o) for o in given]
     load_asked(given)
+    offer_settings()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         try:

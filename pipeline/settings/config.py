@@ -18,6 +18,7 @@ from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.experiment_settings import ExperimentConfig
 from pipeline.plugins.modules import load_used
 from pipeline.settings.compose import compose_config
+from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
@@ -76,36 +77,18 @@ class SynthesisConfig:
 
 @dataclass
 class EvaluationConfig:
+    """What is scored, and what all metrics share; the settings of single metrics stand with them (`evaluation`)."""
+
     enabled: bool = True
-    preset: str = "kway"
-    attributes: list[str] = field(default_factory=list)
-    k: list[int] = field(default_factory=lambda: [1, 2, 3])
-    max_marginals: int = 300
-    targets: Any = None
-    delta: float = 2.0
-    alpha: float = 1.0
-    solver: str = "auto"
-    seed: int = 0
     metrics: Any = "quick"
     references: bool = False
     holdout: float | None = None
-    time: str | None = None
-    segment: str | None = None
-    kind: str | None = None
-    to: str | None = None
-    group: str | None = None
-    sex: str | None = None
-    income: str | None = None
+    seed: int = 0
     subject: str | None = None
     order: str | None = None
-    fixed: list[str] = field(default_factory=list)
     longitude: str | None = None
     latitude: str | None = None
-    regions: str | None = None
-    predict: list[str] = field(default_factory=list)
-    distance_columns: list[str] = field(default_factory=list)
-    buckets: int = 10
-    max_rows: int = 60_000
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -270,6 +253,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
+    load_used({str(k): v for k, v in container.items()})
     for name in [n for n in ("where", "cluster") if n in container]:
         if isinstance(said := container[name], str):  # a mapping whose keys Hydra cannot read
             container[name] = yaml.safe_load(said)
@@ -284,6 +268,10 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         plain.selection = _own_settings(plain.selection, {"kind"})
     if "experiment" in known:
         plain.experiment = _own_settings(plain.experiment, {"kind"})
+    if "evaluation" in known:
+        shared = {f.name for f in dataclasses.fields(EvaluationConfig)} - {"options"}
+        plain.evaluation = _own_settings(plain.evaluation, shared)
+        plain.evaluation.options = typed_settings(OmegaConf.to_container(plain.evaluation.options))  # type: ignore[arg-type]
     try:
         result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
     except OmegaConfBaseException as error:
@@ -291,7 +279,6 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         fix = way_out(where)
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
-    load_used({str(k): v for k, v in container.items()})
     return result
 
 
@@ -308,7 +295,7 @@ def _culprit(cls: type[T], plain: DictConfig) -> str:
 
 
 def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:
-    """What differs from kind to kind travels in `options`; `common` are the settings of all kinds."""
+    """What differs from kind to kind (from metric to metric) travels in `options`; `common` are the settings of all."""
     return OmegaConf.create(
         {
             **{k: v for k, v in node.items() if k in common},

@@ -5,32 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
-from evaluation.catalogue import MAP, METRICS
-from evaluation.mgd.aemc import SOLVERS, Solver
-from evaluation.mgd.presets import PresetSpec, preset_targets
-from evaluation.mgd.targets import read_targets
-from evaluation.registry import NEEDS, Options
+from evaluation.metric import ROW_FACTS, Options, check_column, check_settings, unmet
+from evaluation.metrics import METRICS, column_roles, declared_settings
 from evaluation.score import ON_TOP, ScoreSpec
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.measuring.adaptive_plans import one_of
 from pipeline.settings.config import EvaluationConfig
 
-#: Seconds on some hundred thousand rows, without any setting.
-QUICK = ("mgd", "tvd", "anita_1way", "anita_2way", "anita_3way", "correlation", "density", "range_2018")
 #: In a run on more rows than this, the quick metrics are those on top alone: the others cost many times the synthesis.
 MANY_ROWS = 5_000_000
-#: As quick, where time, segment and kind are known.
-QUICK_MAP = ("range_query", "pie_chart")
-#: Columns of the schema that play a role; the subject is a column of the file, and may be left out of the schema.
-COLUMN_ROLES = ("time", "segment", "kind", "to", "group", "sex", "income", "order", "longitude", "latitude")
-ROLES = (*COLUMN_ROLES, "subject")
+#: Columns of the schema in roles that no single metric declares.
+SHARED_ROLES = ("order", "longitude", "latitude")
+
+
+def known_role_names() -> tuple[str, ...]:
+    """Every role that a column may play; the subject is a column of the file, and may be left out of the schema."""
+    return (*column_roles(), *SHARED_ROLES, "subject")
 
 
 def ready_roles(schema: Schema, path: Path) -> dict[str, str]:
@@ -47,11 +44,12 @@ def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, sc
     Raises:
         UserError: a declared role that is none.
     """
-    declared = declared or {}
+    declared, names = declared or {}, known_role_names()
     for name in declared:
-        one_of(name, ROLES, "data.roles")
+        one_of(name, names, "data.roles")
     there = {role: column for role, column in declared.items() if role == "subject" or column in schema.domain}
-    named = {role: getattr(config, role) or there.get(role) for role in ROLES}
+    given = {**config.options, **{role: getattr(config, role) for role in (*SHARED_ROLES, "subject")}}
+    named = {role: given.get(role) or there.get(role) for role in names}
     return {role: column for role, column in named.items() if column}
 
 
@@ -62,7 +60,7 @@ def chosen_metrics(wanted: Any, options: Options) -> tuple[str, ...]:
         UserError: an unknown metric, with a suggestion.
     """
     if wanted == "quick":
-        return (*QUICK, *(QUICK_MAP if all(getattr(options, role) for role in MAP) else ()))
+        return tuple(name for name in quick_metrics() if not unmet(METRICS[name], options))
     if wanted == "all":
         return tuple(METRICS)
     names = [wanted] if isinstance(wanted, str) else wanted
@@ -70,6 +68,11 @@ def chosen_metrics(wanted: Any, options: Options) -> tuple[str, ...]:
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
         raise UserError(f"got {wanted!r}", where="evaluation.metrics", fix=fix)
     return tuple(one_of(str(name), tuple(METRICS), "evaluation.metrics") for name in names)
+
+
+def quick_metrics() -> tuple[str, ...]:
+    """Those that are computed without being asked for, where the table has their columns."""
+    return tuple(name for name, metric in METRICS.items() if metric.quick)
 
 
 def need_libraries(names: Sequence[str]) -> None:
@@ -80,33 +83,31 @@ def need_libraries(names: Sequence[str]) -> None:
 
 
 def build_options(config: EvaluationConfig, schema: Schema, roles: Mapping[str, str]) -> Options:
-    """What the metrics may use, from the settings alone.
+    """What the metrics may use, from the settings alone: those of every metric are checked, asked for or not.
 
     Raises:
-        UserError: a column that the schema has not; a number out of range.
+        UserError: a column that the schema has not; a number out of range; whatever a metric cannot do.
     """
-    for role in COLUMN_ROLES:
-        if role in roles:
-            _check_column(roles[role], schema, f"evaluation.{role}")
-    for setting in ("fixed", "predict", "distance_columns"):
-        for name in getattr(config, setting):
-            _check_column(name, schema, f"evaluation.{setting}")
-    for setting, least in (("buckets", 2), ("max_rows", 1)):
-        if getattr(config, setting) < least:
-            fix = f"a whole number of at least {least}"
-            raise UserError(f"got {getattr(config, setting)}", where=f"evaluation.{setting}", fix=fix)
-    why = {n: f"{NEEDS[n]}: evaluation.{n}=COLUMN" for n in NEEDS if n in ROLES}
-    return Options(
-        **{role: roles.get(role) for role in ("time", "segment", "kind", "to", "group", "sex", "income")},  # type: ignore[arg-type]
-        fixed=tuple(config.fixed),
-        targets=tuple(config.predict) or None,
-        columns=tuple(config.distance_columns) or None,
-        regions=_regions(config.regions, schema, roles.get("segment")),
-        buckets=config.buckets,
-        max_rows=config.max_rows,
-        why=why | {"holdout": f"{NEEDS['holdout']}: holdout=TABLE, or evaluation.holdout=0.2 of a run"},
-        seed=config.seed,
-    )
+    for role in roles.keys() - {"subject"}:
+        check_column(roles[role], schema, f"evaluation.{role}")
+    settings = {**config.options, **{role: roles[role] for role in column_roles() if role in roles}}
+    options = Options(settings=settings, why=_ways(), seed=config.seed)
+    ready = {}
+    for metric in METRICS.values():
+        own = options.own(metric.settings)
+        check_settings(own, schema)
+        if metric.prepare is not None:
+            ready[metric.name] = metric.prepare(own, schema, config.seed)
+    return replace(options, ready=ready)
+
+
+def _ways() -> dict[str, str]:
+    """What each need is, and the setting that meets it."""
+    columns = {role: declared_settings()[role].doc for role in column_roles()}
+    ways = {role: f"{doc}: evaluation.{role}=COLUMN" for role, doc in columns.items()}
+    ways["subject"] = f"{ROW_FACTS['subject']}: evaluation.subject=COLUMN"
+    ways["holdout"] = f"{ROW_FACTS['holdout']}: holdout=TABLE, or evaluation.holdout=0.2 of a run"
+    return ways
 
 
 def build_places(
@@ -130,24 +131,11 @@ def build_holdout(config: EvaluationConfig) -> float | None:
     return share
 
 
-def _check_column(name: str, schema: Schema, where: str) -> None:
-    if name not in schema.domain:
-        fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-        raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
-
-
-def _regions(level: str | None, schema: Schema, segment: str | None) -> dict[str, str] | None:
-    """Each segment's node at a level of its hierarchy; None for the segments themselves."""
-    if level is None or segment is None:
-        return None
-    tree = schema[segment].hierarchy
-    nodes = tree.level(level).nodes
-    return {leaf: nodes[i] for leaf, i in zip(tree.leaves, tree.nodes_of(level), strict=True)}
-
-
 def affordable(spec: ScoreSpec, rows: int) -> ScoreSpec:
     """The same, or on a very large table, where the metrics are the quick ones, those on top alone."""
-    if rows <= MANY_ROWS or not set(QUICK) <= set(spec.metrics) <= {*QUICK, *QUICK_MAP}:
+    quick = quick_metrics()
+    always = {name for name in quick if not METRICS[name].needs}
+    if rows <= MANY_ROWS or not always <= set(spec.metrics) <= set(quick):
         return spec
     return replace(spec, metrics=ON_TOP)
 
@@ -161,38 +149,7 @@ def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, s
     Raises:
         UserError: settings that cannot be, or that do not fit the schema.
     """
-    if config.targets is not None and config.preset != "kway":
-        fix = "drop evaluation.preset, or evaluation.targets"
-        raise UserError("a preset and an own list of marginals", where="evaluation.targets", fix=fix)
-    if config.targets is not None:
-        given = _from_file(config.targets) if isinstance(config.targets, str) else config.targets
-        targets = read_targets(schema, given, delta=config.delta)
-    else:
-        preset = PresetSpec(
-            config.preset, tuple(config.attributes), tuple(config.k), config.max_marginals, config.delta, config.seed
-        )
-        targets = preset_targets(schema, preset)
-    solver = cast(Solver, one_of(config.solver, SOLVERS, "evaluation.solver"))
     options = build_options(config, schema, known_roles(config, roles, schema))
     names = chosen_metrics(config.metrics, options)
     need_libraries(names)
-    return ScoreSpec(
-        targets,
-        alpha=config.alpha,
-        solver=solver,
-        metrics=names,
-        options=options,
-        references=config.references,
-    )
-
-
-def _from_file(path: str) -> object:
-    """The content of a YAML file of target marginals."""
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        fix = "a path of a YAML file, or a list"
-        raise UserError(f"cannot read {path!r}: {error.strerror}", where="evaluation.targets", fix=fix) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        fix = "a YAML list of target marginals in UTF-8"
-        raise UserError(f"{path!r} is not well formed", where="evaluation.targets", fix=fix) from error
+    return ScoreSpec(metrics=names, options=options, references=config.references)

@@ -18,10 +18,6 @@ ALLOWED = {
     "selection.targets": "a list of columns: 'selection.targets=[income]'",
     "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
-    "evaluation.k": "a list of whole numbers: 'evaluation.k=[1,2]'",
-    "evaluation.fixed": "a list of columns: 'evaluation.fixed=[sex]'",
-    "evaluation.predict": "a list of columns: 'evaluation.predict=[income]'",
-    "evaluation.distance_columns": "a list of columns: 'evaluation.distance_columns=[age,sex]'",
     "privacy.unit_id_rules": "a list of rules: 'privacy.unit_id_rules=[unicode,trim]'",
     "privacy.missing_unit_values": "a list of texts: 'privacy.missing_unit_values=[\"\",none]'",
     "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
@@ -29,7 +25,6 @@ ALLOWED = {
     "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
-    "evaluation.attributes": "a list of columns: 'evaluation.attributes=[month,city,type]'",
 }
 
 #: The command whose settings a file of conf/ holds, where the two have different names.

@@ -1,4 +1,4 @@
-"""Every metric of the catalogue: on `acs` (170,254 × 35), on a map of 12 × 278 × 174, and a whole `score`."""
+"""Every metric: on `acs` (170,254 × 35), on a map of 12 × 278 × 174, and a whole `score`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ import pandas as pd
 
 from evaluation.anita.anita_accuracy import n_way
 from evaluation.anita.anita_privacy import privacy
-from evaluation.catalogue import METRICS
+from evaluation.metric import Options
+from evaluation.metrics import METRICS
 from evaluation.ncript.ncript_series import horizontal_correlation
-from evaluation.registry import Options, compute
+from evaluation.outcome import compute
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
@@ -69,7 +70,7 @@ def _measured(name: str, where: str, real: CodedTable, schema: Schema, roles: di
     def work(rows: int) -> None:
         part = slice(rows)
         units = np.arange(min(rows, real.rows)) // RECORDS
-        options = Options(subject=(units, units), holdout=_rows(holdout, part), max_rows=60_000, **roles)  # type: ignore[arg-type]
+        options = Options(subject=(units, units), holdout=_rows(holdout, part), settings=roles)
         outcome = compute(METRICS[name], _rows(real, part), _rows(synthetic, part), schema, options)
         assert outcome.score is not None, outcome.reason
 

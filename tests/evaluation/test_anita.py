@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 from evaluation.anita.anita_accuracy import draw_sets, expected_tvd, n_way
-from evaluation.anita.anita_buckets import bucket_frames, bucket_tables, quantile_edges
+from evaluation.anita.anita_buckets import bucket_tables, quantile_edges
 from evaluation.anita.anita_sequences import Sequences, flat_pairs, sequential_accuracy
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 15)))
 
@@ -79,20 +78,6 @@ def test_buckets_of_categories_are_the_most_frequent_and_other():
     assert np.bincount(one.columns[0]).tolist() == [9, 5, 7, 2]
     assert two.columns[0].tolist() == [3, 3, 0]
     assert bucket_tables(real, [fresh], m=6)[0].domain["job"].size == 6
-
-
-def test_frames_of_numbers_dates_and_texts():
-    real = pd.DataFrame({"n": [1.5, 2, 3, np.nan], "d": pd.to_datetime(["2020-01-01"] * 3 + [None]), "t": list("aab ")})
-    fake = real.assign(n=[9.0, -5, 2, np.nan], t=["a", "z", None, "b"])
-    one, two = bucket_frames(real, [fake], m=10)
-    assert one.domain == two.domain
-    assert (one.column("n")[3], one.column("n")[3]) == (two.column("n")[3], one.domain["n"].size - 1)
-    assert two.column("n")[0] >= one.column("n")[2] > one.column("n")[0] >= two.column("n")[1]
-    assert n_way(one, two, 1, m=None).frame["tvd"].tolist() == pytest.approx([0.0, 0.0, 0.5])
-    with pytest.raises(UserError, match="column 't'"):
-        bucket_frames(real, [fake.drop(columns="t")])
-    with pytest.raises(UserError, match="against"):
-        bucket_frames(real, [fake.assign(n="x")])
 
 
 def test_a_seeded_subset_of_many_sets():

@@ -1,18 +1,29 @@
 """The registry: every metric computes or says why not, alone."""
 
 import json
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from evaluation.catalogue import METRICS
-from evaluation.registry import NEEDS, Options, compute, find
+from evaluation.map_columns import TimeAndPlace
+from evaluation.metric import Inputs, Metric, MetricSettings, Options, column, columns, declared, scored, setting
+from evaluation.metrics import METRICS, declared_settings, find, register
+from evaluation.ncript.combined_loss import NcriptSpec
+from evaluation.ncript.ncript_metric import Prepared
+from evaluation.outcome import compute
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.out_of_schema import with_apart
+from pipeline.help import help_text
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import ScoreConfig, typed
+from pipeline.settings.metric_settings import typed_settings
+from pipeline.settings.scoring import build_scores
 
 SCHEMA = parse_schema(
     {
@@ -27,6 +38,16 @@ SCHEMA = parse_schema(
     where="town.yaml",
 )
 
+#: What the registry loads: help and misspelt settings are answered from it.
+LOADED = set(
+    subprocess.run(
+        [sys.executable, "-c", "import sys, evaluation.metrics; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+)
+
 
 def town(rows: int, seed: int, domain: Domain = SCHEMA.domain) -> CodedTable:
     rng = np.random.default_rng(seed)
@@ -36,10 +57,13 @@ def town(rows: int, seed: int, domain: Domain = SCHEMA.domain) -> CodedTable:
 
 def full_options(rows: int, other: int) -> Options:
     ids = tuple(np.random.default_rng(0).integers(0, 30, n) for n in (rows, other))
-    return Options(
-        time="month", segment="place", kind="kind", to="kind", group="place", sex="sex", income="wage",
-        subject=ids, holdout=town(200, 9), targets=("sex",),
-    )  # fmt: skip
+    map_roles = {"time": "month", "segment": "place", "kind": "kind", "to": "kind"}
+    roles = map_roles | {"group": "place", "sex": "sex", "income": "wage"}
+    return Options(settings=roles | {"predict": ["sex"]}, subject=ids, holdout=town(200, 9))
+
+
+def with_settings(options: Options, **changed: object) -> Options:
+    return replace(options, settings={**options.settings, **changed})
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -73,12 +97,25 @@ def test_the_truth_itself_scores_perfect(name):
     assert outcome.score == pytest.approx(METRICS[name].perfect, abs=1e-9)
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_every_setting_of_a_metric_is_documented_and_fits_its_own_type(name):
+    for each in declared(METRICS[name].settings):
+        assert each.doc and "\n" not in each.doc
+        assert typed_settings({each.name: each.default})[each.name] == each.default
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_entry_of_a_metric_loads_no_large_library(name):
+    assert METRICS[name].name == name
+    assert not LOADED & {"numpy", "pandas", "numba", "scipy", "sklearn", "ortools", "yaml", "hydra"}
+
+
 @pytest.mark.parametrize("name", [n for n, m in METRICS.items() if m.needs])
 def test_what_is_needed_and_absent_is_named(name):
     outcome = compute(METRICS[name], town(40, 1), town(30, 2), SCHEMA)
     assert outcome.score is None
     for need in METRICS[name].needs:
-        assert NEEDS[need] in outcome.reason
+        assert METRICS[name].words(need) in outcome.reason
     json.dumps(outcome.to_json(), allow_nan=False)
 
 
@@ -94,7 +131,7 @@ def test_empty_tables_have_a_reason(name, rows, other):
 
 def test_wrong_columns_and_crashes_are_reasons():
     real, synthetic = town(40, 1), town(30, 2)
-    wrong = replace(full_options(40, 30), segment="palce")
+    wrong = with_settings(full_options(40, 30), segment="palce")
     assert "did you mean 'place'?" in compute(METRICS["ncript"], real, synthetic, SCHEMA, wrong).reason
     other = town(30, 2, Domain((Attribute("x", 2),)))
     assert "different columns" in compute(METRICS["density"], real, other).reason
@@ -104,7 +141,7 @@ def test_wrong_columns_and_crashes_are_reasons():
 
     assert "ZeroDivisionError" in compute(replace(METRICS["density"], run=crash), real, synthetic).reason
     with pytest.raises(UserError, match="did you mean 'gini'"):
-        find("ginni", METRICS)
+        find("ginni")
 
 
 def test_references_come_with_a_sentence():
@@ -119,8 +156,101 @@ def test_references_come_with_a_sentence():
 def test_labels_of_the_schema_reach_the_temporal_scores():
     outcome = compute(METRICS["ncript"], town(400, 1), town(300, 2), SCHEMA, full_options(400, 300))
     assert set(outcome.result.segments) == {"a", "b", "c", "missing"}
-    north = replace(full_options(400, 300), regions={"a": "north", "b": "north"})
+    regions = Prepared({"a": "north", "b": "north"}, NcriptSpec())
+    north = replace(full_options(400, 300), ready={"ncript": regions})
     merged = compute(METRICS["ncript"], town(400, 1), town(300, 2), SCHEMA, north).result
     assert merged.segments == ("north", "c", "missing")
     assert outcome.result.times == (1, 2, 3, 4, 5, 6, "missing")
     assert len(outcome.result.deep_dive("a")) == len(outcome.result.times)
+
+
+@dataclass(frozen=True)
+class ShadeSettings(TimeAndPlace):
+    """Settings of a metric that somebody else wrote."""
+
+    colour: str | None = column("the column of the colours")
+    shades: int = setting(3, "how many shades", least=2)
+    tints: list[str] = columns("columns that are left out")
+
+
+@dataclass(frozen=True)
+class Shades:
+    """What it was told."""
+
+    score: float
+
+    def to_json(self) -> dict[str, float]:
+        return {"shades": self.score}
+
+
+def shades(inputs: Inputs) -> Shades:
+    own = inputs.own(ShadeSettings)
+    return Shades(own.shades / 10 + 0 * inputs.real.column(inputs.column("colour")).size)
+
+
+SHADES = Metric(
+    "shades", "Shades", "high", 0, 1, 1, "none", "here", scored(shades), ShadeSettings, needs=("colour", "time")
+)  # fmt: skip
+
+
+@pytest.fixture
+def with_shades(monkeypatch):
+    """A metric from outside, with a role and settings of its own; nothing else knows of it."""
+    monkeypatch.setitem(METRICS, "shades", SHADES)  # put away at the end
+    del METRICS["shades"]
+    register(SHADES)
+
+
+def spec_of(*overrides, roles=None):
+    return build_scores(typed(compose_config("score", overrides), ScoreConfig).evaluation, SCHEMA, roles)
+
+
+def test_a_metric_brings_its_own_roles_and_settings(with_shades):
+    spec = spec_of("evaluation.metrics=[shades]", "evaluation.shades=7", roles={"colour": "sex", "time": "month"})
+    outcome = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, spec.options)
+    assert outcome.score == 0.7
+    assert "evaluation.shades=3" in help_text("run") and "shades: how many shades" in help_text("score")
+    absent = spec_of("evaluation.metrics=[shades]", "evaluation.time=month").options
+    reason = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, absent).reason
+    assert reason == "needs colour: the column of the colours: evaluation.colour=COLUMN"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("evaluation.shads=7", "did you mean 'evaluation.shades'?"),
+        ("evaluation.shades=many", "evaluation.shades: "),
+        ("evaluation.shades=1", "a whole number of at least 2"),
+        ("evaluation.colour=sxe", "did you mean 'sex'?"),
+        ("evaluation.tints=[wag]", "did you mean 'wage'?"),
+        ("evaluation.fixed=sex", "evaluation.fixed=[sex]"),
+        ("evaluation.ncript={penalty: 1}", "no parameter 'penalty'"),
+        ("evaluation.solver=flwo", "did you mean 'flow'?"),
+    ],
+)
+def test_a_wrong_setting_of_a_metric_is_named_with_a_way_out(with_shades, override, said):
+    with pytest.raises(UserError) as error:
+        spec_of(override)
+    assert said in str(error.value)
+
+
+def test_a_metric_that_clashes_is_refused(with_shades):
+    @dataclass(frozen=True)
+    class Other(MetricSettings):
+        buckets: int = setting(4, "of paint")
+
+    before = dict(declared_settings())
+    with pytest.raises(UserError, match="there is a metric 'shades' already"):
+        register(SHADES)
+    with pytest.raises(UserError, match=r"evaluation\.buckets: metric 'paint' declares it otherwise"):
+        register(replace(SHADES, name="paint", settings=Other, needs=()))
+    with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
+        register(replace(SHADES, name="paint", needs=("kind",)))
+    assert declared_settings() == before
+
+
+def test_parameters_of_n_cript_change_its_losses():
+    spec = spec_of("evaluation.ncript={bias_penalty: 1, weights: [0,0,0,0,0]}")
+    options = replace(full_options(400, 300), ready=spec.options.ready)
+    outcome = compute(METRICS["ncript"], town(4000, 1), town(300, 2), SCHEMA, options)
+    assert set(np.unique(outcome.result.total)) <= {0.0, 1.0}

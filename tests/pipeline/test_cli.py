@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from evaluation.metrics import declared_settings
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF
 from tests.pipeline.conftest import TOWN, command, people
@@ -65,7 +66,10 @@ def test_every_setting_stands_in_the_help_under_its_whole_name(name, file, capsy
         for group, value in settings.items()
         if group not in {"defaults", "hydra"}
         for key in (value if isinstance(value, dict) else [None])
+        if key != "defaults"
     ]
+    if "evaluation" in settings:
+        names += [f"evaluation.{setting}" for setting in declared_settings()]
     assert len(names) > 3
     assert not set(names) - listed
     assert not {"publisher", "key"} & listed

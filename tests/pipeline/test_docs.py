@@ -25,7 +25,7 @@ from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs").glob("*.md"))}
-BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|diff)\n(.*?)```", re.DOTALL)
 
 
 def blocks(page: str) -> list[tuple[dict[str, str], str, str]]:
@@ -98,7 +98,7 @@ def test_every_experiment_stands_on_its_page_with_its_command():
 
 
 def test_every_choice_and_metric_stands_on_its_page():
-    from evaluation.catalogue import METRICS
+    from evaluation.metrics import METRICS
 
     assert all(f"`{name}`" in PAGES["score-and-report"] for name in METRICS)
     for group, page in (("selection", "select-and-measure"), ("synthesis", "synthesize"), ("data", "load-and-clip")):

@@ -16,7 +16,7 @@ from pipeline.plugins.registries import REGISTRIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "adding").glob("*.md"))}
-BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|toml)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|toml|diff)\n(.*?)```", re.DOTALL)
 
 
 def blocks(page: str) -> list[tuple[dict[str, str], str]]:

@@ -2,6 +2,7 @@
 
 <!-- file: PATH -->     the next block is the content of that file, in a copy of the project
 <!-- after: PATH -->    the next block goes to the end of that file, in that copy
+<!-- into: PATH -->     the next block adds its lines with + behind the lines before them, in that copy
 <!-- module: NAME -->   the next block is a module of a plugin
 <!-- plugin: NAME -->   the next block makes the page's file one
 <!-- contract -->       the next block runs: in that copy, or in a folder with the modules where it names plugins
@@ -99,7 +100,21 @@ def copy_with_additions(tmp_path_factory):
             elif "after" in marks:
                 place = copy / marks["after"]
                 place.write_text(place.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
+            elif "into" in marks:
+                place = copy / marks["into"]
+                place.write_text(added(place.read_text(encoding="utf-8"), text), encoding="utf-8")
     return copy
+
+
+def added(content: str, difference: str) -> str:
+    """A file with the new lines of a difference, each behind the line that stands before it there."""
+    before = ""
+    for line in filter(None, difference.splitlines()):
+        if line.startswith("+"):
+            assert content.count(f"\n{before}\n") == 1, before
+            content = content.replace(f"\n{before}\n", f"\n{before}\n{line[1:]}\n")
+        before = line[1:]
+    return content
 
 
 def test_what_the_pages_add_to_the_project_passes_the_contract_tests(copy_with_additions):

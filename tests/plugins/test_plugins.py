@@ -40,6 +40,7 @@ def statement(run: str) -> dict:
 def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys):
     given = ["plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "selection.count=1"]
     given += ["synthesis=best_pair", "synthesis.order=1", "evaluation.metrics=[largest_cell,tvd]", "hydra.run.dir=out"]
+    given += ["evaluation.bar_columns=[sex]"]
     assert command("run", *TOWN, *given) == 0
     printed = capsys.readouterr().out
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
@@ -137,11 +138,13 @@ def test_two_packages_with_one_name_and_a_package_without_its_thing_are_refused(
 
 
 def test_settings_of_others_are_checked_and_spelled_like_ours(shelf, capsys):
-    given = ["plan", *TOWN, "plugins=[top_pairs,best_pair]", "selection=top_pairs", "synthesis=best_pair"]
+    given = ["plan", *TOWN, "plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "synthesis=best_pair"]
     assert command(*given) == 0
     assert "did you mean 'selection.count'" in refused(capsys, *given, "selection.cuont=2")
     assert "selection.count" in refused(capsys, *given, "selection.count=many")
     assert "synthesis.order" in refused(capsys, *given, "synthesis.order=two")
+    assert "did you mean 'evaluation.bar_columns'" in refused(capsys, *given, "evaluation.bar_column=[sex]")
+    assert "evaluation.bar_columns" in refused(capsys, *given, "evaluation.bar_columns=3")
     assert "did you mean 'top_pairs'" in refused(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pars")
 
 
@@ -150,6 +153,9 @@ def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
     assert command(*given) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^  selection.count=3 +how many pairs are measured", printed, flags=re.MULTILINE)
+    assert command("run", "--help", "plugins=[largest_cell]") == 0
+    helped = capsys.readouterr().out
+    assert re.search(r"^  evaluation.bar_columns=.* largest_cell: the columns", helped, flags=re.MULTILINE)
     assert re.search(r"^  synthesis.order=2 +the number of columns", printed, flags=re.MULTILINE)
 
 
@@ -176,7 +182,7 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
         ("x = 1\n", "the module mine offers nothing"),
         ("METRICS = []\n", "METRICS of the module mine is no dictionary"),
         ("METRICS = {'mine': 3}\n", "METRICS['mine'] of the module mine is no metric"),
-        ("from largest_cell import METRIC\nMETRICS = {'other': METRIC}\n", "is no metric"),
+        ("from largest_cell import LARGEST_CELL\nMETRICS = {'other': LARGEST_CELL}\n", "is no metric"),
         ("from top_pairs import TopPairs\nSELECTIONS = {'top_pairs': TopPairs}\n", "is no selection"),
         ("SYNTHESIZERS = {'mine': dict}\n", "is no synthesis"),
         ("ACCOUNTANTS = {'mine': dict}\n", "is no accountant"),
@@ -192,13 +198,19 @@ def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, capsys, 
 
 
 COLLISIONS = {
+    "a metric's setting": (
+        "from dataclasses import dataclass, replace\nfrom evaluation.metric import MetricSettings, setting\n"
+        "from largest_cell import LARGEST_CELL\n"
+        "@dataclass(frozen=True)\nclass Mine(MetricSettings):\n    buckets: str = setting('x', 'already ours')\n"
+        "METRICS = {'mine': replace(LARGEST_CELL, name='mine', settings=Mine)}\n"
+    ),
     "SELECTIONS": "from mechanisms.selection.aim import AimSettings\nSELECTIONS = {'aim': AimSettings}\n",
     "a ready choice": (
         "from dataclasses import dataclass\nfrom typing import ClassVar\nfrom top_pairs import TopPairsSettings\n"
         "@dataclass(frozen=True)\nclass Pairs(TopPairsSettings):\n    kind: ClassVar[str] = 'pairs'\n"
         "SELECTIONS = {'pairs': Pairs}\n"
     ),
-    "METRICS": "from evaluation.catalogue import METRICS as OURS\nMETRICS = {'tvd': OURS['tvd']}\n",
+    "METRICS": "from evaluation.metrics import METRICS as OURS\nMETRICS = {'tvd': OURS['tvd']}\n",
     "SYNTHESIZERS": "from best_pair import BestPairSpec\nSYNTHESIZERS = {'gum': BestPairSpec}\n",
     "ACCOUNTANTS": "from mechanisms.accounting.accountants import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
     "SAMPLERS": "SAMPLERS = {'laplace': print}\n",
@@ -223,7 +235,7 @@ def test_a_name_that_is_taken_is_refused(shelf, capsys, what):
     (shelf / "mine.py").write_text(COLLISIONS[what])
     before = {name: dict(r.things) for name, r in REGISTRIES.items()}
     error = refused(capsys, "plan", *TOWN, "plugins=[mine]")
-    assert "already" in error
+    assert "already" in error or "declares it otherwise" in error
     assert {name: dict(r.things) for name, r in REGISTRIES.items()} == before
 
 

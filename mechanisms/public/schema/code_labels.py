@@ -1,4 +1,4 @@
-"""A value as a schema names it → its code: for rules that speak of values."""
+"""What the codes of a column are called, and the code of a value as a schema names it, for rules."""
 
 from __future__ import annotations
 
@@ -11,6 +11,21 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fields import as_text
+
+
+def code_names(column: Column) -> tuple[str, ...]:
+    """What each code is called for a reader: its label; then *other*, *missing* and *outside the schema*."""
+    return (*column.labels, *column.specials)
+
+
+def code_values(column: Column) -> tuple[object, ...]:
+    """What each code stands for: its text, its whole number, or the number of its bin; then as `code_names`."""
+    values: tuple[object, ...] = tuple(column.texts)
+    if not values:
+        whole = column.kind == "integer" and column.bins is None and column.codes is None
+        first = int(column.low) if whole else 0
+        values = tuple(range(first, first + column.value_codes))
+    return (*values, *column.specials)
 
 
 def codes_by_label(column: Column) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,6 @@ from mechanisms.public.errors import UserError
 Floats = NDArray[np.float64]
 #: Values of a column with an explicit matrix: it is written out in the schema.
 MAX_VALUES = 2_000
-#: How much longer than a detour a direct way may be by rounding alone.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +53,3 @@ class Distances:
 
     def __hash__(self) -> int:
         return hash((self.names, self.matrix.tobytes()))
-
-    @cached_property
-    def symmetric(self) -> bool:
-        """Whether the way back is always as long."""
-        return bool(np.array_equal(self.matrix, self.matrix.T))
-
-    @cached_property
-    def triangle(self) -> bool:
-        """Whether no detour over a third value is shorter, up to ROUNDING: only then may node sets be merged."""
-        direct = self.matrix - ROUNDING
-        return all(
-            bool((direct <= to[:, None] + back[None, :]).all())
-            for to, back in zip(self.matrix.T, self.matrix, strict=True)
-        )

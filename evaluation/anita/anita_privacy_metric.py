@@ -1,0 +1,55 @@
+"""ANITA's distances to the closest records: its entry and its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evaluation.metric import Inputs, Metric, MetricSettings, columns, scored, setting
+
+if TYPE_CHECKING:
+    from evaluation.anita.anita_privacy import Privacy
+
+
+@dataclass(frozen=True)
+class DistanceSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        distance_columns: what is compared.
+        max_rows: of each table.
+    """
+
+    distance_columns: list[str] = columns(
+        "the columns to measure distances on; default: all",
+        example="a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    )
+    max_rows: int | None = setting(60_000, "at most so many rows of each table; null for all", least=1)
+
+
+def _privacy(inputs: Inputs) -> Privacy:
+    from evaluation.anita.anita_privacy import privacy
+
+    options, own = inputs.options, inputs.own(DistanceSettings)
+    tables = (inputs.real, inputs.synthetic, options.holdout)
+    return privacy(*tables, columns=own.distance_columns or None, max_rows=own.max_rows, seed=options.seed)
+
+
+def _share(result: Privacy) -> float | None:
+    return None if result.closer is None else result.closer.share.value
+
+
+PRIVACY = Metric(
+    name="anita_privacy",
+    title="ANITA: DCR and NNDR; share nearer to training than to the holdout",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0.5,
+    reference="½, and what real records score",
+    source="Platzer 2020, section 3",
+    run=scored(_privacy, _share),
+    settings=DistanceSettings,
+    needs=("holdout",),
+    referable=False,
+)

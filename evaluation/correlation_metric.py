@@ -1,0 +1,30 @@
+"""Correlation difference: its entry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evaluation.metric import Inputs, Metric, scored
+
+if TYPE_CHECKING:
+    from evaluation.correlation import Correlations
+
+
+def _difference(inputs: Inputs) -> Correlations:
+    from evaluation.correlation import correlation_difference
+
+    return correlation_difference(inputs.real, inputs.synthetic)
+
+
+CORRELATION = Metric(
+    name="correlation",
+    title="Correlation difference",
+    goal="low",
+    low=0,
+    high=2,
+    perfect=0,
+    reference="its floor; independent columns",
+    source="common use",
+    run=scored(_difference),
+    quick=True,
+)

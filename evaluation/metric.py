@@ -1,0 +1,254 @@
+"""What a metric is: its entry, its own settings, and what it is handed.
+
+Help and misspelt settings are answered from the entries: a file with an entry imports large libraries inside of its
+functions alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from mechanisms.public.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from mechanisms.public.coded_table import CodedTable
+    from mechanisms.public.progress import Progress
+    from mechanisms.public.schema.table_schema import Schema
+
+Goal = Literal["low", "high"]
+
+#: What a metric may need of the rows, besides the columns among its settings.
+ROW_FACTS = {
+    "subject": "the subject of each real and each synthetic row",
+    "holdout": "real records that were set aside",
+}
+
+
+@dataclass(frozen=True)
+class MetricSettings:
+    """A metric's own settings: a frozen dataclass whose fields are made by `setting`, `column` and `columns`.
+
+    A field `buckets` is set by `evaluation.buckets=…`. Metrics that share a setting share the class that declares it.
+    """
+
+
+Own = TypeVar("Own", bound=MetricSettings)
+
+
+def setting(default: Any, doc: str, *, least: int | None = None, example: str = "") -> Any:
+    """A field of a metric's settings: a value.
+
+    Args:
+        doc: one line for `--help`.
+        least: the least whole number that it may be.
+        example: for the message about a value of another form.
+    """
+    return _field(default, {"doc": doc, "least": least, "example": example})
+
+
+def column(doc: str) -> Any:
+    """A field for the column that plays a role, such as the time: a name, or None; a ready table may declare it."""
+    return _field(None, {"doc": doc, "role": True})
+
+
+def columns(doc: str, *, example: str = "") -> Any:
+    """A field for a list of columns; empty by default."""
+    return _field([], {"doc": doc, "listed": True, "example": example})
+
+
+def _field(default: Any, about: dict[str, Any]) -> Any:
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=about)
+    return field(default=default, metadata=about)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting.
+
+    Attributes:
+        name: `evaluation.name` on the command line.
+        type: of its values.
+        default: its value where nothing is set.
+        doc: one line for `--help`; of a column's role also what is missing where a metric needs it.
+        role: whether it names the column that plays a role.
+        listed: whether it is a list of columns.
+        least: the least whole number that it may be.
+        example: what it may look like.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    doc: str
+    role: bool = False
+    listed: bool = False
+    least: int | None = None
+    example: str = ""
+
+
+def declared(kind: type[MetricSettings]) -> tuple[Setting, ...]:
+    """The settings that a class declares, in order."""
+    found: tuple[Setting, ...] = _declared(kind)  # type: ignore[arg-type]  # a class is hashable
+    return found
+
+
+@functools.cache
+def _declared(kind: Any) -> tuple[Setting, ...]:
+    types, blank = typing.get_type_hints(kind), kind()
+    return tuple(Setting(f.name, types[f.name], getattr(blank, f.name), **f.metadata) for f in dataclasses.fields(kind))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        name: in settings and files.
+        title: for readers.
+        goal: whether low or high scores are good.
+        low, high: the range; None where it has no end.
+        perfect: the score of the truth itself.
+        reference: what to compare a score with.
+        source: where it is defined.
+        run: the score and the details, which have `to_json()`.
+        settings: the class of its own settings.
+        needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
+        prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; refuses
+            settings that do not fit the schema with a UserError.
+        quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
+        referable: whether floor, independent columns and the ladder can be measured: only the tables change.
+        library: the optional library that it needs (a key of `EXTRAS`); empty for none.
+        empty: whether it has a say about tables without records itself.
+    """
+
+    name: str
+    title: str
+    goal: Goal
+    low: float | None
+    high: float | None
+    perfect: float
+    reference: str
+    source: str
+    run: Callable[[Inputs], tuple[float | None, Any]]
+    settings: type[MetricSettings] = MetricSettings
+    needs: tuple[str, ...] = ()
+    prepare: Callable[[Any, Schema, int], Any] | None = None
+    quick: bool = False
+    referable: bool = True
+    library: str = ""
+    empty: bool = False
+
+    def words(self, need: str) -> str:
+        """What a need of this metric is."""
+        return ROW_FACTS.get(need) or next(s.doc for s in declared(self.settings) if s.name == need)
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What the metrics may use beside the two tables.
+
+    Attributes:
+        settings: values of the metrics' own settings, by name; what is absent has its default.
+        ready: what each metric's `prepare` made, by the metric's name; made when it runs where it is absent.
+        subject: a number per real and per synthetic row.
+        unit: the privacy unit of each real row: the floor draws whole units; None for those of `subject`, or else rows.
+        order: what a subject's events are sorted by, likewise; None for the order of the rows.
+        holdout: real records that were set aside, over the same domain.
+        frames: the two tables as values, where a metric reads values; None to decode the codes.
+        why: why something that a metric may need is not there, in place of its own words.
+        progress: told how far a long metric is.
+        seed: of every draw.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    ready: Mapping[str, Any] = field(default_factory=dict)
+    subject: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
+    unit: NDArray[np.integer] | None = None
+    order: tuple[NDArray[Any], NDArray[Any]] | None = None
+    holdout: CodedTable | None = None
+    frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    why: Mapping[str, str] = field(default_factory=dict)
+    progress: Progress | None = None
+    seed: int = 0
+
+    def own(self, kind: type[Own]) -> Own:
+        """The settings that a class declares."""
+        names = [f.name for f in dataclasses.fields(kind) if f.name in self.settings]
+        return kind(**{name: self.settings[name] for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a metric's `run` is handed: two tables over one domain, the schema they were coded with, and the options."""
+
+    metric: Metric
+    real: CodedTable
+    synthetic: CodedTable
+    schema: Schema | None
+    options: Options
+
+    def own(self, kind: type[Own]) -> Own:
+        """The settings that a class declares."""
+        return self.options.own(kind)
+
+    def column(self, role: str) -> str:
+        """The name of the column in this role; it is in the tables."""
+        name = str(getattr(self.own(self.metric.settings), role))
+        self.real.domain.index(name)
+        return name
+
+    @property
+    def ready(self) -> Any:
+        """What the metric's `prepare` made; None where there is no schema."""
+        name, prepare = self.metric.name, self.metric.prepare
+        if name in self.options.ready:
+            return self.options.ready[name]
+        if prepare is None or self.schema is None:
+            return None
+        return prepare(self.own(self.metric.settings), self.schema, self.options.seed)
+
+
+def unmet(metric: Metric, options: Options) -> list[str]:
+    """The needs of a metric that are not met."""
+    own = options.own(metric.settings)
+    return [n for n in metric.needs if getattr(options if n in ROW_FACTS else own, n) is None]
+
+
+def check_settings(own: MetricSettings, schema: Schema) -> None:
+    """UserError for a number out of range, or a column that the schema has not."""
+    for each in declared(type(own)):
+        value = getattr(own, each.name)
+        if each.least is not None and value is not None and value < each.least:
+            fix = f"a whole number of at least {each.least}"
+            raise UserError(f"got {value}", where=f"evaluation.{each.name}", fix=fix)
+        for name in value if each.listed else [value] if each.role and value is not None else []:
+            check_column(name, schema, f"evaluation.{each.name}")
+
+
+def check_column(name: str, schema: Schema, where: str) -> None:
+    """UserError for a column that the schema has not."""
+    if name not in schema.domain:
+        fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
+        raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
+
+
+def scored(
+    work: Callable[[Inputs], Any], score: Callable[[Any], float | None] = lambda result: result.score
+) -> Callable[[Inputs], tuple[float | None, Any]]:
+    """A metric's `run` from what makes its result and what reads the headline number in it."""
+
+    def run(inputs: Inputs) -> tuple[float | None, Any]:
+        result = work(inputs)
+        return score(result), result
+
+    return run

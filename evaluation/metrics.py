@@ -1,0 +1,96 @@
+"""The registry: every metric by name, and the settings that they bring."""
+
+from __future__ import annotations
+
+from evaluation.anita.anita_privacy_metric import PRIVACY
+from evaluation.anita.anita_sequences_metric import SEQUENCES
+from evaluation.anita.n_way_metrics import N_WAY
+from evaluation.challenges.density_metric import DENSITY
+from evaluation.challenges.gini_metric import GINI
+from evaluation.challenges.pie_chart_metrics import INVERSE_PIE, PIE_CHART
+from evaluation.challenges.range_2018_metric import RANGE_2018
+from evaluation.challenges.range_query_metric import RANGE_QUERY
+from evaluation.challenges.sprint2_metric import SPRINT2
+from evaluation.challenges.sprint3_metric import SPRINT3
+from evaluation.correlation_metric import CORRELATION
+from evaluation.metric import ROW_FACTS, Metric, Setting, declared
+from evaluation.mgd.mgd_metric import MGD
+from evaluation.ncript.ncript_metric import NCRIPT
+from evaluation.tstr_metric import TSTR
+from evaluation.tvd_metric import TVD
+from mechanisms.public.errors import UserError, did_you_mean
+
+#: The metrics by name, in the order of scores.json; a contract test runs over all of them.
+METRICS: dict[str, Metric] = {}
+
+
+def check_metric(metric: Metric) -> None:
+    """A metric may join the others.
+
+    Raises:
+        UserError: its name, or the name of a setting, means something else already; it needs what it does not declare.
+    """
+    if metric.name in METRICS:
+        raise UserError(f"there is a metric {metric.name!r} already", where="metrics", fix="another name")
+    others, own = declared_settings(), declared(metric.settings)
+    for each in own:
+        if others.get(each.name, each) != each:
+            fix = f"another name, or the class of settings that {' and '.join(users(each.name))} declare it in"
+            raise UserError(f"metric {metric.name!r} declares it otherwise", where=f"evaluation.{each.name}", fix=fix)
+    for need in set(metric.needs) - ROW_FACTS.keys() - {s.name for s in own}:
+        fix = f"one of its settings, or {', '.join(ROW_FACTS)}"
+        raise UserError(f"metric {metric.name!r} needs {need!r}, which it does not declare", where="metrics", fix=fix)
+
+
+def register(metric: Metric) -> None:
+    """Add a metric.
+
+    Raises:
+        UserError: as of `check_metric`.
+    """
+    check_metric(metric)
+    METRICS[metric.name] = metric
+
+
+def find(name: str) -> Metric:
+    """The metric of this name; raises UserError with a suggestion for an unknown one."""
+    if name not in METRICS:
+        fix = f"{did_you_mean(name, METRICS)} known metrics: {', '.join(METRICS)}".strip()
+        raise UserError(f"no metric {name!r}", where="metrics", fix=fix)
+    return METRICS[name]
+
+
+def declared_settings() -> dict[str, Setting]:
+    """Every setting that a metric declares, by name."""
+    return {s.name: s for m in METRICS.values() for s in declared(m.settings)}
+
+
+def column_roles() -> tuple[str, ...]:
+    """The settings that name the column in a role."""
+    return tuple(name for name, each in declared_settings().items() if each.role)
+
+
+def users(setting: str) -> list[str]:
+    """The metrics that have a setting."""
+    return [m.name for m in METRICS.values() if any(s.name == setting for s in declared(m.settings))]
+
+
+for entry in (
+    MGD,
+    TVD,
+    *N_WAY,
+    CORRELATION,
+    DENSITY,
+    RANGE_2018,
+    RANGE_QUERY,
+    PIE_CHART,
+    INVERSE_PIE,
+    NCRIPT,
+    SPRINT2,
+    SPRINT3,
+    GINI,
+    SEQUENCES,
+    PRIVACY,
+    TSTR,
+):
+    register(entry)

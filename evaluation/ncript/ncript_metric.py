@@ -1,0 +1,97 @@
+"""N-CRiPT: its entry and its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evaluation.map_columns import MAP, MapColumns
+from evaluation.metric import Inputs, Metric, scored, setting
+from mechanisms.public.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from evaluation.ncript.combined_loss import Ncript, NcriptSpec
+    from mechanisms.public.schema.table_schema import Schema
+
+
+@dataclass(frozen=True)
+class NcriptSettings(MapColumns):
+    """Settings.
+
+    Attributes:
+        regions: what the segments are added up to (N-CRiPT 2021, 3.5).
+        ncript: fields of `NcriptSpec`.
+    """
+
+    regions: str | None = setting(None, "a level of the segment's hierarchy, instead of the segments themselves")
+    ncript: dict[str, Any] | None = setting(
+        None,
+        "parameters other than the paper's",
+        example="'evaluation.ncript={frequency_threshold: 0.1, bias_penalty: 0.2}'",
+    )
+
+
+class Prepared(NamedTuple):
+    """The region of each segment by its label, or None for the segments themselves; the parameters."""
+
+    regions: dict[str, str] | None
+    spec: NcriptSpec
+
+
+def prepared(own: NcriptSettings, schema: Schema | None, seed: int) -> Prepared:
+    """Regions and parameters.
+
+    Raises:
+        UserError: no such level or parameter; a parameter out of range.
+    """
+    return Prepared(_regions(own, schema), _spec(own.ncript or {}))
+
+
+def _regions(own: NcriptSettings, schema: Schema | None) -> dict[str, str] | None:
+    if own.regions is None or own.segment is None or schema is None:
+        return None
+    tree = schema[own.segment].hierarchy
+    nodes = tree.level(own.regions).nodes
+    return {leaf: nodes[i] for leaf, i in zip(tree.leaves, tree.nodes_of(own.regions), strict=True)}
+
+
+def _spec(given: dict[str, Any]) -> NcriptSpec:
+    from evaluation.ncript.combined_loss import NcriptSpec
+
+    known = [f.name for f in fields(NcriptSpec)]
+    for name, value in given.items():
+        if name not in known:
+            fix = did_you_mean(str(name), known) or f"one of {', '.join(known)}"
+            raise UserError(f"no parameter {name!r}", where="evaluation.ncript", fix=fix)
+        if name != "weights" and not isinstance(value, int | float):
+            raise UserError(f"got {name} {value!r}", where="evaluation.ncript", fix="a number")
+    weights = {"weights": tuple(given["weights"])} if "weights" in given else {}
+    return NcriptSpec(**{**given, **weights})
+
+
+def _losses(inputs: Inputs) -> Ncript:
+    from evaluation.cube import map_cubes
+    from evaluation.ncript.combined_loss import ncript
+
+    names = (inputs.column("time"), inputs.column("segment"), inputs.column("kind"))
+    cubes = map_cubes(inputs.real, inputs.synthetic, inputs.schema, names)
+    ready: Prepared = inputs.ready or prepared(inputs.own(NcriptSettings), None, 0)
+    if ready.regions is not None:
+        cubes = cubes.merged([ready.regions.get(str(s), str(s)) for s in cubes.segments])
+    return ncript(cubes, ready.spec)
+
+
+NCRIPT = Metric(
+    name="ncript",
+    title="N-CRiPT: mean loss of a place and time",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0,
+    reference="rows of Table 2: 0.10 to 0.38 at ε = 4",
+    source="N-CRiPT 2021, 2.2 to 2.4",
+    run=scored(_losses),
+    settings=NcriptSettings,
+    needs=MAP,
+    prepare=prepared,
+)

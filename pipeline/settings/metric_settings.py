@@ -1,0 +1,48 @@
+"""The settings that metrics bring: spelled `evaluation.NAME`, checked against what the metrics declare."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from evaluation.metrics import declared_settings
+from mechanisms.public.errors import UserError, did_you_mean
+from pipeline.settings.ways_out import first_line, way_out
+
+
+def offer_settings() -> None:
+    """Tell Hydra the settings of all metrics, so that each is spelled `evaluation.NAME`."""
+    defaults = {each.name: each.default for each in declared_settings().values()}
+    ConfigStore.instance().store("metric_settings", OmegaConf.create(defaults), group="evaluation")
+
+
+def typed_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of all metrics, with their defaults where none is given.
+
+    Raises:
+        UserError: no metric has such a setting; a value of another type.
+    """
+    known = declared_settings()
+    for name in given:
+        if name not in known:
+            fix = did_you_mean(str(name), known) or "python -m pipeline score --help"
+            raise UserError("no such setting", where=f"evaluation.{name}", fix=fix)
+    found: dict[str, Any] = {}
+    for name, each in known.items():
+        form = dataclasses.make_dataclass("Own", [(name, each.type, _default(each.default))])
+        try:
+            own = OmegaConf.merge(OmegaConf.structured(form), {name: given[name]} if name in given else {})
+            found[name] = OmegaConf.to_container(own)[name]  # type: ignore[call-overload,index]
+        except OmegaConfBaseException as error:
+            where = f"evaluation.{name}"
+            raise UserError(first_line(error), where=where, fix=each.example or way_out(where)) from error
+    return found
+
+
+def _default(value: Any) -> Any:
+    return dataclasses.field(default_factory=lambda: value) if isinstance(value, list) else value
