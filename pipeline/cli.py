@@ -14,7 +14,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from pipeline.conf_folder import with_own_folder
 from pipeline.error_messages import explained, say_what_is_safe
@@ -233,7 +232,6 @@ def _report(arguments: list[str]) -> int:
         given = dict(a.split("=", 1) for a in arguments if "=" in a)
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
-        need_extra("matplotlib", "report of a sweep")
         from pipeline.sweeps.sweep_page import render
 
         output = Path(given["output"]) if "output" in given else None

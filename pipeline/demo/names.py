@@ -86,5 +86,3 @@ GROUP_OF_TYPE: tuple[int, ...] = tuple(g for g, types in enumerate(INCIDENTS.val
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 CHANNELS = ("Mobile", "Landline", "Alarm line", "Care link", "App")
-#: What kind of caller: not in the table, but behind it.
-CALLERS = ("resident", "visitor", "business", "care home")

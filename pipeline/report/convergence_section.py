@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from pipeline.report.page import Section, card, number, table
-from pipeline.report.svg import steps
+from pipeline.pages.charts import Drawing, Line, lines
+from pipeline.pages.page import Card, Section, Table, number
+from pipeline.pages.scale import Axis
 
 #: Lines of single marginals in the picture, those that end worst.
 LINES = 60
@@ -17,56 +18,88 @@ SHOWN = 12
 POINTS = 240
 
 
+@dataclass(frozen=True)
+class MarginalsSection:
+    """The distance of each marginal from its target in each pass.
+
+    Attributes:
+        ended_by: why the passes ended.
+        cards: none where no marginal needed an update.
+    """
+
+    name: ClassVar[str] = "convergence"
+    title: ClassVar[str] = "Convergence of the synthesizer"
+    template: ClassVar[str] = "sections/convergence_of_marginals.html.j2"
+    passes: int
+    ended_by: str
+    cards: Sequence[Card]
+
+
+@dataclass(frozen=True)
+class ModelSection:
+    """The loss of a model at each step."""
+
+    name: ClassVar[str] = "convergence"
+    title: ClassVar[str] = "Convergence of the synthesizer"
+    template: ClassVar[str] = "sections/convergence_of_a_model.html.j2"
+    reason: str
+    cards: Sequence[Card]
+
+
 def convergence_section(record: Mapping[str, Any]) -> Section:
-    """The errors of each marginal in each pass, or the loss of a model at each step; from noisy answers alone."""
-    body = _loss(record) if record["kind"] == "loss" else _marginals(record)
-    return Section("convergence", "Convergence of the synthesizer", body)
+    """From the content of convergence.json: it follows from noisy answers alone."""
+    return _model(record) if record["kind"] == "loss" else _marginals(record)
 
 
-def _marginals(record: Mapping[str, Any]) -> str:
-    final: Mapping[str, float] = record["final"]
-    worst = sorted(final.items(), key=lambda item: -item[1])
-    if not record["marginals"]:
-        return "<p>No marginal needed an update: the rows were drawn from one-way marginals.</p>"
+def _marginals(record: Mapping[str, Any]) -> MarginalsSection:
+    reasons: Sequence[str] = record["reasons"]
+    ended_by = ", ".join(f"{reason} ({list(reasons).count(reason)}×)" for reason in dict.fromkeys(reasons))
     passes = list(zip(*record["errors"], strict=True))
+    if not record["marginals"]:
+        return MarginalsSection(0, ended_by, ())
+    final: Mapping[str, float] = record["final"]
     known = [[e for e in line if e is not None] for line in passes]
-    mean = [sum(e) / len(e) if e else None for e in known]
-    most = [max(e) if e else None for e in known]
     ranked = sorted(zip(record["marginals"], record["errors"], strict=True), key=lambda p: -final.get(p[0], 0.0))
-    lines = [("lthin", name, _thinned(errors)) for name, errors in ranked[:LINES]]
-    lines += [("lmade", "largest", _thinned(most)), ("lreal", "mean", _thinned(mean))]
-    picture = steps(lines, label="Distance of each marginal from its target, by pass", last=len(passes))
-    ended = ", ".join(f"{reason} ({n}×)" for reason, n in _counted(record["reasons"]))
-    text = (
-        "<p>Total variation distance between the synthetic rows and the noisy target of each marginal, before its "
-        f"update in each pass; {len(passes)} passes, ended by: {escape(ended)}. Whole line: the mean; dashed: the "
-        "largest; thin: single marginals. Lines that still fall ask for more synthesis.iterations; lines that stay "
-        "high belong to marginals that contradict each other, mostly by their noise.</p>"
-    )
-    left = card("Distance by pass", f'<div class="fit">{picture}</div>', "logarithmic")
-    right = card("Left in the finished table", table(("marginal", "distance"), worst[:SHOWN]), "the largest ones")
-    return f'{text}<div class="side">{left}{right}</div>'
+    drawn = [_line("lthin", name, errors) for name, errors in ranked[:LINES]]
+    drawn.append(_line("lmade", "largest", [max(e) if e else None for e in known]))
+    drawn.append(_line("lreal", "mean", [sum(e) / len(e) if e else None for e in known]))
+    picture = _over_steps(drawn, last=len(passes), label="Distance of each marginal from its target, by pass")
+    worst = sorted(final.items(), key=lambda item: -item[1])[:SHOWN]
+    left = Card("Distance by pass", picture, "logarithmic")
+    right = Card("Left in the finished table", Table(("marginal", "distance"), worst), "the largest ones")
+    return MarginalsSection(len(passes), ended_by, (left, right))
 
 
-def _loss(record: Mapping[str, Any]) -> str:
+def _model(record: Mapping[str, Any]) -> ModelSection:
     losses, floor = record["losses"], record["floor"]
-    picture = steps(
-        [("lreal", "loss", _thinned(losses))], label="Loss by step", level=floor or None, last=max(len(losses) - 1, 1)
+    last = max(len(losses) - 1, 0)
+    picture = _over_steps(
+        [_line("lreal", "loss", losses)], last=max(last, 1), label="Loss by step", level=floor or None
     )
     rows = [
-        ("steps", max(len(losses) - 1, 0)),
-        ("loss at the end", losses[-1] if losses else None),
-        ("noise floor", floor),
-        ("above the least loss by at most", record["gap"]),
+        ("steps", number(last)),
+        ("loss at the end", number(losses[-1] if losses else None)),
+        ("noise floor", number(floor)),
+        ("above the least loss by at most", number(record["gap"])),
     ]
-    text = (
-        "<p>The loss is half the squared distance of the model from the noisy answers, in standard deviations of "
-        "their noise. The dashed line is the noise floor, which the truth itself is expected to have: a loss below it "
-        f"fits noise. It ended because of: {escape(str(record['reason']))}.</p>"
-    )
-    facts = table(("", ""), [(name, number(value)) for name, value in rows])
-    left = card("Loss by step", f'<div class="fit">{picture}</div>', "logarithmic")
-    return f'{text}<div class="side">{left}{card("At the end", facts)}</div>'
+    left = Card("Loss by step", picture, "logarithmic")
+    return ModelSection(str(record["reason"]), (left, Card("At the end", Table(("", ""), rows))))
+
+
+def _line(style: str, title: str, values: Sequence[float | None]) -> Line:
+    """The values above 0 over the share of the steps that are done."""
+    shown = _thinned(values)
+    last = max(len(shown) - 1, 1)
+    return Line(style, title, [(i / last, v) for i, v in enumerate(shown) if v is not None and v > 0])
+
+
+def _over_steps(drawn: Sequence[Line], *, last: int, label: str, level: float | None = None) -> Drawing | None:
+    """Lines over the steps of an iteration; None where there is nothing above 0."""
+    known = [v for line in drawn for _, v in line.points] + ([level] if level else [])
+    if not known:
+        return None
+    x = Axis(0.0, 1.0, ((0.0, "first"), (1.0, f"step {last}")))
+    return lines(drawn, x, Axis.decades(known), label=label, level=level)
 
 
 def _thinned(values: Sequence[float | None]) -> list[float | None]:
@@ -74,7 +107,3 @@ def _thinned(values: Sequence[float | None]) -> list[float | None]:
     if len(values) <= POINTS:
         return list(values)
     return [values[round(i * (len(values) - 1) / (POINTS - 1))] for i in range(POINTS)]
-
-
-def _counted(reasons: Sequence[str]) -> list[tuple[str, int]]:
-    return [(reason, list(reasons).count(reason)) for reason in dict.fromkeys(reasons)]

@@ -3,58 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from pipeline.report.page import Section, card, table
-from pipeline.report.svg import areas, dots, heat
+from pipeline.pages.charts import Drawing, Place, heat, place_map
+from pipeline.pages.page import Card, Table
 
-#: Places in the matrix, the worst ones.
-WORST = 24
+#: Places in the matrix, and in the table: the worst ones.
+WORST, LISTED = 24, 10
 #: Times drawn as small maps.
 TIMES = 24
 
 
-def map_section(found: Mapping[str, Any]) -> Section:
-    """Temporal scores per segment: the mean of each place, a small map per time, and the worst places as a matrix."""
-    losses: Sequence[Sequence[float]] = found["losses"]
+@dataclass(frozen=True)
+class MapSection:
+    """Temporal scores per segment.
+
+    Attributes:
+        score, segment, time: what is scored, of what, and when.
+        low, high: the smallest and the largest score.
+        all_times: a map of the means; None where no place is known.
+        times: (time, map).
+        worst_over_time: the worst places as a matrix.
+        worst: the worst places as a table.
+    """
+
+    name: ClassVar[str] = "map"
+    title: ClassVar[str] = "Places over time"
+    template: ClassVar[str] = "sections/map.html.j2"
+    score: str
+    segment: str
+    time: str
+    low: float
+    high: float
+    all_times: Card | None
+    times: Sequence[tuple[str, Drawing | None]]
+    worst_over_time: Drawing
+    worst: Table
+
+
+def map_section(figure: Mapping[str, Any]) -> MapSection:
+    """From the part `map` of figures.json."""
+    losses: Sequence[Sequence[float]] = figure["losses"]
+    names, times = figure["segments"], figure["times"]
     means = [sum(line) / max(len(line), 1) for line in losses]
     known = [v for line in losses for v in line]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    text = (
-        f"<p>{escape(found['score'])} of each {escape(found['segment'])} and {escape(found['time'])}: 0 is perfect; "
-        f"here from {low:.3g} (pale) to {high:.3g} (strong).</p>"
-    )
-    names = found["segments"]
-    if found.get("areas") or any(v is not None for v in found["x"]):
-        text += _drawn(found, losses, means, low, high)
     order = sorted(range(len(names)), key=lambda i: -means[i])
-    worst = [i for i in order if found["records"][i] != 0][:WORST]
-    matrix = [[losses[i][t] for t in range(len(found["times"]))] for i in worst]
-    picture = heat([names[i] for i in worst], found["times"], matrix, high=high, low=low, said="Worst places over time")
-    text += f'<h3>The worst places</h3><div class="scroll card">{picture}</div>'
-    rows = [(names[i], found["records"][i], means[i]) for i in worst[:10]]
-    return Section("map", "Places over time", text + table((found["segment"], "records", "mean score"), rows))
+    worst = [i for i in order if figure["records"][i] != 0][:WORST]
+    rows = [(names[i], figure["records"][i], means[i]) for i in worst[:LISTED]]
+    worst_names = [names[i] for i in worst]
+    matrix = [[losses[i][t] for t in range(len(times))] for i in worst]
+    small = [
+        (time.split(" to ")[0], _drawn(figure, scores, low, high, 150, f"Scores of {time}", titles=False))
+        for time, scores in zip(times[:TIMES], zip(*losses, strict=True), strict=False)
+    ]
+    spread = (min(means, default=0.0), max(means, default=1.0))
+    whole = _drawn(figure, means, *spread, 420, "Mean score of each place", titles=True)
+    note = f"from {spread[0]:.3g} (pale) to {spread[1]:.3g} (strong)"
+    return MapSection(
+        score=figure["score"],
+        segment=figure["segment"],
+        time=figure["time"],
+        low=low,
+        high=high,
+        all_times=None if whole is None else Card("All times", whole, note),
+        times=small,
+        worst_over_time=heat(worst_names, times, matrix, high=high, low=low, label="Worst places over time"),
+        worst=Table((figure["segment"], "records", "mean score"), rows),
+    )
 
 
 def _drawn(
-    found: Mapping[str, Any], losses: Sequence[Sequence[float]], means: Sequence[float], low: float, high: float
-) -> str:
-    names, times, rings = found["segments"], found["times"], found.get("areas")
-
-    def drawn(values: Sequence[float], low: float, high: float, size: int, *, titles: bool, label: str) -> str:
-        shared: dict[str, Any] = {"low": low, "high": high, "size": size, "titles": titles, "label": label}
-        if rings:
-            return areas(rings, values, names, **shared)
-        return dots(found["x"], found["y"], values, names, **shared)
-
-    spread = (min(means), max(means))
-    whole = drawn(means, *spread, 420, titles=True, label="Mean score of each place")
-    note = f"from {spread[0]:.3g} (pale) to {spread[1]:.3g} (strong)"
-    out = card("All times", f'<div class="fit">{whole}</div>', note)
-    small = []
-    for t, time in enumerate(times[:TIMES]):
-        column = [line[t] for line in losses]
-        picture = drawn(column, low, high, 150, titles=False, label=f"Scores of {time}")
-        small.append(f"<figure>{picture}<figcaption>{escape(time.split(' to ')[0])}</figcaption></figure>")
-    return f'<div class="side">{out}<div class="small">{"".join(small)}</div></div>'
+    figure: Mapping[str, Any], values: Sequence[float], low: float, high: float, size: int, label: str, *, titles: bool
+) -> Drawing | None:
+    """A map of one value per place: areas where they are known, else points."""
+    names = figure["segments"]
+    if areas := figure.get("areas"):
+        places = [Place(n, v, rings=rings) for n, v, rings in zip(names, values, areas, strict=True)]
+    else:
+        points = [None if None in p else p for p in zip(figure["x"], figure["y"], strict=True)]
+        places = [Place(n, v, point=p) for n, v, p in zip(names, values, points, strict=True)]
+    return place_map(places, low=low, high=high, size=size, titles=titles, label=label)

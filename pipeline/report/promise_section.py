@@ -2,46 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from mechanisms.public.criterion import noisy_figure
-from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from pipeline.report.page import Section, card, number, table
-from pipeline.report.svg import histogram
+from pipeline.pages.charts import histogram
+from pipeline.pages.page import Card, Cell, Gauge, Table, number
+from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
 
 #: Marginals shown before the rest is folded away.
 SHOWN = 15
 
 
-def statement_section(said: Mapping[str, Any]) -> Section:
-    """What was released, to whom it promises what, and every charge."""
-    rows = [
-        ("protected", said["unit"]),
-        ("one unit", said.get("unit_ids") or "as it says"),
-        ("neighbouring tables", said["neighbouring"]),
-        ("at most so many records of one unit count", said["max_records"]),
-        ("how", said["clip"]),
-        ("rows without a unit", said["missing_unit"]),
-        ("set aside", said.get("holdout", "")),
-        ("accountant", f"{said['accountant']}: {said['conversion']}"),
-        ("noise from", said["noise_source"]),
-        ("taken as public", "; ".join(said["public_facts"])),
-        ("warnings", "; ".join(said.get("warnings", ())) or "none"),
-        ("outside of the promise", "; ".join(said["outside"]) or "nothing beyond PRIVACY.md"),
+@dataclass(frozen=True)
+class PromiseSection:
+    """What was released, to whom it promises what, and every charge.
+
+    Attributes:
+        reasons_not_private: why there is no promise; empty where there is one.
+    """
+
+    name: ClassVar[str] = "promise"
+    title: ClassVar[str] = "What was released, and at what cost"
+    template: ClassVar[str] = "sections/promise.html.j2"
+    epsilon: str
+    delta: str
+    reasons_not_private: Sequence[str]
+    facts: Table
+    ledger: Table
+
+
+def promise_section(statement: Mapping[str, Any]) -> PromiseSection:
+    """From the content of privacy.json."""
+    promise = statement.get("guarantee", statement["budget"])
+    rows: list[tuple[Cell, ...]] = [
+        ("protected", statement["unit"]),
+        ("one unit", statement.get("unit_ids") or "as it says"),
+        ("neighbouring tables", statement["neighbouring"]),
+        ("at most so many records of one unit count", number(statement["max_records"])),
+        ("how", statement["clip"]),
+        ("rows without a unit", statement["missing_unit"]),
+        ("set aside", statement.get("holdout", "")),
+        ("accountant", f"{statement['accountant']}: {statement['conversion']}"),
+        ("noise from", statement["noise_source"]),
+        ("taken as public", "; ".join(statement["public_facts"])),
+        ("warnings", "; ".join(statement.get("warnings", ())) or "none"),
+        ("outside of the promise", "; ".join(statement["outside"]) or "nothing beyond PRIVACY.md"),
     ]
-    for event in (e for e in said["events"] if "accept" in e and e["answered"]):
+    for event in (e for e in statement["events"] if "accept" in e and e["answered"]):
         what, limit = event["accept"], event["accept"]["at_most"]
         figure = noisy_figure(event["noisy"], event["standard_error"], limit, limit=", with noise; accepted: at most")
-        name = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        rows.append((name, figure))
-    promise = table(("", ""), [(name, number(value)) for name, value in rows])
+        rows.append((f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals", figure))
+    return PromiseSection(
+        epsilon=f"{promise['epsilon']:.4g}",
+        delta=f"{promise['delta']:.3g}",
+        reasons_not_private=() if statement["private"] else tuple(statement["reasons_not_private"]),
+        facts=Table(("", ""), rows),
+        ledger=_ledger(statement["events"]),
+    )
+
+
+def _ledger(events: Sequence[Mapping[str, Any]]) -> Table:
     head = ("charge", "mechanism", "sensitivity", "noise (sd)", "cost", "answered")
-    events = [
+    rows = [
         (
             " × ".join(e.get("clique") or ()) or e["id"],
             e["mechanism"],
@@ -50,84 +75,57 @@ def statement_section(said: Mapping[str, Any]) -> Section:
             ", ".join(f"{k} = {number(v)}" for k, v in (e.get("cost") or {}).items()),
             "yes" if e["answered"] else "no",
         )
-        for e in said["events"]
+        for e in events
     ]
-    ledger = f"<details><summary>The ledger: {len(events)} charges</summary>{table(head, events)}</details>"
-    return Section("promise", "What was released, and at what cost", _verdict(said) + promise + ledger)
+    return Table(head, rows)
 
 
-def _verdict(said: Mapping[str, Any]) -> str:
-    promise = said.get("guarantee", said["budget"])
-    if said["private"]:
-        cost = f"ε = {promise['epsilon']:.4g}, δ = {promise['delta']:.3g}"
-        return f"<p>The folder release/ is (ε, δ)-differentially private with {cost}. This report is not.</p>"
-    reasons = "; ".join(map(escape, said["reasons_not_private"]))
-    return f"<p><b>The release is NOT private either:</b> {reasons}.</p>"
+@dataclass(frozen=True)
+class NoiseSection:
+    """Noise against signal: the marginals that tell least, and the rest."""
+
+    name: ClassVar[str] = "noise"
+    title: ClassVar[str] = "Noise of each marginal against its signal"
+    template: ClassVar[str] = "sections/noise.html.j2"
+    weakest: Table
+    rest: Table
 
 
-def noise_section(measurements: Measurements) -> Section:
-    """Noise against signal, from the released answers alone."""
-    rows = []
-    for answer in measurements.answers:
-        cells = answer.query.columns
-        whole = isinstance(answer.query, Identity)
-        mean = float(np.clip(answer.values, 0, None).mean()) if answer.values.size else 0.0
-        seen = float((answer.values > 2 * answer.stddev).mean()) if answer.values.size else 0.0
-        name = " × ".join(answer.clique) + ("" if whole else " (merged cells)")
-        rows.append((name, cells, round(answer.stddev, 1), round(mean, 1), f"{seen:.0%}", _gauge(seen)))
-    rows.sort(key=lambda r: float(r[4].rstrip("%")))
-    head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
-    text = (
-        "<p>A cell whose count is below two standard deviations of its noise is noise. Marginals with few cells above "
-        "it tell little: leave them out, or use coarser bins. This table is computed from the release alone.</p>"
-    )
-    rest = rows[SHOWN:]
-    more = (
-        f"<details><summary>{len(rest)} more marginals</summary>{table(head, rest, html=(5,))}</details>"
-        if rest
-        else ""
-    )
-    body = f'<div class="wide">{table(head, rows[:SHOWN], html=(5,))}{more}</div>'
-    return Section("noise", "Noise of each marginal against its signal", text + body)
-
-
-def _gauge(share: float) -> str:
-    return f'<div class="gauge"><i style="width:{100 * share:.0f}%"></i></div>'
-
-
-def units_section(units: Mapping[str, Any]) -> Section:
-    """Records per unit, and what a bound C loses of them."""
-    sizes = [(int(n), int(count)) for n, count in units["sizes"]]
-    total = sum(n * count for n, count in sizes)
-    warning = (
-        "<p><b>Choosing C from this picture costs privacy.</b> It is made of exact counts of the people in the table: "
-        "a bound that is chosen by looking at it depends on them, and no ledger knows. Choose C from public "
-        "knowledge.</p>"
-    )
-    labels, values = _grouped(sizes)
-    picture = histogram(labels, values, label="Units by their number of records")
-    bounds = sorted({1, 2, 3, 5, 10, 20, 50, 100, int(units["max_records"])})
-    lost = [
+def noise_section(measurements: Measurements) -> NoiseSection:
+    """From the released answers alone."""
+    rows = [
         (
-            f"{c}{' (this run)' if c == units['max_records'] else ''}",
-            f"{1 - sum(min(n, c) * k for n, k in sizes) / max(total, 1):.1%}",
-            f"{sum(k for n, k in sizes if n > c) / max(sum(k for _, k in sizes), 1):.1%}",
+            " × ".join(a.clique) + (" (merged cells)" if a.merged else ""),
+            a.cells,
+            round(a.stddev, 1),
+            round(a.mean, 1),
+            f"{a.above:.0%}",
+            Gauge(a.above),
         )
-        for c in bounds
+        for a in signal_to_noise(measurements)
     ]
-    column = units["column"]
-    left = card(
-        f"Units by records: {column}", f'<div class="fit">{picture}</div>', "how many units have so many records"
-    )
-    right = card("Lost at a bound C", table(("C", "weight lost", "units cut"), lost))
-    return Section("units", "Records per unit", warning + f'<div class="grid">{left}{right}</div>')
+    head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
+    return NoiseSection(*Table(head, rows).parted(SHOWN))
 
 
-def _grouped(sizes: list[tuple[int, int]]) -> tuple[list[str], list[float]]:
-    """One bar per number of records up to 24, then one for each doubling."""
-    found: dict[str, float] = {}
-    for n, count in sizes:
-        low = n if n <= 24 else 25 * 2 ** int(np.log2(n / 25))
-        label = str(n) if n <= 24 else f"{low}+"
-        found[label] = found.get(label, 0.0) + count
-    return list(found), list(found.values())
+@dataclass(frozen=True)
+class UnitsSection:
+    """Records per unit, and what a bound C loses of them: exact counts."""
+
+    name: ClassVar[str] = "units"
+    title: ClassVar[str] = "Records per unit"
+    template: ClassVar[str] = "sections/units.html.j2"
+    cards: Sequence[Card]
+
+
+def units_section(units: Mapping[str, Any]) -> UnitsSection:
+    """From the exact sizes of the units: NOT private."""
+    sizes, own = [(int(n), int(count)) for n, count in units["sizes"]], int(units["max_records"])
+    heights = size_bars(sizes)
+    picture = histogram(list(heights), list(heights.values()), label="Units by their number of records")
+    lost = [
+        (f"{loss.bound}{' (this run)' if loss.bound == own else ''}", f"{loss.weight:.1%}", f"{loss.units:.1%}")
+        for loss in losses_of_bounds(sizes, own)
+    ]
+    left = Card(f"Units by records: {units['column']}", picture, "how many units have so many records")
+    return UnitsSection((left, Card("Lost at a bound C", Table(("C", "weight lost", "units cut"), lost))))

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from mechanisms.public.files import write_whole
 from pipeline.folders import RunFolder, not_in_release
+from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
 from pipeline.report.convergence_section import convergence_section
 from pipeline.report.map_section import map_section
-from pipeline.report.page import Section, number, page
-from pipeline.report.promise_section import noise_section, statement_section, units_section
-from pipeline.report.score_sections import (
-    columns_section,
-    correlation_section,
-    distances_section,
-    mgd_section,
-    pairs_section,
-    scores_section,
-)
+from pipeline.report.promise_section import noise_section, promise_section, units_section
+from pipeline.report.score_sections import mgd_section, scores_section
+from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
 from pipeline.scores.score_run import report_files
 from pipeline.settings.inputs import check_scored
 
@@ -38,9 +31,9 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     schema, statement, measurements = read_release(folder.release)
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
-    first = [statement_section(statement), noise_section(measurements)]
+    first: list[Section] = [promise_section(statement), noise_section(measurements)]
     record = report_files(folder.convergence)
-    last = [convergence_section(record)] if record else []
+    last: list[Section] = [convergence_section(record)] if record else []
     last += [units_section(units)] if units else []
     promise = statement.get("guarantee", statement["budget"])
     facts = [
@@ -81,9 +74,6 @@ def _whole(
     drawn: Mapping[str, Any],
     last: list[Section],
 ) -> str:
-    boxes = "".join(
-        f'<div class="card"><span class="soft">{escape(k)}</span><b>{escape(v)}</b></div>' for k, v in facts
-    )
     makers: dict[str, Callable[[Any], Section]] = {
         "columns": columns_section,
         "pairs": pairs_section,
@@ -91,10 +81,10 @@ def _whole(
         "correlation": correlation_section,
         "distances": distances_section,
     }
-    sections = [scores_section(scores), *first]
+    sections: list[Section] = [scores_section(scores), *first]
     for name, make in makers.items():
         if drawn.get(name):
             sections.append(make(drawn[name]))
         if name == "pairs" and scores.get("mgd", {}).get("marginals"):
             sections.append(mgd_section(scores))
-    return page(title, subtitle, f'<div class="facts">{boxes}</div>', [*sections, *last])
+    return Page(title, subtitle, [*sections, *last], facts=facts).as_html()

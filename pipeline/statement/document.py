@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-
 from mechanisms.public.release import said_not_ours
+from pipeline.pages.page import few_digits, rendered
 from pipeline.statement.hazards import hazards, shown_original
 
 #: So many facts of a list stand on the page; the rest is counted, and stands in privacy.json.
@@ -30,21 +27,6 @@ BETS = {
 }
 
 
-@cache
-def _page() -> Template:
-    """The page's template; a sweep renders it many times."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["number"] = shown_number
-    return environment.get_template("statement.html.j2")
-
-
 def render_statement(
     said: Mapping[str, Any], *, rows_asked: int | None, signer: str | None, digests: Mapping[str, str]
 ) -> str:
@@ -56,7 +38,8 @@ def render_statement(
         signer: the fingerprint of the key that signs the manifest, or None.
         digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
     """
-    return _page().render(
+    return rendered(
+        "statement.html.j2",
         said=said,
         words=_in_words(said),
         original=shown_original(said),
@@ -76,7 +59,7 @@ def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
     epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
     odds = 1 / (1 + math.exp(-epsilon))
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
-    failure = "" if delta == 0 else f", up to an added δ = {shown_number(delta)} (1 in {_odds(delta)})"
+    failure = "" if delta == 0 else f", up to an added δ = {few_digits(delta)} (1 in {_odds(delta)})"
     return {
         "neighbours": NEIGHBOURS.get(said["neighbouring"], said["neighbouring"]),
         "absent": ABSENT.get(said["neighbouring"], "if the records of any one unit were others"),
@@ -88,7 +71,7 @@ def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _odds(delta: float) -> str:
-    return f"{1 / delta:,.0f}" if delta >= 1e-12 else shown_number(1 / delta)
+    return f"{1 / delta:,.0f}" if delta >= 1e-12 else few_digits(1 / delta)
 
 
 def _first(facts: Sequence[str]) -> list[str]:
@@ -116,15 +99,6 @@ def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, flo
     return {
         "line": " ".join(",".join(place(d, e)) for d, e in known),
         "ticks": ticks,
-        "most": shown_number(most),
+        "most": few_digits(most),
         "here": place(own, min(guarantee["epsilon"], most)) if own and inside else None,
     }
-
-
-def shown_number(value: float | None) -> str:
-    """A number in few digits."""
-    if value is None:
-        return "no bound"
-    if value >= 1e5 or 0 < value < 1e-3:
-        return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
-    return f"{value:.4g}"

@@ -1,88 +1,68 @@
-"""The figures of a sweep's page, as SVG text: they saw raw rows, NOT private."""
+"""The figures of a sweep: scores over ε, and errors over time. They saw raw rows, NOT private."""
 
 from __future__ import annotations
 
-import io
-from typing import Any
+from collections.abc import Sequence
 
-import matplotlib
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from evaluation.metrics import METRICS
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#000000")
-MARKERS = "os^xDv*+"
-#: Panels in a row of a figure.
-WIDE = 3
+from pipeline.pages.charts import COLOURS, Drawing, Line, Panel, lines
+from pipeline.pages.scale import Axis
 
 
-def curves(frame: pd.DataFrame) -> str:
-    """A panel per metric and table: the score over ε (log axes where all scores are above 0), a line per method."""
-    panels = list(frame.groupby(["data", "metric"], sort=False))
-    wide = min(WIDE, len(panels))
-    rows = -(-len(panels) // wide)
-    figure = Figure(figsize=(max(4.2 * wide, 5.4), 3.2 * rows + 0.4), layout="constrained")
-    methods = list(dict.fromkeys(frame["method"]))
+def method_colours(frame: pd.DataFrame) -> dict[str, str]:
+    """Each method → the class of its colour, the same in all figures of a page."""
+    return {str(m): f"c{i % COLOURS}" for i, m in enumerate(dict.fromkeys(frame["method"]))}
+
+
+def curves(frame: pd.DataFrame, colours: dict[str, str]) -> list[Panel]:
+    """A panel per table and metric: the score over ε, a line per method.
+
+    Lines are medians, bands reach from the smallest to the largest, and the dotted line is the floor. The axis of
+    scores is logarithmic where all are above 0 and 0 is the goal.
+    """
     several = frame["data"].nunique() > 1
-    for i, ((data, metric), group) in enumerate(panels):
-        axes = figure.add_subplot(rows, wide, i + 1)
-        for method, part in group.groupby("method", sort=False):
-            _curve(axes, part, str(method), methods.index(method))
-        axes.set_xscale("log")
-        ticks = sorted(group["epsilon"].unique())
-        axes.set_xticks(ticks, [f"{e:g}" for e in ticks])
-        axes.set_xticks([], minor=True)
-        if (group["score"] > 0).all() and group["goal"].iloc[0] == "low":
-            axes.set_yscale("log")
-        if group["floor"].notna().any():
-            axes.axhline(float(group["floor"].median()), color="#999999", linestyle=":", label="floor")
-        better = "lower is better" if group["goal"].iloc[0] == "low" else "higher is better"
-        shown = METRICS[metric].title if metric in METRICS and wide == 1 else metric  # a narrow panel has no room
-        axes.set_title(f"{shown}{f' ({data})' if several else ''}, {better}", fontsize=9)
-        axes.set_xlabel("ε")
-        axes.grid(alpha=0.3)
-    return _svg(figure)
+    drawn = []
+    for (data, metric), group in frame.groupby(["data", "metric"], sort=False):
+        shown = METRICS[metric].title if metric in METRICS else str(metric)
+        low = group["goal"].iloc[0] == "low"
+        title, better = f"{shown} ({data})" if several else shown, f"{'lower' if low else 'higher'} is better"
+        drawn.append(Panel(title, better, _panel(group, colours, f"{title} over ε, {better}", low=low)))
+    return drawn
 
 
-def _curve(axes: Axes, part: pd.DataFrame, method: str, place: int) -> None:
+def _panel(group: pd.DataFrame, colours: dict[str, str], label: str, *, low: bool) -> Drawing:
+    floor = float(group["floor"].median()) if group["floor"].notna().any() else None
+    scores = [*group["score"], *([] if floor is None else [floor])]
+    x = Axis.logarithmic_over((), "ε", ticks=sorted(group["epsilon"].unique()))
+    y = Axis.logarithmic_over(scores) if low and min(scores) > 0 else Axis.linear(scores, ground=low)
+    methods = group.groupby("method", sort=False)
+    return lines(
+        [_line(m, part, colours) for m, part in methods], x, y, label=label, level=floor, width=360, height=250
+    )
+
+
+def _line(method: object, part: pd.DataFrame, colours: dict[str, str]) -> Line:
     over = part.groupby("epsilon")["score"]
     low, middle, high = over.min(), over.median(), over.max()
-    colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-    axes.plot(middle.index, middle.to_numpy(), color=colour, marker=marker, markersize=4, label=method)
-    if (over.size() > 1).any():
-        axes.fill_between(middle.index, low.to_numpy(), high.to_numpy(), color=colour, alpha=0.2, linewidth=0)
+    band = list(zip(middle.index, low, high, strict=True)) if (over.size() > 1).any() else []
+    points = list(zip(middle.index, middle, strict=True))
+    return Line(colours[str(method)], str(method), points, band=band, marked=True)
 
 
-def tradeoff(frame: pd.DataFrame) -> str:
-    """The first metric against the seconds of the job: a point per job, its ε beside it, a colour per method."""
-    metric = frame["metric"].iloc[0]
+def tradeoff(frame: pd.DataFrame, colours: dict[str, str]) -> tuple[str, Drawing]:
+    """The first metric, and its scores over the seconds of the jobs: a mark per job with its ε, a colour per method."""
+    metric = str(frame["metric"].iloc[0])
     chosen = frame[frame["metric"] == metric]
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    for place, (method, part) in enumerate(chosen.groupby("method", sort=False)):
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        axes.plot(part["seconds"], part["score"], marker, color=colour, label=str(method), markersize=5)
-        for x, y, e in zip(part["seconds"], part["score"], part["epsilon"], strict=True):
-            axes.annotate(f"{e:g}", (x, y), fontsize=6, xytext=(3, 3), textcoords="offset points")
-    axes.set_xscale("log")
-    if (chosen["score"] > 0).all():
-        axes.set_yscale("log")
-    axes.set_xlabel("seconds")
-    axes.set_ylabel(str(metric))
-    axes.grid(alpha=0.3)
-    return _svg(figure)
+    scores, seconds = list(chosen["score"]), list(chosen["seconds"])
+    marks = [_marks(m, part, colours) for m, part in chosen.groupby("method", sort=False)]
+    y = Axis.logarithmic_over(scores, metric) if min(scores) > 0 else Axis.linear(scores, metric)
+    x = Axis.logarithmic_over(seconds, "seconds")
+    return metric, lines(marks, x, y, label=f"{metric} over the seconds of each job", width=560, height=340)
 
 
-def _svg(figure: Figure) -> str:
-    """The figure with one legend, as a part of an HTML page."""
-    known: dict[str, Any] = {}
-    for axes in figure.axes:
-        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            known.setdefault(label, line)
-    figure.legend(handles=list(known.values()), loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    text = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "sweep", "font.size": 9}):
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+def _marks(method: object, part: pd.DataFrame, colours: dict[str, str]) -> Line:
+    points = list(zip(part["seconds"], part["score"], strict=True))
+    notes: Sequence[str] = [f"{e:g}" for e in part["epsilon"]]
+    return Line(colours[str(method)], str(method), points, joined=False, notes=notes)

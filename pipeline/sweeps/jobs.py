@@ -16,7 +16,6 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline import stages
 from pipeline.error_messages import explained
@@ -135,11 +134,6 @@ def _alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def refused(root: Path, error: UserError) -> Outcome:
-    """The outcome of a job that was not started."""
-    return Outcome("failed", "", str(error))
 
 
 def load_json(path: Path) -> dict[str, Any]:

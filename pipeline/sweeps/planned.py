@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -90,12 +91,27 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     """
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
-        lines = [tuple(line) for batch in BasicSweeper.split_arguments(parsed, None) for line in batch]
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
     swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
     seen = Seen()
-    return [_job(line, swept, load, seen) for line in lines]
+    return [_job(line, swept, load, seen) for line in combinations(parsed)]
+
+
+def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
+    """Every combination of the swept values, the last setting fastest; of two values for one key, the later holds.
+
+    Raises:
+        UserError: a setting whose values cannot be listed.
+    """
+    values: dict[str, list[str]] = {}
+    for o in overrides:
+        key = o.get_key_element()
+        if o.is_sweep_override() and not o.is_discrete_sweep():
+            fix = "key=value,value or key=range(5)"
+            raise UserError(f"the values of {o.input_line!r} cannot be listed", where="run -m", fix=fix)
+        values[key] = list(o.sweep_string_iterator()) if o.is_sweep_override() else [o.get_value_element_as_str()]
+    return [tuple(f"{k}={v}" for k, v in zip(values, line, strict=True)) for line in product(*values.values())]
 
 
 def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -> Job:

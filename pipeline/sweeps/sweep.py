@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from hydra import initialize_config_dir
-from hydra._internal.callbacks import Callbacks
-from hydra._internal.hydra import Hydra
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
-from hydra.types import HydraContext, RunMode
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.extras import need_extra
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import fingerprint
@@ -35,9 +32,11 @@ from pipeline.folders import BANNER, not_in_release
 from pipeline.plugins.modules import load_asked
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.metric_settings import offer_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
 from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
+from pipeline.sweeps.launching import launcher_of
 from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
     as_text,
@@ -57,18 +56,17 @@ def sweep(overrides: Sequence[str]) -> int:
     Raises:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
-    need_extra("matplotlib", "run -m")
     load_asked(overrides)
+    offer_settings()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
-        hydra = GlobalHydra.instance().hydra
-        assert hydra is not None
-        master = _master(hydra, overrides)
+        loader = GlobalHydra.instance().config_loader()
+        master = _master(loader, overrides)
         root = Path(str(master.hydra.sweep.dir))
         fixed = [f"hydra.sweep.dir={json.dumps(str(root), ensure_ascii=False)}"]
         params = [f"{k}={v}" for k, v in (master.hydra.sweeper.params or {}).items()]
         asked = [*params, *master.hydra.overrides.task]
-        jobs = planned_jobs(asked, lambda o: hydra.config_loader.load_sweep_config(master, [*o, *fixed]))
+        jobs = planned_jobs(asked, lambda o: loader.load_sweep_config(master, [*o, *fixed]))
         wanted = [j for j in jobs if not j.error]
         _name_the_invalid(jobs)
         with _opened(root) as inside:
@@ -80,7 +78,7 @@ def sweep(overrides: Sequence[str]) -> int:
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:
-                launched = _launched(hydra, master, longest_first(left), fixed, report)
+                launched = _launched(loader, master, longest_first(left), fixed, report)
             if launched:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], build.threads(None)))
             ended |= launched
@@ -88,9 +86,9 @@ def sweep(overrides: Sequence[str]) -> int:
             return _told([(j, ended[j.name]) for j in jobs], inside)
 
 
-def _master(hydra: Hydra, overrides: Sequence[str]) -> DictConfig:
+def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
     try:
-        master: DictConfig = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
+        master: DictConfig = loader.load_configuration("config", list(overrides), RunMode.MULTIRUN)
         return master
     except (HydraException, OmegaConfBaseException) as error:
         fix = "key=value,value or key=range(5); quotes around brackets; see run --help"
@@ -172,7 +170,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
 
 
 def _launched(
-    hydra: Hydra, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Progress
+    loader: ConfigLoader, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Progress
 ) -> dict[str, Outcome]:
     """The outcomes of the jobs, run by Hydra's launcher."""
     if not jobs:
@@ -190,8 +188,7 @@ def _launched(
         each.append(f"limits.threads={max(1, cores // together)}")
     for j in jobs:
         (j.root / "internal" / OUTCOME).unlink(missing_ok=True)
-    context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(master))
-    launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=job, config=master)
+    launcher = launcher_of(master, loader, job)
     stop = threading.Event()
     watch = threading.Thread(target=_watch, args=(jobs, report, stop), daemon=True)
     watch.start()

@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pandas as pd
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline.folders import not_in_release
-from pipeline.sweeps.figures import curves, tradeoff
+from pipeline.pages.charts import Drawing, panels
+from pipeline.pages.page import Card, Page, Section, Table, chart_style
+from pipeline.sweeps.figures import curves, method_colours, tradeoff
 from pipeline.sweeps.results import choice_warning, total
 
-STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222}
-table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #ddd}
-td:first-child,th:first-child{text-align:left}.banner{background:#fff3cd;border:1px solid #e0c060;padding:.6rem 1rem}
-.failed{color:#a00}svg{max-width:100%;height:auto}"""
+#: Panels in a row of a figure.
+ACROSS = 3
+BANNER = "NOT PRIVATE. These numbers were computed from raw rows: do not publish them."
+
+
+@dataclass(frozen=True)
+class CurvesSection:
+    """The scores over ε, a picture per table and metric.
+
+    Attributes:
+        legend: (class, method).
+        floors: whether a floor lies across a picture.
+    """
+
+    name: ClassVar[str] = "curves"
+    title: ClassVar[str] = "Scores over ε"
+    template: ClassVar[str] = "sections/sweep_curves.html.j2"
+    legend: Sequence[tuple[str, str]]
+    cards: Sequence[Card]
+    floors: bool
+
+
+@dataclass(frozen=True)
+class TradeoffSection:
+    """The first metric over the seconds of each job."""
+
+    name: ClassVar[str] = "tradeoff"
+    title: ClassVar[str] = "Error against time"
+    template: ClassVar[str] = "sections/sweep_tradeoff.html.j2"
+    metric: str
+    legend: Sequence[tuple[str, str]]
+    chart: Drawing
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """A table with a line above it, where there is something to say."""
+
+    template: ClassVar[str] = "sections/one_table.html.j2"
+    name: str
+    title: str
+    table: Table
+    text: str = ""
 
 
 def render(folders: Sequence[Path], output: Path | None = None, *, metric: str | None = None) -> Path:
@@ -62,7 +104,9 @@ def _drawing(frame: pd.DataFrame) -> str:
     scored = frame[frame["score"].notna() & frame["epsilon"].notna()]
     if scored.empty:
         raise UserError("no scores over ε in this sweep", where="output", fix="a page: output=sweep.html")
-    return curves(scored) + "\n"
+    colours = method_colours(scored)
+    whole = panels(curves(scored, colours), _legend(colours), across=ACROSS, label="Scores over ε")
+    return whole.as_file(chart_style())
 
 
 def _inside(folder: Path) -> Path:
@@ -86,45 +130,34 @@ def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _legend(colours: dict[str, str]) -> list[tuple[str, str]]:
+    return [(style, method) for method, style in colours.items()]
+
+
 def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> str:
     """The page of all jobs, with the scores that are shown."""
+    warnings = [f"{text[0].upper()}{text[1:]}." for text in (total(frame), choice_warning(frame)) if text]
     scored = shown[shown["score"].notna()]
     over_epsilon = scored[scored["epsilon"].notna()]
-    parts = ["<h1>Sweep</h1>", f"<p>{html.escape(', '.join(folders))}</p>"]
-    parts.append(
-        f'<p class="banner">These numbers were computed from raw rows. They are NOT private: do not publish them. '
-        f"{html.escape(total(frame))}.</p>"
-    )
-    if warning := choice_warning(frame):
-        parts.append(f'<p class="banner">{html.escape(warning[0].upper() + warning[1:])}.</p>')
+    sections: list[Section] = []
     if not over_epsilon.empty:
-        parts += [
-            "<h2>Scores over ε</h2>",
-            "<p>Lines: medians; bands: from the smallest to the largest over seeds.</p>",
-        ]
-        parts += [curves(over_epsilon)]
-        best = best_methods(shown)
-        parts += ["<h2>Best method</h2>", _table(best)]
-        parts += ["<h2>Error against time</h2>", tradeoff(over_epsilon)]
+        colours = method_colours(over_epsilon)
+        cards = [Card(panel.title, panel.drawing, panel.note) for panel in curves(over_epsilon, colours)]
+        sections.append(CurvesSection(_legend(colours), cards, bool(over_epsilon["floor"].notna().any())))
+        sections.append(TableSection("best", "Best method", _table(best_methods(shown))))
+        metric, chart = tradeoff(over_epsilon, colours)
+        sections.append(TradeoffSection(metric, _legend(colours), chart))
     elif not scored.empty:
-        parts += ["<h2>Scores</h2>", _table(scored[["job", "metric", "score", "floor"]])]
+        sections.append(TableSection("scores", "Scores", _table(scored[["job", "metric", "score", "floor"]])))
     jobs = frame.drop_duplicates("job")
-    withheld = jobs[jobs["status"] == "withheld"]
-    if len(withheld):
-        names = html.escape(", ".join(map(str, withheld["job"])))
-        parts.append(f"<p>{len(withheld)} of {len(jobs)} releases were not accepted, and are withheld: {names}.</p>")
-    failed = jobs[jobs["status"] == "failed"]
-    if len(failed):
-        parts.append(f"<h2>{len(failed)} of {len(jobs)} jobs failed</h2><ul>")
-        parts += [
-            f'<li class="failed">{html.escape(str(j))}: {html.escape(str(e))}</li>'
-            for j, e in zip(failed["job"], failed["error"], strict=True)
-        ]
-        parts.append("</ul>")
-    parts += ["<h2>Jobs</h2>", _table(_jobs(frame, shown))]
-    body = "\n".join(parts)
-    head = f'<meta charset="utf-8"><title>Sweep (NOT private)</title><style>{STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+    if len(failed := jobs[jobs["status"] == "failed"]):
+        title = f"{len(failed)} of {len(jobs)} jobs failed"
+        sections.append(TableSection("failed", title, _table(failed[["job", "error"]])))
+    withheld = jobs.loc[jobs["status"] == "withheld", "job"]
+    names = ", ".join(map(str, withheld))
+    text = f"{len(withheld)} of {len(jobs)} releases were not accepted, and are withheld: {names}." if names else ""
+    sections.append(TableSection("jobs", "Jobs", _table(_jobs(frame, shown)), text))
+    return Page("Sweep", ", ".join(folders), sections, warnings=warnings, banner=BANNER).as_html()
 
 
 def _jobs(frame: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
@@ -137,15 +170,7 @@ def _jobs(frame: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
     return jobs.join(wide).reset_index()
 
 
-def _table(frame: pd.DataFrame) -> str:
-    heads = "".join(f"<th>{html.escape(str(c))}</th>" for c in frame.columns)
-    lines = [f"<tr>{''.join(f'<td>{html.escape(_cell(v))}</td>' for v in row)}</tr>" for row in frame.to_numpy()]
-    return f"<table><tr>{heads}</tr>{''.join(lines)}</table>"
-
-
-def _cell(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-    return str(value)
+def _table(frame: pd.DataFrame) -> Table:
+    """The frame; what is missing stays empty."""
+    cells = frame.astype(object).where(frame.notna(), None)
+    return Table([str(c) for c in cells.columns], [tuple(row) for row in cells.itertuples(index=False)])

@@ -40,7 +40,6 @@ def without(libraries: list[str], *arguments: str, cwd: Path) -> subprocess.Comp
 @pytest.mark.parametrize(
     ("library", "arguments"),
     [
-        ("matplotlib", ["run", "-m", "privacy.epsilon=1,2"]),
         ("matplotlib", ["run", "experiment=dpsyn_figure2"]),
         ("sklearn", ["run", "evaluation.metrics=[tstr]"]),
         ("mbi", ["run", "synthesis=mbi"]),

@@ -13,12 +13,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.experimental.callback import Callback
+from omegaconf import OmegaConf
 
+from mechanisms.public.errors import UserError
 from pipeline.folders import is_sweep
 from pipeline.scores.floors import floors_file, metric_rows
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned
 from pipeline.sweeps.jobs import Outcome, outcome_of
+from pipeline.sweeps.launching import JobCallbacks
 from pipeline.sweeps.planned import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
@@ -194,6 +199,61 @@ def test_a_shared_table_gives_the_same_release_as_a_run_of_its_own(town):
     assert alone in [(f / "release" / "synthetic.csv").read_bytes() for f in jobs_of(town / "sweep")]
 
 
+def combined(*overrides):
+    return planned.combinations(OverridesParser.create().parse_overrides(list(overrides)))
+
+
+def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastest():
+    assert combined("a=1,2", "b.c=x", "d=range(2)") == [
+        ("a=1", "b.c=x", "d=0"), ("a=1", "b.c=x", "d=1"), ("a=2", "b.c=x", "d=0"), ("a=2", "b.c=x", "d=1"),
+    ]  # fmt: skip
+    assert combined("a=1,2", "b=3", "a=4") == [("a=4", "b=3")]
+    assert combined("+a=choice([x,y],'k, l')", "~b", "c={d: 1}") == [
+        ("+a=[x,y]", "~b=null", "c={d:1}"), ("+a=k\\,\\ l", "~b=null", "c={d:1}"),
+    ]  # fmt: skip
+    assert combined() == [()]
+
+
+def test_values_that_cannot_be_listed_are_refused():
+    with pytest.raises(UserError, match=r"'a=interval\(0,1\)' cannot be listed"):
+        combined("a=interval(0,1)")
+
+
+class Notes(Callback):
+    """A callback that writes what it is told."""
+
+    def __init__(self, folder, *, fails=False):
+        self.folder, self.fails = Path(folder), fails
+
+    def on_job_start(self, config, **facts):
+        if self.fails:
+            raise ValueError("not today")
+        (self.folder / f"start {config.hydra.job.num}").touch()
+
+    def on_job_end(self, config, job_return, **facts):
+        (self.folder / f"end {config.hydra.job.num}").write_text(job_return.status.name)
+
+
+def test_callbacks_of_the_settings_are_told_of_every_job(town):
+    (town / "notes").mkdir()
+    one = f"{{_target_: {__name__}.Notes, folder: {town / 'notes'}}}"
+    sweep = ["run", "-m", *FAST, "hydra/launcher=basic", f"+hydra.callbacks.notes={one}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HYDRA_FULL_ERROR", "1")
+        assert command(*sweep, "privacy.epsilon=1,2") == 0
+    assert {p.name for p in (town / "notes").iterdir()} == {"start 0", "start 1", "end 0", "end 1"}
+    assert (town / "notes" / "end 1").read_text() == "COMPLETED"
+
+
+def test_a_callback_that_fails_is_a_warning_and_the_others_are_told(tmp_path):
+    settings = {"_target_": f"{__name__}.Notes", "folder": str(tmp_path)}
+    each = {"bad": settings | {"fails": True}, "good": settings}
+    config = OmegaConf.create({"hydra": {"callbacks": each, "job": {"num": 3}}})
+    with pytest.warns(UserWarning, match="Notes.on_job_start raised ValueError: not today"):
+        JobCallbacks(config).on_job_start(config, task_function=None)
+    assert [p.name for p in tmp_path.iterdir()] == ["start 3"]
+
+
 def test_memory_bounds_how_many_jobs_run_side_by_side(tmp_path):
     jobs = [Job((), {}, tmp_path, memory=m) for m in (3, 4, 2)]
     assert side_by_side(jobs, cores=8, memory=100) == 3
@@ -297,7 +357,9 @@ def test_the_optional_launchers_are_complete(launcher):
     from hydra import compose, initialize_config_dir
 
     from pipeline.conf_folder import CONF
+    from pipeline.settings.metric_settings import offer_settings
 
+    offer_settings()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", [f"hydra/launcher={launcher}"], return_hydra_config=True)
     assert "Launcher" in config.hydra.launcher._target_

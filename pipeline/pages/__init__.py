@@ -1,0 +1,1 @@
+"""One design for every HTML page: the templates, the parts that they share, and the charts."""

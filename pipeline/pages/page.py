@@ -1,0 +1,156 @@
+"""The page: the templates with their environment, and the parts that sections are made of; no script, no network.
+
+A section is a frozen dataclass with what its template shows, and nothing that the template would have to compute. All
+texts are escaped by Jinja2; a chart alone is placed as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pipeline.pages.charts import Drawing
+
+BANNER = "NOT PRIVATE. This report saw raw rows. Keep it back: what may be published lies in release/ alone."
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A bar between the worst and the best.
+
+    Attributes:
+        share: of its length, 0 to 1.
+        mark: where a mark lies, 0 to 1; None for no mark.
+    """
+
+    share: float
+    mark: float | None = None
+
+
+Cell = str | int | float | Gauge | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; columns of numbers stand right."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.head) for row in self.rows):
+            raise ValueError(f"a row is not as long as its head: {len(self.head)} columns")
+
+    @property
+    def right(self) -> tuple[bool, ...]:
+        """Which columns stand right."""
+        return tuple(bool(self.rows) and all(_numeric(r[i]) for r in self.rows) for i in range(len(self.head)))
+
+    def parted(self, first: int) -> tuple[Table, Table]:
+        """The first rows, and the rest."""
+        return Table(self.head, self.rows[:first]), Table(self.head, self.rows[first:])
+
+
+@dataclass(frozen=True)
+class Card:
+    """A box with a heading, a chart or a table, and a note."""
+
+    title: str
+    body: Drawing | Table | None
+    note: str = ""
+
+
+class Section(Protocol):
+    """One part of a page: a frozen dataclass that its template sees as `section`."""
+
+    @property
+    def name(self) -> str:
+        """Its anchor."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+
+    @property
+    def template(self) -> str:
+        """The file that shows it."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that saw raw rows.
+
+    Attributes:
+        facts: what stands on top, in large letters.
+        warnings: what must be read first.
+    """
+
+    title: str
+    subtitle: str
+    sections: Sequence[Section]
+    facts: Sequence[tuple[str, str]] = ()
+    warnings: Sequence[str] = ()
+    banner: str = BANNER
+
+    def as_html(self) -> str:
+        """The whole file."""
+        return rendered("seen_raw_rows.html.j2", page=self)
+
+
+@cache
+def environment() -> Environment:
+    """The templates of all pages; whatever is put into one is text, unless it is a chart."""
+    made = Environment(
+        loader=PackageLoader("pipeline.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"number": number, "few_digits": few_digits}
+    made.tests["gauge"] = lambda value: isinstance(value, Gauge)
+    made.tests["table"] = lambda value: isinstance(value, Table)
+    return made
+
+
+def rendered(template: str, **view: Any) -> str:
+    """The text of a whole page: the same view gives the same bytes."""
+    return environment().get_template(template).render(view)
+
+
+def chart_style() -> str:
+    """The stylesheet of charts alone, for an SVG file."""
+    return rendered("charts.css")
+
+
+def _numeric(value: Cell) -> bool:
+    """Whether a cell stands right: a number, a share in per cent, or nothing."""
+    return isinstance(value, int | float | None) or (isinstance(value, str) and value.endswith("%"))
+
+
+def number(value: Cell) -> str:
+    """A number in few digits; texts as they are; nothing for None and NaN."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value != 0 and abs(value) < 1e-4:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def few_digits(value: float | None) -> str:
+    """A number of a privacy statement: four digits, with a power of ten where it is very large or small."""
+    if value is None:
+        return "no bound"
+    if value >= 1e5 or 0 < value < 1e-3:
+        return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return f"{value:.4g}"

@@ -1,0 +1,47 @@
+"""The launcher of a sweep's jobs, by Hydra's public interface of plugins: joblib, basic, slurm, ray."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.plugins import Plugins
+from hydra.experimental.callback import Callback
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+
+class JobCallbacks(Callback):
+    """Tells the callbacks of `hydra.callbacks` that a job starts and ends; one that fails is a warning."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self.each = [instantiate(settings) for settings in (config.hydra.callbacks or {}).values()]
+
+    def on_job_start(self, config: DictConfig, **facts: Any) -> None:
+        """Tell all of them, in their order."""
+        self._tell(self.each, "on_job_start", config=config, **facts)
+
+    def on_job_end(self, config: DictConfig, job_return: Any, **facts: Any) -> None:
+        """Tell all of them, the last one first."""
+        self._tell(self.each[::-1], "on_job_end", config=config, job_return=job_return, **facts)
+
+    def _tell(self, each: list[Any], what: str, **facts: Any) -> None:
+        for callback in each:
+            try:
+                getattr(callback, what)(**facts)
+            except Exception as error:
+                warnings.warn(f"{type(callback).__name__}.{what} raised {type(error).__name__}: {error}", stacklevel=2)
+
+
+def launcher_of(config: DictConfig, loader: ConfigLoader, task: TaskFunction) -> Launcher:
+    """The launcher that the settings name, ready to launch.
+
+    Args:
+        config: of the whole sweep, with Hydra's own settings.
+        task: what each job does with its settings.
+    """
+    context = HydraContext(config_loader=loader, callbacks=JobCallbacks(config))
+    return Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=config)
