@@ -28,6 +28,7 @@ from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_choice import kept_choices
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
+from mechanisms.sensitive.same_rows import same_rows
 from pipeline.budget import admission
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
@@ -124,6 +125,7 @@ def run(
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
+            _check_public(config, schema, folder, source, private)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
         show.warn(misfits(private.encoding))
         total = admission.total_of(booked, admission.book(booked))
@@ -192,9 +194,28 @@ def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts; the private table itself in the place of a public one is refused."""
     public = selection_of(config.selection).public_table
     if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
-        fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
-        raise UserError("this is the private table itself", where="selection.public", fix=fix)
+        raise _itself()
     return facts
+
+
+def _check_public(config: Config, schema: Schema, folder: RunFolder, source: Source, private: PrivateTable) -> None:
+    """A copy of the private table in the place of a public one is refused: a stop that the statement lists as outside.
+
+    Raises:
+        UserError: both hold the same rows.
+    """
+    selection = selection_of(config.selection)
+    if selection.public_table is None:
+        return
+    mark = getattr(selection, "delimiter", ",")
+    public = open_source(Path(selection.public_table).expanduser(), config, folder, mark)
+    if same_rows(source, public, schema, private.encoding.rows, workdir=folder.temporary / "public"):
+        raise _itself()
+
+
+def _itself() -> UserError:
+    fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
+    return UserError("this is the private table itself", where="selection.public", fix=fix)
 
 
 def _table(config: Config, folder: RunFolder, report: Progress, shared: Path | None) -> Path:

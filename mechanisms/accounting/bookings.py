@@ -289,16 +289,21 @@ def load_book(path: Path) -> Book | None:
     """The book in a file; None where there is none.
 
     Raises:
-        UserError: it cannot be read, is damaged or was changed by hand.
+        UserError: it cannot be read, is damaged or was changed by hand, or has a second name.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text, names = path.read_text(encoding="utf-8"), path.stat().st_nlink
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         fix = "the path of a ledger that `run` made, or a new name"
         why = error.strerror if isinstance(error, OSError) else "not a text"
         raise UserError(f"cannot be read ({why})", where=str(path), fix=fix) from error
+    if names > 1:  # it is replaced as a whole: each name would go on as a ledger of its own
+        fix = f"one name for it: cp '{path}' '{path}.one' && mv '{path}.one' '{path}', then only this name"
+        raise UserError(
+            f"the file has {names} names (hard links), and books under one of them", where=str(path), fix=fix
+        )
     try:
         content = json.loads(text)
         digest = content.pop("digest")

@@ -38,7 +38,8 @@ class RunningTotal:
     def sentence(self) -> str:
         """The total in words."""
         epsilon, delta, limit = self.totals.epsilon, self.totals.delta, self.limit
-        said = f"{self.runs} run{'' if self.runs == 1 else 's'} on {self.table!r} booked ε = {epsilon:.6g}, "
+        runs = "1 run, the first in this ledger," if self.runs == 1 else f"{self.runs} runs"
+        said = f"{runs} on {self.table!r} booked ε = {epsilon:.6g}, "
         said += f"δ = {delta:.3g} in all by plain sums"
         if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
             said += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"

@@ -81,8 +81,8 @@ def joint_sensitivity(each: float, count: int, norm: Norm) -> float:
 
 #: Rule → what two ids of one unit may differ in, in words.
 ID_RULES = {
-    "unicode": "how Unicode composes a character (NFC), and invisible characters",
+    "unicode": "how Unicode writes a character (NFKC: composed, full-width, ligatures), and invisible characters",
     "trim": "white space around it",
-    "case": "upper and lower case",
-    "number": "leading zeros, a plus sign and trailing zeros of a decimal number",
+    "case": "upper and lower case (full case folding: ß is ss)",
+    "number": "leading zeros, a plus sign, trailing zeros and an exponent of a decimal number",
 }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
-
-import numpy as np
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.designs.covering import PRECISE, covering, random_views, strength
@@ -18,7 +15,7 @@ from mechanisms.selection.base import Facts, Method, Schedule, Selection, one_wa
 from mechanisms.selection.context import Context
 from mechanisms.selection.public_table import refuse_mapped
 from mechanisms.selection.questions import ask_given, share_out
-from mechanisms.selection.unit_noise import unit_noise, with_all_columns
+from mechanisms.selection.unit_noise import unit_stddev, with_all_columns
 
 
 @dataclass(frozen=True)
@@ -141,5 +138,5 @@ class PriViewSettings(Selection):
         if self.design == "random":
             count = len(self._designs(domain)[0]) if self.views is None else self.views
             return random_views(domain, count, view_cells=self.view_cells)
-        unit = float(unit_noise(facts, domain)(np.ones(1))[0]) * math.sqrt(math.pi / 2)
+        unit = unit_stddev(facts, domain)
         return precise_design(domain, self._designs(domain), unit, float(self.rows or 0))

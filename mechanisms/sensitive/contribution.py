@@ -69,19 +69,31 @@ class PrivacyUnit:
 
 
 def unit_id(source: Source, unit: PrivacyUnit) -> str:
-    """SQL for the id of each record's unit, equal for all texts that mean the same one; NULL where it is missing.
+    """SQL for the text of each record's unit id, as it stands in the table; `unit_forms` says which mean the same.
 
     Raises:
         UserError: the table has no such column; suggests one.
     """
+    return source.text(source.index(str(unit.column), where="privacy.unit"))
+
+
+def unit_forms(texts: Any, source: Source, unit: PrivacyUnit) -> Any:
+    """A batch of ids, equal for all texts that mean the same unit; null where there is none.
+
+    Args:
+        texts: an Arrow array of what `unit_id` says; so is what comes back.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     index = source.index(str(unit.column), where="privacy.unit")
-    texts = dict.fromkeys(("", *(v.strip() for v in unit.missing_values)))
-    absent = ", ".join(normal_form(literal(text), unit.rules) for text in texts)
-    form = same_unit(source, index, unit.rules)
-    return f"list_transform([{form}], lambda u: CASE WHEN trim(u, {_BLANKS}) IN ({absent}) THEN NULL ELSE u END)[1]"
+    forms = same_unit(texts.cast(pa.string()), source, index, unit.rules)
+    absent = dict.fromkeys(normal_form(text, unit.rules) for text in ("", *(v.strip() for v in unit.missing_values)))
+    missing = pc.is_in(pc.utf8_trim(forms, characters=_BLANKS), value_set=pa.array(list(absent), pa.string()))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), forms)
 
 
-_BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
+_BLANKS = " \t\n\v\f\r\xa0"
 
 
 def clip_records(
@@ -211,7 +223,8 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
 
     sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
     with source.connect() as engine:
-        parts = [batch.column(0).cast(pa.large_string()) for batch in stream(source, engine, sql)]
+        batches = stream(source, engine, sql)
+        parts = [unit_forms(batch.column(0), source, unit).cast(pa.large_string()) for batch in batches]
     codes = pa.chunked_array(parts, pa.large_string()).combine_chunks().dictionary_encode().indices
     numbers = np.array(codes.cast(pa.int64()).fill_null(-1), np.int64)
     absent = np.flatnonzero(numbers < 0)

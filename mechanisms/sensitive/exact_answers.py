@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
-from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.queries.query_matrices import QueryMatrix, too_many_records
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
 from mechanisms.sensitive.noise import NoiseSource, split_noise
@@ -27,7 +27,7 @@ class ExactAnswers:
         rest: 0 ≤ rest < 2**bits.
         bits: by how many the answers' lattice is finer than that of the counts.
     Raises:
-        OverflowError: answers beyond LARGEST.
+        UserError: answers beyond LARGEST.
     """
 
     whole: NDArray[np.int64]
@@ -36,7 +36,7 @@ class ExactAnswers:
 
     def __post_init__(self) -> None:
         if self.whole.size and not -LARGEST <= int(self.whole.min()) <= int(self.whole.max()) < LARGEST:
-            raise OverflowError(f"answers beyond {LARGEST / 2**WEIGHT_BITS:.3g} records")
+            raise too_many_records(f"an answer is beyond {LARGEST / 2**WEIGHT_BITS:.3g} records")
 
     @classmethod
     def of(cls, query: QueryMatrix, marginal: NDArray[np.int64]) -> ExactAnswers:

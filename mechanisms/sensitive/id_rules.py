@@ -6,15 +6,21 @@ each part then has the bound for itself; so all rules are on unless a setting ta
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
 from mechanisms.public.units import ID_RULES
 
-#: Texts that every rule leaves as they are, by far the most: they are not worked on.
-_PLAIN = "[a-z0-9_-]*[a-z_][a-z0-9_-]*|[1-9][0-9]*|0"
-_NUMBER = "[+-]?[0-9]+([.][0-9]*)?"
+#: Texts that every rule leaves as they are, by far the most: they are not worked on. (`1e3` is a number.)
+_PLAIN = "^([a-z0-9_-]*[a-df-z_][a-z0-9_-]*|[1-9][0-9]{0,29}|0)$"
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:[.]([0-9]*))?|[.]([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?")
+_ENDS = frozenset("0123456789.")  # of a number; "" is none
+#: Numbers within 10 to the power of ± so much are written without an exponent.
+_DIGITS = 40
 
 
 def check_rules(rules: Sequence[str]) -> None:
@@ -27,37 +33,75 @@ def check_rules(rules: Sequence[str]) -> None:
             raise UserError(f"no rule {rule!r}", where="privacy.unit_id_rules", fix=fix)
 
 
-def same_unit(source: Source, index: int, rules: Sequence[str]) -> str:
-    """SQL for the text of a column of ids; equal for all texts that mean the same unit."""
-    text = source.text(index)
-    return text if source.types[index] in INTEGERS else normal_form(text, rules)
+def same_unit(texts: Any, source: Source, index: int, rules: Sequence[str]) -> Any:
+    """The texts of a column of ids in their normal form; equal for all that mean the same unit.
+
+    Args:
+        texts: an Arrow array of strings; so is what comes back.
+    Cost: one pass over the batch; each distinct text that is not plain is worked on once.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not rules or source.types[index] in INTEGERS:
+        return texts
+    coded = texts.dictionary_encode()
+    plain = pc.match_substring_regex(coded.dictionary, _PLAIN).to_pylist()
+    if all(plain):
+        return texts
+    words = zip(coded.dictionary.to_pylist(), plain, strict=True)
+    forms = [text if whole else normal_form(text, rules) for text, whole in words]
+    return pa.array(forms, pa.string()).take(coded.indices)
 
 
 def normal_form(text: str, rules: Sequence[str]) -> str:
-    """SQL for a text under the rules: applied twice, it is what it is applied once."""
-    form = "t"
+    """A text under the rules: applied twice, it is what it is applied once.
+
+    Unicode and case together are Unicode's compatibility caseless matching (Unicode Standard, section 3.13, D146).
+    """
+    if text.isascii() and text.isprintable():  # most texts: all characters are composed, and visible
+        form = text.strip() if "trim" in rules else text
+        form = form.lower() if "case" in rules else form
+        return _shortest(form) if "number" in rules and form[-1:] in _ENDS else form
+    while (form := _once(text, rules)) != text:
+        text = form
+    return form
+
+
+def _once(text: str, rules: Sequence[str]) -> str:
     if "unicode" in rules:
-        # Composed before the case is mapped, too: of what is decomposed, the case of each part is mapped by itself.
-        form = f"nfc_normalize(regexp_replace({form}, '[\\p{{Cf}}\\p{{Cc}}]', '', 'g'))"
+        seen = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc"))
+        text = unicodedata.normalize("NFKC", seen)
     if "trim" in rules:
-        form = f"regexp_replace({form}, '^[\\s\\p{{Z}}]+|[\\s\\p{{Z}}]+$', '', 'g')"
+        text = text.strip()
     if "case" in rules:
-        form = f"lower(upper({form}))"
+        if "unicode" in rules:  # of what is composed, the case of the whole and that of its parts may differ
+            text = unicodedata.normalize("NFKD", text)
+        text = text.upper().casefold().replace("i\u0307", "i")  # İ, I, ı and i are one letter: who writes is unknown
     if "unicode" in rules:
-        form = f"nfc_normalize({form})"
-    if "number" in rules:
-        form = f"list_transform([{form}], lambda n: {_shortest('n')})[1]"
-    if form == "t":
+        text = unicodedata.normalize("NFKC", text)
+    return _shortest(text) if "number" in rules else text
+
+
+def _shortest(text: str) -> str:
+    """A decimal number, with or without an exponent, in one way of writing; another text as it is."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
         return text
-    return f"list_transform([{text}], lambda t: CASE WHEN regexp_full_match(t, '{_PLAIN}') THEN t ELSE {form} END)[1]"
-
-
-def _shortest(number: str) -> str:
-    """SQL for a decimal number without a plus sign, leading zeros, or zeros at its end; another text as it is."""
-    unsigned = f"regexp_replace({number}, '^[+]', '')"
-    short = f"regexp_replace({unsigned}, '[.]0*$|([.][0-9]*[1-9])0*$', '\\1')"
-    plain = f"regexp_replace(regexp_replace({short}, '^(-?)0+([0-9])', '\\1\\2'), '^-0$', '0')"
-    return f"CASE WHEN regexp_full_match({number}, '{_NUMBER}') THEN {plain} ELSE {number} END"
+    sign, whole, part, fraction, power = found.groups("")
+    digits = (whole + part + fraction).lstrip("0")
+    exponent = int(power or 0) - len(part + fraction)
+    short = digits.rstrip("0")
+    if not short:
+        return "0"
+    exponent += len(digits) - len(short)
+    minus = "-" if sign == "-" else ""
+    if not -_DIGITS <= exponent + len(short) <= _DIGITS:
+        return f"{minus}{short}e{exponent}" if exponent else minus + short
+    if exponent >= 0:
+        return minus + short + "0" * exponent
+    places = short.rjust(1 - exponent, "0")
+    return f"{minus}{places[:exponent]}.{places[exponent:]}"
 
 
 def said_rules(rules: Sequence[str], missing: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from mechanisms.sensitive.contribution import (
     counted_units,
     set_aside_rows,
     set_aside_units,
+    unit_forms,
     unit_id,
     unit_sizes,
 )
@@ -124,7 +125,7 @@ def load_private(
         with pq.ParquetWriter(file, fields, compression="zstd", write_statistics=False) as writer:
 
             def keep_unit(batch: Any) -> None:
-                ids = batch.column(batch.num_columns - 1).cast(pa.string())
+                ids = unit_forms(batch.column(batch.num_columns - 1), source, unit)
                 writer.write_table(pa.Table.from_arrays([ids], schema=fields))
 
             coded, report = encode_columns(
@@ -169,7 +170,8 @@ def aside_rows(
     sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
     with source.connect() as engine, pq.ParquetWriter(path, fields) as writer:
         for batch in stream(source, engine, sql):
-            writer.write_table(pa.Table.from_arrays([batch.column(0).cast(pa.string())], schema=fields))
+            ids = unit_forms(batch.column(0), source, unit)
+            writer.write_table(pa.Table.from_arrays([ids], schema=fields))
     aside = set_aside_units(path, source, unit, rows, key, share)
     path.unlink()
     return aside

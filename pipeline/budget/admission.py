@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
@@ -29,6 +30,8 @@ from pipeline.settings.config import BudgetConfig, Config
 NAME = "booking.json"
 #: Where a release keeps what it charged, below its folder.
 CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
+#: So many files beside a new ledger are looked at, none larger than this.
+BESIDE, BESIDE_BYTES = 100, 10_000_000
 #: Significant digits of an ε that is offered, and the least part of the one asked for that is worth offering.
 DIGITS, LEAST = 3, 1e-3
 
@@ -169,10 +172,33 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
+    new = not wanted.path.exists()
     try:
-        return book_runs(wanted, bookings)
+        book = book_runs(wanted, bookings)
     except Refused as refused:
         raise _refused(_fresh(releases, refused.book), refused.book) from refused
+    if new:
+        print(f"  {new_words(wanted, book)}", file=sys.stderr)
+    return book
+
+
+def new_words(wanted: Wanted, book: Book) -> str:
+    """That a ledger is new, and which others lie beside it: a name that was mistyped would begin a second budget."""
+    limit = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
+    said = f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
+    path, others = wanted.path.resolve(), []
+    for other in sorted(path.parent.glob(f"*{path.suffix}"))[:BESIDE]:
+        if other != path and other.is_file() and other.stat().st_size < BESIDE_BYTES and _of_table(other, book):
+            others.append(other.name)
+    return said + (f"; beside it are ledgers of the same table: {', '.join(others)}" if others else "")
+
+
+def _of_table(path: Path, book: Book) -> bool:
+    try:
+        other = load_book(path)
+    except UserError:  # another file
+        return False
+    return other is not None and other.scope.table == book.scope.table
 
 
 def total_of(releases: Sequence[PlannedRelease], book: Book | None) -> RunningTotal | None:

@@ -143,7 +143,7 @@ def make_statement(
         holdout=held_out(holdout),
         noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
         public_facts=(*_public_facts(schema, plan, unit, holdout, taken.confirmed), *taken.facts()),
-        outside=tuple(_outside(schema, unit)),
+        outside=tuple(_outside(schema, unit, taken)),
         events=tuple(_with_score(_answered(r, answered, chosen), scores) for r in plan.receipts(ledger.events)),
         selection=selection,
         warnings=budget_warnings(budget.epsilon, budget.delta),
@@ -246,7 +246,7 @@ def _who(schema: Schema, confirmed: bool) -> str:
     return "confirmed by nobody"
 
 
-def _outside(schema: Schema, unit: PrivacyUnit) -> list[str]:
+def _outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
     refusals = [f"column {name!r} refuses values outside its domain" for name in schema.refusals]
     refusals += [f"{rule} refuses rows that contradict it" for rule in schema.refusing_rules]
@@ -254,4 +254,6 @@ def _outside(schema: Schema, unit: PrivacyUnit) -> list[str]:
         refusals.append("rows without a unit id refuse the run")
     if unit.column is not None and unit.clip == "none":
         refusals.append("a unit with more records than declared refuses the run")
+    if taken.public_table is not None:
+        refusals.append("a public table with the very rows of the private one refuses the run")
     return refusals

@@ -16,7 +16,7 @@ from tests.audit.choosing import (
 )
 from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS, Mutant
-from tests.audit.protocol import check_cut_off, check_ledger, check_statements, check_swapped_answers
+from tests.audit.protocol import check_aside, check_cut_off, check_ledger, check_statements, check_swapped_answers
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
 from tests.audit.tight import audits
@@ -40,6 +40,7 @@ def _tight(folder: Path) -> None:
 
 
 def _protocol(folder: Path) -> None:
+    check_aside()
     check_ledger(folder)
     check_statements(folder)
     check_swapped_answers(folder)

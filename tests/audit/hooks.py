@@ -24,6 +24,7 @@ POINTS = {
     "load": "mechanisms.sensitive.private_table:load_private",
     "clip": "mechanisms.sensitive.contribution:clip_records",
     "unit id": "mechanisms.sensitive.contribution:unit_id",
+    "unit forms": "mechanisms.sensitive.contribution:unit_forms",
     "id forms": "mechanisms.sensitive.id_rules:normal_form",
     "counted units": "mechanisms.sensitive.contribution:counted_units",
     "units aside": "mechanisms.sensitive.contribution:set_aside_units",

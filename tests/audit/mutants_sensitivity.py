@@ -94,10 +94,10 @@ def forms_of_one_id_taken_for_several_units(original: Any) -> Any:
     return lambda text, rules: text
 
 
-@mutant("replay add_remove/truncate/own/C=1", "unit id")
+@mutant("replay add_remove/truncate/own/C=1", "unit forms")
 def rows_without_an_id_pooled(original: Any) -> Any:
     """All rows without an id are one unit together, so that one of them moves what the others count."""
-    return lambda source, unit: f"coalesce({original(source, unit)}, '')"
+    return lambda texts, source, unit: original(texts, source, unit).fill_null("")
 
 
 @mutant("replay histogram", "counted units")
@@ -123,7 +123,7 @@ def set_aside_by_position(original: Any) -> Any:
     return aside
 
 
-@mutant("replay record/holdout", "rows aside")
+@mutant("protocol", "rows aside")
 def the_last_rows_set_aside(original: Any) -> Any:
     """No coins: a fixed share from the end, so that one row more moves the border."""
     return lambda rows, key, share: np.arange(rows) >= round((1 - share) * rows)
@@ -162,7 +162,7 @@ def exact_row_count_released(original: Any) -> Any:
     return lambda table, neighbouring: table.coded.rows
 
 
-@mutant("replay indif /C", "scores")
+@mutant("replay adagrid tree", "scores")
 def distances_from_exact_marginals(original: Any) -> Any:
     """PrivSyn's InDif with the exact one-way marginals in the product: each side moves with the unit."""
 

@@ -10,13 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mechanisms.accounting.events import as_choice, as_noise
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.public.errors import UserError
 from pipeline import stages
 from pipeline.settings.config import Config
 from tests.audit.cases import Case, config_of, plan_of
-from tests.audit.hooks import Broken, swapped
+from tests.audit.hooks import Broken, current, swapped
 from tests.audit.tape import Tape, recording
 from tests.audit.worlds import Settings, make_world, write_table
 
@@ -156,3 +158,20 @@ def check_statements(folder: Path) -> int:
         if found["budget"] != {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta}:
             raise Broken(f"{what}: the statement says {found['budget']}")
     return len(said)
+
+
+def check_aside(rows: int = 200) -> int:
+    """A row that is added at the end changes no other row's coin; how many tables.
+
+    Where a row is added in between, the coins are those of other places, but as likely and as independent.
+
+    Raises:
+        Broken: it does.
+    """
+    before = np.zeros(0, np.bool_)
+    for count in range(1, rows + 1):
+        held = current("rows aside")(count, b"k" * 32, 0.3)
+        if held.shape != (count,) or (held[: count - 1] != before).any():
+            raise Broken(f"row {count} changes which of the rows before it are set aside")
+        before = held
+    return rows

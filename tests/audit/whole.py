@@ -25,7 +25,7 @@ from tests.audit.choosing import (
 )
 from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS
-from tests.audit.protocol import check_cut_off, check_ledger, check_statements, check_swapped_answers
+from tests.audit.protocol import check_aside, check_cut_off, check_ledger, check_statements, check_swapped_answers
 from tests.audit.replay import Tally, check_noise, replay
 from tests.audit.sampling import RARE, check_law, check_streams, check_tails, laws
 from tests.audit.tight import Bound, audits
@@ -78,6 +78,7 @@ def _others(folder: Path, part: tuple[int, int]) -> Rows:
     rows.append(("streams of events, runs and processes", f"{check_streams()}", "no two alike"))
     rows.append(("runs cut off between charge and draw", f"{check_cut_off(folder)}", "nothing charged or drawn twice"))
     rows.append(("kept answers put in each other's place", f"{check_swapped_answers(folder)}", "each refused"))
+    rows.append(("rows added to tables of which rows are set aside", f"{check_aside()}", "no other row's coin changes"))
     rows.append(("charges that a ledger must refuse", f"{check_ledger(folder)}", "each refused"))
     rows.append(("statements", f"{check_statements(folder)}", "private where it is, and only there"))
     return rows

@@ -12,7 +12,22 @@ import numpy as np
 Row = tuple[str, ...]
 HEAD = ("uid", "a", "b", "c", "d", "e")
 #: Texts that are units of their own, however ids are normalised.
-IDS = ("Zoë", "a,b", 'q"u', "17", "2.50", "-3", "x  y", "日本", "'; DROP TABLE t", "p" * 60, "[1]", "#N/D", "$&*")
+IDS = (
+    "Zoë",
+    "a,b",
+    'q"u',
+    "17",
+    "2.50",
+    "-3",
+    "x  y",
+    "Straße",
+    "日本",
+    "'; DROP TABLE t",
+    "p" * 60,
+    "[1]",
+    "#N/D",
+    "$&*",
+)
 #: Texts that mean that there is no id.
 NO_ID = ("", "NA", "null", "  ", "NaN")
 
@@ -136,7 +151,7 @@ def _row(uid: str, rng: np.random.Generator, lone: bool = False) -> Row:
 
 def _form(name: str, rng: np.random.Generator) -> str:
     """Another text of the same id, under the rules that hold by default."""
-    other = {"17": "017.0", "2.50": "+2.5", "Zoë": "Zoe\u0308"}.get(name, name)
+    other = {"17": "017.0", "2.50": "+2.5", "-3": "-30e-1", "Zoë": "\uff3aoe\u0308"}.get(name, name)
     return str(rng.choice([name, name, f" {name}\t", name.upper(), f"{name}\u200b", other]))
 
 

@@ -201,6 +201,27 @@ class TestDamage:
                 do()
         assert path.read_bytes() == damage[how]
 
+    def test_a_second_name_for_the_file_is_refused_under_both(self, path):
+        book_runs(wanted(path), [booking("a", 2.0)])
+        other = path.with_name("twin.json")
+        other.hardlink_to(path)
+        for name in (path, other):
+            with pytest.raises(UserError, match="2 names"):
+                book_runs(wanted(name), [booking("b", 0.5)])
+        other.unlink()
+        book_runs(wanted(path), [booking("b", 0.5)])
+
+    def test_a_link_to_the_file_is_the_file(self, path):
+        book_runs(wanted(path), [booking("a", 2.0)])
+        link = path.with_name("link.json")
+        link.symlink_to(path)
+        with pytest.raises(Refused):
+            book_runs(wanted(link), [booking("b", 2.0)])
+        book_runs(wanted(link), [booking("c", 0.5)])
+        known = load_book(path)
+        assert known is not None
+        assert [b.id for b in known.bookings] == ["a", "c"]
+
     def test_a_folder_in_its_place_is_refused(self, path):
         path.mkdir()
         with pytest.raises(UserError, match="cannot be read"):

@@ -75,6 +75,21 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
     assert [(t["runs"], t["epsilon_sum"]) for t in told] == [(1, 2), (2, 3)]
 
 
+def test_a_mistyped_name_is_told_as_a_new_ledger(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    said = capsys.readouterr()
+    assert "budget.ledger=people.json is a NEW ledger for 'table'" in said.err
+    assert "beside it" not in said.err
+    assert run("b", "privacy.epsilon=0.5") == 0
+    assert "NEW ledger" not in capsys.readouterr().err
+    assert run("c", "privacy.epsilon=2", "budget.ledger=poeple.json") == 0
+    said = capsys.readouterr()
+    assert "budget.ledger=poeple.json is a NEW ledger" in said.err
+    assert "beside it are ledgers of the same table: people.json" in said.err
+    told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"]["sentence"] for r in "abc"]
+    assert ["the first in this ledger" in t for t in told] == [True, False, True]
+
+
 @pytest.mark.parametrize(("accountant", "own"), [("gdp", "zcdp"), ("zcdp", "basic"), ("gdp", "gdp")])
 def test_the_epsilon_that_is_offered_fits_and_hardly_more_would(town, capsys, accountant, own):
     ledger = ["budget.ledger=people.json", LIMIT, f"budget.accountant={accountant}"]

@@ -2,11 +2,18 @@
 
 import itertools
 import json
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from mechanisms.public.covering import PRECISE, strength
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.units import Neighbouring
+from mechanisms.selection.base import Facts
+from mechanisms.selection.priview import PriViewSettings
+from mechanisms.selection.unit_noise import unit_noise, unit_stddev
 from pipeline import api
 from tests.pipeline.conftest import TOWN, command, people
 
@@ -193,3 +200,15 @@ def test_plan_holds_the_noise_of_each_candidate_against_the_rows(town, capsys, s
     assert "of the rows" in text
     assert ("distances from independence" in text) == (selection in ("indif", "groups"))
     assert command("plan", *TOWN, f"selection={selection}", "plan.rows=0") == 1
+
+
+@pytest.mark.parametrize(("mechanism", "factor"), [("gaussian", math.sqrt(math.pi / 2)), ("laplace", math.sqrt(2))])
+def test_declared_rows_are_held_against_the_deviation_of_the_noise_itself(mechanism, factor):
+    budget = ("gdp", mechanism, Neighbouring.ADD_REMOVE, 1)
+    facts = Facts(parse_schema({f"c{i}": 2 for i in range(6)}, where="test"), 1.0, 1e-6, *budget)
+    domain, one = facts.domain, np.ones(1)
+    assert unit_stddev(facts, domain) == pytest.approx(factor * float(unit_noise(facts, domain)(one)[0]))
+    designs = PriViewSettings(view_cells=8)._designs(domain)
+    enough = math.ceil(strength(domain, designs[1], unit_stddev(facts, domain), 1.0) / PRECISE)
+    assert PriViewSettings(view_cells=8, rows=enough)._views(facts, domain) == designs[1]
+    assert PriViewSettings(view_cells=8, rows=enough - 1)._views(facts, domain) == designs[0]

@@ -3,11 +3,14 @@
 import json
 import shutil
 
+import pandas as pd
 import pytest
 
 from tests.pipeline.conftest import TOWN, command
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
+
+LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 
 
 def statement(folder):
@@ -39,6 +42,32 @@ def test_the_public_table_is_named_and_is_not_the_private_one(town, capsys):
     assert command("run", *FAST, *public, "hydra.run.dir=out") == 0
     facts = statement(town / "out")["public_facts"]
     assert "the table 'known.csv' (selection.public), which chose the marginals" in facts
+
+
+@pytest.mark.parametrize("how", ["packed", "sorted", "parquet", "quoted"])
+def test_a_copy_of_the_private_table_is_not_a_public_one(how, town, capsys):
+    table = pd.read_csv(town / "town.csv")
+    name = {"packed": "copy.csv.gz", "parquet": "copy.parquet"}.get(how, "copy.csv")
+    if how == "parquet":
+        table.to_parquet(town / name)
+    else:
+        made = table.sort_values(list(table.columns)) if how == "sorted" else table
+        made.to_csv(town / name, index=False, quoting=1 if how == "quoted" else 0)
+    public = ["selection=public", f"selection.public={name}"]
+    assert command("run", *FAST, *public, "hydra.run.dir=out", "budget.ledger=l.json", LIMIT) == 1
+    assert "this is the private table itself" in capsys.readouterr().err
+    assert not (town / "out" / "release").exists()
+    assert not (town / "l.json").exists()  # nothing was booked
+
+
+def test_another_table_with_as_many_rows_may_be_public_and_the_stop_is_listed(town):
+    table = pd.read_csv(town / "town.csv")
+    table.loc[0, "sex"] = "f" if table.loc[0, "sex"] == "m" else "m"
+    table.to_csv(town / "other.csv", index=False)
+    assert command("run", *FAST, "selection=public", "selection.public=other.csv", "hydra.run.dir=out") == 0
+    assert statement(town / "out")["outside"] == [
+        "a public table with the very rows of the private one refuses the run"
+    ]
 
 
 @pytest.mark.parametrize(("selection", "kind"), [("mst", "exponential"), ("indif", "scores")])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery, sensitivity
 from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.units import Neighbouring
@@ -79,7 +80,7 @@ def test_answers_are_whole_lattice_numbers_and_transpose_is_the_adjoint(entries,
 
 
 def test_answers_that_do_not_fit_are_an_error_and_not_a_wrong_number():
-    with pytest.raises(OverflowError):
+    with pytest.raises(UserError, match="a table of fewer records"):
         SparseQuery.of(np.full((1, 2), 1000.0)).answer_exact(np.array([2**45, 2**45]))
 
 

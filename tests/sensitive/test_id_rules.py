@@ -1,6 +1,10 @@
 """One unit is one unit, however its id is written; and what means no id is told apart under the same rules."""
 
-import duckdb
+import re
+import sys
+import unicodedata
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,14 +17,22 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
-from mechanisms.sensitive.id_rules import normal_form, said_rules
+from mechanisms.sensitive.id_rules import _PLAIN, _once, normal_form, said_rules
 from mechanisms.sensitive.private_table import aside_rows, load_private
 
 ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
 ACCENT = ["\u00e9", "e\u0301", "\u00c9"]
 DOTTED = ["\u0130", "I\u0307"]  # upper-case letters whose parts have other lower-case ones
 IOTA = ["\u1fb3", "\u03b1\u0345"]
-NUMBER = ["1", "1.0", "01", "+1", "1."]
+NUMBER = ["1", "1.0", "01", "+1", "1.", "1e0", "10E-1", "0.1e+1"]
+LARGE = ["1000", "1e3", "1E+03", "10e2", "1000.00", "0.001e6", "\uff11\uff10\uff10\uff10"]
+SHARP = ["Straße", "STRASSE", "stra\u1e9ee", "\uff33trasse"]
+WIDE = ["ab1", "\uff21\uff22\uff11", "\uff41b\uff11"]  # full-width letters and digits
+LIGATURE = ["office", "o\ufb03ce", "OFFICE"]
+SIGMA = ["ΟΔΟΣ", "οδος", "οδοσ"]
+TURKISH = ["\u0130zmir", "izmir", "IZMIR", "\u0131zmir", "I\u0307zmir"]
+SAME = [ONE, ACCENT, DOTTED, IOTA, NUMBER, LARGE, SHARP, WIDE, LIGATURE, SIGMA, TURKISH]
+ALL = tuple(ID_RULES)
 SCHEMA = {"name": "t", "confirmed_public": True, "columns": {"a": {"kind": "categorical", "values": ["x", "y"]}}}
 
 
@@ -36,7 +48,7 @@ def loaded(source, unit, tmp_path, **further):
     return load_private(source, schema, unit, workdir=tmp_path / "work", key=bytes(32), **further)
 
 
-@pytest.mark.parametrize("ids", [ONE, ACCENT, DOTTED, IOTA, NUMBER])
+@pytest.mark.parametrize("ids", SAME)
 @pytest.mark.parametrize("clip", ["weight", "truncate"])
 def test_one_person_written_in_many_ways_has_one_bound(ids, clip, tmp_path):
     source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 1, clip=clip)
@@ -45,10 +57,10 @@ def test_one_person_written_in_many_ways_has_one_bound(ids, clip, tmp_path):
     assert total <= 2**20
 
 
-@pytest.mark.parametrize("ids", [ONE, ACCENT, DOTTED, IOTA, NUMBER])
+@pytest.mark.parametrize("ids", SAME)
 def test_coins_numbers_and_the_histogram_know_the_same_units(ids, tmp_path):
     ids = ids * 4
-    source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 30)
+    source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 40)
     assert len(set(unit_numbers(source, unit))) == 1
     aside = aside_rows(source, unit, len(ids), bytes(32), 0.5, workdir=tmp_path / "work")
     assert len(set(aside)) == 1
@@ -79,13 +91,75 @@ def test_a_rule_that_is_none_is_refused():
         PrivacyUnit("uid", 1, rules=("trimm",))
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.text(max_size=8) | st.from_regex(r"[+-]?0{0,2}[0-9]{1,3}(\.[0-9]{0,3})?", fullmatch=True))
+NUMBERS = st.from_regex(r"[+-]?0{0,2}[0-9]{0,3}(\.[0-9]{0,3})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+TEXTS = st.text(max_size=8) | NUMBERS
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
 def test_the_normal_form_of_a_normal_form_is_itself(text):
-    text = text.replace("\0", "").encode("utf-8", "ignore").decode()
-    engine = duckdb.connect()
-    once = engine.execute(f"SELECT {normal_form('?', tuple(ID_RULES))}", [text]).fetchone()[0]
-    assert engine.execute(f"SELECT {normal_form('?', tuple(ID_RULES))}", [once]).fetchone()[0] == once
+    assert normal_form(normal_form(text, ALL), ALL) == normal_form(text, ALL)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_every_way_of_writing_a_text_in_unicode_is_one_id(text):
+    forms = {normal_form(unicodedata.normalize(kind, text), ALL) for kind in ("NFC", "NFD", "NFKC", "NFKD")}
+    assert forms == {normal_form(text, ALL)}
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_every_case_of_a_text_is_one_id(text):
+    forms = {normal_form(cased, ALL) for cased in (text.upper(), text.lower(), text.casefold(), text.swapcase())}
+    assert forms == {normal_form(text, ALL)}
+
+
+def test_every_character_keeps_its_id_in_any_case_and_composition():
+    for code in range(sys.maxunicode + 1):
+        c = chr(code)
+        if unicodedata.category(c) in ("Cs", "Cn", "Co"):
+            continue
+        other = unicodedata.normalize("NFKC", c).casefold()
+        assert normal_form(c, ALL) == normal_form(c.upper(), ALL) == normal_form(other, ALL), f"U+{code:04X}"
+
+
+DECIMALS = st.from_regex(r"[+-]?[0-9]{1,4}([.][0-9]{0,3})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+@settings(max_examples=300, deadline=None)
+@given(DECIMALS, DECIMALS, st.integers(0, 60))
+def test_two_texts_of_numbers_are_one_id_where_the_numbers_are_equal(one, other, zeros):
+    mantissa, _, power = one.lower().partition("e")
+    point = "" if "." in mantissa else "."
+    shifted = f"{mantissa}{point}{'0' * zeros}e{power or 0}"
+    scaled = f"{Fraction(mantissa).numerator * 10**zeros}e{int(power or 0) - zeros}"
+    assert normal_form(one, ("number",)) == normal_form(shifted, ("number",))
+    if Fraction(mantissa).denominator == 1:
+        assert normal_form(one, ("number",)) == normal_form(scaled, ("number",))
+    assert (normal_form(one, ALL) == normal_form(other, ALL)) == (Fraction(one) == Fraction(other))
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_what_is_not_worked_on_is_a_normal_form(text):
+    if re.fullmatch(_PLAIN, text):
+        assert normal_form(text, ALL) == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(max_codepoint=127), max_size=8) | NUMBERS, st.sets(st.sampled_from(ALL)))
+def test_texts_of_plain_characters_have_the_form_that_all_others_would_have(text, rules):
+    slow = text
+    while (form := _once(slow, rules)) != slow:
+        slow = form
+    assert normal_form(text, rules) == slow
+
+
+def test_a_rule_that_is_taken_away_keeps_its_forms_apart(tmp_path):
+    for ids, rule in ((NUMBER, "number"), (SHARP[:2], "case"), (WIDE[:2], "unicode")):
+        unit = PrivacyUnit("uid", 1, rules=tuple(r for r in ALL if r != rule))
+        assert len(set(unit_numbers(source_of(ids, tmp_path), unit))) > 1
 
 
 @pytest.mark.parametrize("value", [-(2**63), -(2**63) + 1, 2**63 - 1, -(2**62)])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.grid_program import Program, Writer
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, too_many_records
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import Norm, round_up
 
@@ -127,7 +127,7 @@ class GridQuery:
 
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
         if float(np.abs(marginal).astype(np.float64).sum()) * 2.0**self.bits >= 2.0**62:
-            raise OverflowError("the answers do not fit 63 bits")
+            raise too_many_records("the answers of a grid do not fit 63 bits")
         return np.asarray(self._root.program.answer(marginal.ravel()) * self._weights, np.int64)
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring, Norm, round_up
 
 if TYPE_CHECKING:  # loaded by the first sparse query
@@ -58,6 +59,12 @@ class QueryMatrix(Protocol):
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         """What the query is saved as; `from_arrays` takes it back."""
         ...
+
+
+def too_many_records(what: str) -> UserError:
+    """The refusal of answers that whole numbers of 63 bits do not hold; raised before anything is charged."""
+    fix = "a table of fewer records, or a part of it; or a selection whose queries add up fewer of them"
+    return UserError(what, where="data", fix=fix)
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ class SparseQuery:
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
         size = abs(self.scaled).astype(np.float64) @ np.abs(marginal).astype(np.float64)
         if float(np.max(size, initial=0.0)) >= 2.0**62:
-            raise OverflowError("the answers do not fit 63 bits: fewer rows per table, or smaller entries")
+            raise too_many_records("the answers of a query do not fit 63 bits")
         return np.asarray(self.scaled @ marginal, dtype=np.int64)
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
