@@ -29,7 +29,8 @@ from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
-from pipeline.experiments.experiment_settings import ExperimentConfig, Variant, variants_of
+from pipeline.experiments.challenge_settings import Variant, settings_of_challenge, variants_of
+from pipeline.experiments.experiment_settings import ExperimentConfig, stored
 from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
@@ -94,13 +95,13 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             world = _world(config, schema, path, folder, show, report)
         admission.book(booked)
         rows: list[dict[str, Any]] = []
-        variants = variants_of(config.experiment)
+        variants = variants_of(settings_of_challenge(config))
         for place, variant in enumerate(variants):
             with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label]))) as report:
                 report(place, len(variants), "")
                 path = folder.internal / "rows" / f"{variant.name}.json"
                 rows += finished(path, partial(_rows, config, world, folder, variant))
-        settings = config.experiment
+        settings = settings_of_challenge(config)
         found = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
         write_findings(found, folder.internal)
     return found
@@ -126,7 +127,7 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
     if config.budget.ledger is None:
         return ()
     found: list[PlannedRelease] = []
-    for variant in variants_of(config.experiment):
+    for variant in variants_of(settings_of_challenge(config)):
         home = root / variant.name
         own = _release_config(config, None, home, variant)
         plan = build.build_plan(own, build.build_workload(own, schema), schema)
@@ -136,7 +137,7 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
 
 def smaller(config: Config) -> Config:
     """The experiment in seconds: few generated rows, one ε, few passes, no choice among large pairs, no floors."""
-    settings, synthesis = config.experiment, config.synthesis
+    settings, synthesis = settings_of_challenge(config), config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
     settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:])
     settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS))
@@ -147,11 +148,11 @@ def smaller(config: Config) -> Config:
         selection = SelectionConfig("fixed", {"k": [1], "max_cells": selection_of(selection).largest})
     elif selection.kind == "indif":
         selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
-    return replace(config, experiment=settings, synthesis=synthesis, selection=selection)
+    return replace(config, experiment=stored(config.experiment, settings), synthesis=synthesis, selection=selection)
 
 
 def _check(config: Config) -> None:
-    settings = config.experiment
+    settings = settings_of_challenge(config)
     variants_of(settings)
     for name in settings.metrics:
         find(name)
@@ -167,13 +168,13 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) 
         return inputs.data_path(config)
     path = folder.internal / "stand-in.parquet"
     if not path.exists():
-        rows = config.experiment.rows
+        rows = settings_of_challenge(config).rows
         if config.data.name == "demo":
             write_demo(path, rows=rows, seed=config.data.seed, progress=report)
         else:
             unit = None if config.privacy.unit == build.RECORD else config.privacy.unit
             table = stand_in(schema, rows, config.data.seed)
-            write_coded(table, schema, path, config.data.seed, unit, config.experiment.per_subject)
+            write_coded(table, schema, path, config.data.seed, unit, settings_of_challenge(config).per_subject)
         path.chmod(0o600)
     return path
 
@@ -209,12 +210,12 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
     rows, own = [], config.privacy.unit
-    for name in config.experiment.metrics:
+    for name in settings_of_challenge(config).metrics:
         metric = METRICS[name]
         outcome = compute(metric, world.real, made, world.schema, options)
         row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
-        row["floor"] = _floor(metric, world, made, options) if config.experiment.floors else None
-        says = reported(config.experiment.reported, name, epsilon) if released.privacy.unit == own else None
+        row["floor"] = _floor(metric, world, made, options) if settings_of_challenge(config).floors else None
+        says = reported(settings_of_challenge(config).reported, name, epsilon) if released.privacy.unit == own else None
         rows += [row | {"reported": says}, *_parts(facts, outcome)]
     return rows
 
@@ -255,7 +256,7 @@ def _release_config(config: Config, path: Path | None, home: Path, variant: Vari
         config,
         data=config.data if path is None else replace(config.data, path=str(path)),
         privacy=privacy,
-        evaluation=replace(config.evaluation, enabled=False, holdout=config.experiment.holdout or None),
+        evaluation=replace(config.evaluation, enabled=False, holdout=settings_of_challenge(config).holdout or None),
         experiment=ExperimentConfig(),
         smoke=False,
         resume=(home / "internal" / "manifest.json").exists(),
@@ -267,19 +268,19 @@ def _options(released: Config, config: Config, world: World, made: CodedTable, s
 
     A release that protects single records promises nothing for subjects, and is not asked about them.
     """
-    roles = dict(config.experiment.roles)
+    roles = dict(settings_of_challenge(config).roles)
     for role in roles.keys() - set(column_roles()):
         fix = f"one of: {', '.join(sorted(column_roles()))}"
         raise UserError("no such role", where=f"experiment.roles.{role}", fix=fix)
     settings = {**config.evaluation.options, **roles}
-    options = Options(settings=settings, holdout=world.holdout, seed=config.experiment.query_seed)
+    options = Options(settings=settings, holdout=world.holdout, seed=settings_of_challenge(config).query_seed)
     if world.subjects is None or released.privacy.unit == build.RECORD:
         return options
     units = world.schema.rules.unit_ids
     if units is not None and units.name == config.privacy.unit:
         return replace(options, subject=(world.subjects, _ids(source, units.name)))
-    rng = np.random.default_rng(config.experiment.sample_seed)
-    ids = rng.permutation(made.rows) // config.experiment.per_subject
+    rng = np.random.default_rng(settings_of_challenge(config).sample_seed)
+    ids = rng.permutation(made.rows) // settings_of_challenge(config).per_subject
     return replace(options, subject=(world.subjects, ids))
 
 
@@ -300,7 +301,7 @@ def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str
     domain = {a.name: a.size for a in world.schema.domain.attributes}
     return {
         **setting_of(config, f"{kind}, {rows:,} rows", facts, rows, domain=domain),
-        "settings": asdict(config.experiment),
+        "settings": asdict(settings_of_challenge(config)),
         "privacy": asdict(config.privacy),
         "synthesis": asdict(config.synthesis),
         "selection": asdict(config.selection),
@@ -308,7 +309,7 @@ def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str
 
 
 def _notes(config: Config) -> tuple[str, ...]:
-    notes = list(config.experiment.notes)
+    notes = list(settings_of_challenge(config).notes)
     if not config.data.path:
         notes.append(
             "The table is generated: its columns depend on each other through hidden kinds of records. The source's "

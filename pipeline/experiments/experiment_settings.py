@@ -1,20 +1,54 @@
-"""The settings of an experiment, and their checks."""
+"""What the settings of several experiments share, and their checks; those of one stand with it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
+from pipeline.settings.own_settings import own_settings
 
 
 @dataclass
 class ExperimentConfig:
-    """`experiment.*`; the values come from conf/experiment."""
+    """An experiment by name; its own settings stand with it."""
 
     kind: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an experiment comes from, and what is reported there.
+
+    Attributes:
+        name: of the experiment.
+        source, says: of the publication.
+        reported: metric → ε → score.
+        notes: for readers.
+    """
+
     name: str | None = None
+    source: str = ""
+    says: str = ""
+    reported: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    """What the experiments on temporal maps share.
+
+    Attributes:
+        columns: time, place and category; None for those that are known of the data.
+        dpsyn: ε of the tables by GUM; laplace: of the noisy histograms; samples: shares of the random samples.
+        max_records: records of one unit that the tables count; clip: how that is kept.
+        sensitivity: of the noisy histogram.
+        query_seed, sample_seed: of the queries and of the samples.
+        delta: MGD's tolerance Δ, in records.
+    """
+
     columns: list[str] | None = None
     dpsyn: list[float] = field(default_factory=list)
     laplace: list[float] = field(default_factory=list)
@@ -22,23 +56,36 @@ class ExperimentConfig:
     max_records: int = 2
     clip: str = "truncate"
     sensitivity: int = 20
-    queries: int = 300
-    share: float = 0.3
     query_seed: int = 0
     sample_seed: int = 0
     delta: float = 2.0
-    epsilons: list[float] = field(default_factory=list)
-    variants: list[dict[str, Any]] = field(default_factory=list)
-    metrics: list[str] = field(default_factory=list)
-    roles: dict[str, str] = field(default_factory=dict)
-    rows: int = 20_000
-    per_subject: int = 50
-    holdout: float = 0.0
-    floors: bool = True
-    source: str = ""
-    says: str = ""
-    reported: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+
+
+S = TypeVar("S")
+
+
+def settings_of(config: ExperimentConfig, cls: type[S]) -> S:
+    """The experiment's own settings, checked against their types.
+
+    Raises:
+        UserError: no such setting; a value of another type.
+    """
+    return own_settings(cls, config.options, "experiment", config.kind)
+
+
+def map_settings(config: ExperimentConfig) -> MapSettings:
+    """What an experiment on temporal maps shares with the others of its kind; its own settings are left aside.
+
+    Raises:
+        UserError: a value of another type.
+    """
+    shared = {f.name for f in fields(MapSettings)}
+    return settings_of(replace(config, options={k: v for k, v in config.options.items() if k in shared}), MapSettings)
+
+
+def stored(config: ExperimentConfig, settings: Any) -> ExperimentConfig:
+    """The same experiment with other settings."""
+    return replace(config, options=asdict(settings))
 
 
 @dataclass(frozen=True)
@@ -58,65 +105,7 @@ class RowSpec:
         return f"{self.method}-{self.value:g}"
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One release of a challenge.
-
-    Attributes:
-        epsilon: ε.
-        unit, max_records: in place of privacy.unit and privacy.max_records; None for those.
-    """
-
-    epsilon: float
-    unit: str | None = None
-    max_records: int | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        unit = "" if self.unit is None else f"-{'record' if self.unit == 'record' else 'unit'}"
-        return f"epsilon-{self.epsilon:g}{unit}{'' if self.max_records is None else f'-{self.max_records}'}"
-
-    @property
-    def label(self) -> str:
-        """What tells it apart beside ε, in words."""
-        if self.unit is not None or self.max_records is not None:
-            unit = [] if self.unit is None else [f"unit {self.unit}"]
-            return ", ".join(unit + ([] if self.max_records is None else [f"C = {self.max_records}"]))
-        return ""
-
-
-def variants_of(settings: ExperimentConfig) -> tuple[Variant, ...]:
-    """The releases of a challenge: one per ε, or those that `variants` lists.
-
-    Raises:
-        UserError: neither or both, unknown fields, values out of range, or a release that is listed twice.
-    """
-    if settings.variants and settings.epsilons:
-        fix = "one of the two: experiment.epsilons=[] or experiment.variants=[]"
-        raise UserError("both are set", where="experiment.epsilons, experiment.variants", fix=fix)
-    if not settings.variants:
-        if not settings.epsilons or any(not 0 < e < math.inf for e in settings.epsilons):
-            fix = "'experiment.epsilons=[0.1,1,10]'"
-            raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
-        return tuple(Variant(e) for e in settings.epsilons)
-    found: list[Variant] = []
-    known, fix = [f.name for f in fields(Variant)], "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
-    for entry in settings.variants:
-        for name in entry.keys() - set(known):
-            near = did_you_mean(str(name), known) or fix
-            raise UserError(f"unknown field {name!r}", where="experiment.variants", fix=near)
-        epsilon, unit, bound = (entry.get(n) for n in known)
-        fits = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf
-        fits = fits and (unit is None or isinstance(unit, str))
-        fits = fits and (bound is None or (isinstance(bound, int) and not isinstance(bound, bool)))
-        if not fits or entry in [v for v in settings.variants if v is not entry]:
-            raise UserError(f"got {entry}", where="experiment.variants", fix=f"{fix}, each once")
-        found.append(Variant(float(epsilon), unit, bound))  # type: ignore[arg-type]
-    return tuple(found)
-
-
-def rows_of(settings: ExperimentConfig) -> list[RowSpec]:
+def rows_of(settings: MapSettings) -> list[RowSpec]:
     """The rows in the paper's order.
 
     Raises:

@@ -134,7 +134,7 @@ def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int
         data: further facts of the data.
     """
     known = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
-    name = config.experiment.name or config.experiment.kind
+    name = config.experiment.options.get("name") or config.experiment.kind
     return {"experiment": name, "smoke": config.smoke, "data": known | data}
 
 

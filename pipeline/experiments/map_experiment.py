@@ -17,7 +17,7 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
-from pipeline.experiments.experiment_settings import rows_of
+from pipeline.experiments.experiment_settings import map_settings, rows_of
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
@@ -67,7 +67,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     Raises:
         UserError: an impossible setting, a table that does not fit, or one without rows.
     """
-    rows_of(config.experiment)
+    rows_of(map_settings(config.experiment))
     config = smaller(config) if config.smoke else config
     schema = map_schema(config, build.build_schema(config))
     admission.check(booked := tables.releases(config, schema, root))
@@ -102,14 +102,15 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 
 def smaller(config: Config) -> Config:
     """The experiment in seconds: few generated rows, few tables, few passes of GUM."""
-    settings = config.experiment
+    settings = map_settings(config.experiment)
     lists = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
     data, synthesis = config.data, config.synthesis
     if data.name == "demo":
         data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))
     if synthesis.kind == "gum":
         synthesis = replace(synthesis, options=synthesis.options | {"iterations": SMOKE_PASSES, "descents": 0})
-    return replace(config, experiment=replace(settings, **lists), data=data, synthesis=synthesis)
+    experiment = replace(config.experiment, options=config.experiment.options | lists)
+    return replace(config, experiment=experiment, data=data, synthesis=synthesis)
 
 
 def demo_table(config: Config, folder: RunFolder, report: Progress) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from evaluation.challenges.pie_chart import pie_chart_counts
 from evaluation.cube import cubes_from_arrays
 from evaluation.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
-from pipeline.experiments.experiment_settings import RowSpec, rows_of
+from pipeline.experiments.experiment_settings import MapSettings, RowSpec, Source, rows_of, settings_of
 from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
@@ -49,22 +50,42 @@ SCORERS: dict[str, tuple[Callable[[Histogram, Histogram], dict[str, float | None
 }
 
 
+@dataclass(frozen=True)
+class MapScores(MapSettings, Source):
+    """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
+
+    Attributes:
+        metrics: keys of SCORERS.
+    """
+
+    metrics: list[str] = field(default_factory=list)
+
+
+def own(config: Config) -> MapScores:
+    """The experiment's settings.
+
+    Raises:
+        UserError: as of `settings_of`.
+    """
+    return settings_of(config.experiment, MapScores)
+
+
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
     """Make every noisy map, score it, and write the table and the figure; nothing of it may be published.
 
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    for name in config.experiment.metrics:
+    for name in own(config).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
     show = Stages(quiet=quiet)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
-        for spec in rows_of(config.experiment):
+        for spec in rows_of(own(config)):
             with show.stage(spec.name):
                 rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
-        settings = config.experiment
+        settings = own(config)
         findings = Findings(tuple(rows), _setting(opened), settings.source, settings.says, tuple(settings.notes))
         write_findings(findings, opened.folder.internal)
     return findings
@@ -81,7 +102,7 @@ def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
     made = opened.maker.make(spec)
     facts = {"dataset": spec.method, "epsilon": spec.value, "seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {made.promise}", "floor": None}
-    settings = opened.config.experiment
+    settings = own(opened.config)
     rows = []
     for metric in settings.metrics:
         scorer, goal = SCORERS[metric]

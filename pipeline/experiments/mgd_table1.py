@@ -20,7 +20,7 @@ from pipeline.experiments.map_experiment import releases as releases  # what is 
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.table1_report import Report as Findings
 from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, summary
-from pipeline.experiments.table1_scores import Yardstick, make_yardstick, score_row
+from pipeline.experiments.table1_scores import Yardstick, make_yardstick, own, score_row
 from pipeline.folders import RunFolder
 from pipeline.settings import inputs
 from pipeline.settings.config import Config, PrivacyConfig
@@ -60,7 +60,7 @@ def run(
     _check(config)
     show = Stages(quiet=quiet)
     with opened_map(config, Path(root), hydra_files, show) as opened:
-        settings, rows = opened.config.experiment, []
+        settings, rows = own(opened.config), []
         yard, specs = make_yardstick(opened.world, settings), rows_of(settings)
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
@@ -106,13 +106,13 @@ def _setting(opened: OpenMap, yard: Yardstick) -> dict[str, Any]:
         **setting_of(config, kind, opened.facts, world.table.rows, **data, shape=shape),
         "privacy_unit": config.privacy.unit,
         "seeds": {
-            "range queries": config.experiment.query_seed,
-            "samples": config.experiment.sample_seed,
+            "range queries": own(config).query_seed,
+            "samples": own(config).sample_seed,
             "noise": config.privacy.noise_seed,
             "synthesis": config.synthesis.seed,
         },
         "range_queries": yard.queries.size,
-        "settings": asdict(config.experiment),
+        "settings": asdict(own(config)),
         "privacy": asdict(config.privacy),
         "synthesis": asdict(config.synthesis),
     }

@@ -28,7 +28,7 @@ from mechanisms.sensitive.private_table import PrivateTable, load_private
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.experiments.experiment_settings import ExperimentConfig, RowSpec, rows_of
+from pipeline.experiments.experiment_settings import ExperimentConfig, RowSpec, map_settings, rows_of
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
 from pipeline.settings import build
@@ -104,7 +104,7 @@ class Maker:
         said = make_statement(self.world.schema, self._clipped.unit, plan, ledger, known, seed, taken=own)
         write_whole(home / "privacy.json", json.dumps(said.to_json(), indent=1), mode=0o600)
         cells = np.maximum(np.rint(known.answers[0].values), 0.0).reshape(self.world.histogram.shape)
-        size = self.config.experiment.sensitivity
+        size = map_settings(self.config.experiment).sensitivity
         group = f"; ε = {spec.value:g} for any {size} records together" if self._clipped.unit.column is None else ""
         return Made(cells, promise(said) + group)
 
@@ -119,7 +119,7 @@ class Maker:
     def _sample(self, spec: RowSpec) -> Made:
         """Rows drawn without replacement, each counted 1 / share times, so that totals agree as in the paper."""
         table = self.world.table
-        rng = np.random.default_rng([self.config.experiment.sample_seed, round(1e9 * spec.value)])
+        rng = np.random.default_rng([map_settings(self.config.experiment).sample_seed, round(1e9 * spec.value)])
         rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
         drawn = replace(table, columns=tuple(c[rows] for c in table.columns))
         return Made(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")
@@ -135,7 +135,7 @@ def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease
     if config.budget.ledger is None:
         return ()
     found: list[PlannedRelease] = []
-    for spec in rows_of(config.experiment):
+    for spec in rows_of(map_settings(config.experiment)):
         home = _home_of(root, spec)
         if spec.method == "dpsyn":
             own = _release_config(config, root, spec)
@@ -160,8 +160,8 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
         privacy=replace(
             config.privacy,
             epsilon=spec.value,
-            max_records=config.experiment.max_records if column else None,
-            clip=config.experiment.clip,
+            max_records=map_settings(config.experiment).max_records if column else None,
+            clip=map_settings(config.experiment).clip,
             noise_seed=row_seed(config.privacy.noise_seed, spec),
         ),
         selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),
@@ -184,8 +184,11 @@ def promise(said: PrivacyStatement) -> str:
 def _laplace_config(config: Config) -> Config:
     """C is the sensitivity where a column names the unit."""
     column = config.privacy.unit != build.RECORD
-    bound = config.experiment.sensitivity if column else None
-    return replace(config, privacy=replace(config.privacy, max_records=bound, clip=config.experiment.clip))
+    settings = map_settings(config.experiment)
+    bound = settings.sensitivity if column else None
+    return replace(
+        config, privacy=replace(config.privacy, max_records=bound, clip=map_settings(config.experiment).clip)
+    )
 
 
 def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
@@ -196,7 +199,7 @@ def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
     privacy ε for any `sensitivity` records together.
     """
     record = config.privacy.unit == build.RECORD
-    size = config.experiment.sensitivity
+    size = map_settings(config.experiment).sensitivity
     return make_plan(
         domain,
         [Request(domain.names)],

@@ -14,9 +14,10 @@ from evaluation.challenges.range_query import RangeQueries, answerable_queries, 
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
 from mechanisms.public.domain import Domain
-from pipeline.experiments.experiment_settings import ExperimentConfig
+from pipeline.experiments.experiment_settings import MapSettings, settings_of
 from pipeline.experiments.paper_table1 import MARGINALS, weighted
 from pipeline.experiments.temporal_map import LETTERS, TemporalMap
+from pipeline.settings.config import Config
 
 Histogram = NDArray[np.float64]
 
@@ -40,7 +41,28 @@ class Yardstick:
     delta: float
 
 
-def make_yardstick(world: TemporalMap, settings: ExperimentConfig) -> Yardstick:
+@dataclass(frozen=True)
+class Table1Settings(MapSettings):
+    """`experiment.*` of Table 1; the comments stand in conf/experiment/mgd_table1.yaml.
+
+    Attributes:
+        queries: how many range queries; share: of each attribute's values in one.
+    """
+
+    queries: int = 300
+    share: float = 0.3
+
+
+def own(config: Config) -> Table1Settings:
+    """The experiment's settings.
+
+    Raises:
+        UserError: as of `settings_of`.
+    """
+    return settings_of(config.experiment, Table1Settings)
+
+
+def make_yardstick(world: TemporalMap, settings: Table1Settings) -> Yardstick:
     """Draw the range queries and answer them on the truth.
 
     Raises:

@@ -15,6 +15,7 @@ from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import WEIGHT_BITS
+from pipeline.experiments.experiment_settings import map_settings
 from pipeline.settings.config import Config
 
 #: Time, place and category of the tables that are known.
@@ -55,7 +56,7 @@ def map_schema(config: Config, schema: Schema) -> Schema:
             more than MAX_CELLS cells.
     """
     where = "experiment.columns"
-    names = config.experiment.columns or MAPS.get(config.data.name)
+    names = map_settings(config.experiment).columns or MAPS.get(config.data.name)
     if names is None or len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)

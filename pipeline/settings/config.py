@@ -266,6 +266,8 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
     if "selection" in known:
         plain.selection = _own_settings(plain.selection, {"kind"})
+    if "experiment" in known:
+        plain.experiment = _own_settings(plain.experiment, {"kind"})
     if "evaluation" in known:
         shared = {f.name for f in dataclasses.fields(EvaluationConfig)} - {"options"}
         plain.evaluation = _own_settings(plain.evaluation, shared)

@@ -6,16 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from mechanisms.public.errors import UserError, did_you_mean, one_of
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.selection.selections import SELECTIONS
 from pipeline.settings.config import Config, SelectionConfig
-from pipeline.settings.ways_out import first_line, way_out
+from pipeline.settings.own_settings import own_settings
 
 
 def selection_of(config: SelectionConfig) -> Selection:
@@ -25,21 +22,8 @@ def selection_of(config: SelectionConfig) -> Selection:
         UserError: no such selection or setting; a value of another type.
     """
     kind = SELECTIONS[one_of(config.kind, tuple(SELECTIONS), "selection.kind")]
-    known = [f.name for f in dataclasses.fields(kind)]
-    for name in config.options:
-        if name not in known:
-            fix = did_you_mean(name, known) or f"a setting of selection={config.kind}: {', '.join(known)}"
-            raise UserError("no such setting", where=f"selection.{name}", fix=fix)
+    made = own_settings(kind, config.options, "selection", config.kind)
     _check_cells(config.options)
-    try:
-        form = OmegaConf.structured(kind)
-        OmegaConf.set_readonly(form, False)  # that of a frozen dataclass is read-only
-        made = OmegaConf.to_object(OmegaConf.merge(form, config.options))
-    except OmegaConfBaseException as error:
-        where = f"selection.{getattr(error, 'full_key', None) or _culprit(kind, config.options)}"
-        fix = way_out(where, "config")
-        raise UserError(first_line(error), where=where, fix=fix) from error
-    assert isinstance(made, Selection)
     return made
 
 
@@ -47,18 +31,6 @@ def _check_cells(options: dict[str, Any]) -> None:
     cells = options.get("max_cells", 1)
     if isinstance(cells, int) and cells < 1:
         raise UserError(f"got {cells}", where="selection.max_cells", fix="a whole number of at least 1")
-
-
-def _culprit(kind: type[Selection], options: dict[str, Any]) -> str:
-    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
-    for name, value in options.items():
-        form = OmegaConf.structured(kind)
-        OmegaConf.set_readonly(form, False)
-        try:
-            OmegaConf.merge(form, {name: value})
-        except OmegaConfBaseException:
-            return name
-    return "kind"
 
 
 def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:

@@ -11,6 +11,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.experiments import map_experiment
 from pipeline.experiments.claim import check
+from pipeline.experiments.experiment_settings import map_settings
 from pipeline.experiments.paper_table1 import MARGINALS, PAPER, weighted
 from pipeline.experiments.table1_histograms import laplace_plan
 from pipeline.experiments.table1_report import paper_claim
@@ -223,7 +224,7 @@ def test_a_sweep_of_experiments_runs(town, capsys):
 
 def test_the_small_version_keeps_the_lists_of_the_user():
     small = map_experiment.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
-    assert small.experiment.samples == [0.2]
-    assert small.experiment.laplace == [4, 10]
+    assert map_settings(small.experiment).samples == [0.2]
+    assert map_settings(small.experiment).laplace == [4, 10]
     assert small.data.rows == 4000
     assert small.synthesis.options == {}

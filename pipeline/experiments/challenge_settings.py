@@ -1,0 +1,102 @@
+"""The settings of a challenge: its releases, its metrics, and the rows of a stand-in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from mechanisms.public.errors import UserError, did_you_mean
+from pipeline.experiments.experiment_settings import Source, settings_of
+from pipeline.settings.config import Config
+
+
+@dataclass(frozen=True)
+class ChallengeSettings(Source):
+    """`experiment.*` of a challenge; the comments stand in conf/experiment.
+
+    Attributes:
+        epsilons: a release for each; variants: in place of them, with their unit and bound.
+        metrics: of the scores; roles: role → column.
+        rows, per_subject: of the stand-in, and synthetic records of one subject.
+        holdout: share of the units that each release sets aside.
+        floors: whether fresh real records are scored too.
+    """
+
+    epsilons: list[float] = field(default_factory=list)
+    variants: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    rows: int = 20_000
+    per_subject: int = 50
+    holdout: float = 0.0
+    floors: bool = True
+    query_seed: int = 0
+    sample_seed: int = 0
+
+
+def settings_of_challenge(config: Config) -> ChallengeSettings:
+    """The challenge's settings.
+
+    Raises:
+        UserError: as of `settings_of`.
+    """
+    return settings_of(config.experiment, ChallengeSettings)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One release of a challenge.
+
+    Attributes:
+        epsilon: ε.
+        unit, max_records: in place of privacy.unit and privacy.max_records; None for those.
+    """
+
+    epsilon: float
+    unit: str | None = None
+    max_records: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        unit = "" if self.unit is None else f"-{'record' if self.unit == 'record' else 'unit'}"
+        return f"epsilon-{self.epsilon:g}{unit}{'' if self.max_records is None else f'-{self.max_records}'}"
+
+    @property
+    def label(self) -> str:
+        """What tells it apart beside ε, in words."""
+        if self.unit is not None or self.max_records is not None:
+            unit = [] if self.unit is None else [f"unit {self.unit}"]
+            return ", ".join(unit + ([] if self.max_records is None else [f"C = {self.max_records}"]))
+        return ""
+
+
+def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
+    """The releases of a challenge: one per ε, or those that `variants` lists.
+
+    Raises:
+        UserError: neither or both, unknown fields, values out of range, or a release that is listed twice.
+    """
+    if settings.variants and settings.epsilons:
+        fix = "one of the two: experiment.epsilons=[] or experiment.variants=[]"
+        raise UserError("both are set", where="experiment.epsilons, experiment.variants", fix=fix)
+    if not settings.variants:
+        if not settings.epsilons or any(not 0 < e < math.inf for e in settings.epsilons):
+            fix = "'experiment.epsilons=[0.1,1,10]'"
+            raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
+        return tuple(Variant(e) for e in settings.epsilons)
+    found: list[Variant] = []
+    known, fix = [f.name for f in fields(Variant)], "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
+    for entry in settings.variants:
+        for name in entry.keys() - set(known):
+            near = did_you_mean(str(name), known) or fix
+            raise UserError(f"unknown field {name!r}", where="experiment.variants", fix=near)
+        epsilon, unit, bound = (entry.get(n) for n in known)
+        fits = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf
+        fits = fits and (unit is None or isinstance(unit, str))
+        fits = fits and (bound is None or (isinstance(bound, int) and not isinstance(bound, bool)))
+        if not fits or entry in [v for v in settings.variants if v is not entry]:
+            raise UserError(f"got {entry}", where="experiment.variants", fix=f"{fix}, each once")
+        found.append(Variant(float(epsilon), unit, bound))  # type: ignore[arg-type]
+    return tuple(found)

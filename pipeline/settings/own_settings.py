@@ -1,0 +1,53 @@
+"""Settings that stand with what they set: a frozen dataclass of a selection's or an experiment's own, checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mechanisms.public.errors import UserError, did_you_mean
+from pipeline.settings.ways_out import first_line, way_out
+
+T = TypeVar("T")
+
+
+def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str | None) -> T:
+    """The dataclass with these settings, the others as it has them.
+
+    Args:
+        group: of the settings, such as selection; name: of the choice.
+    Raises:
+        UserError: no such setting, with the nearest known one; a value of another type.
+    """
+    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    for setting in options:
+        if setting not in known:
+            fix = did_you_mean(str(setting), known) or f"a setting of {group}={name}: {', '.join(known)}"
+            raise UserError("no such setting", where=f"{group}.{setting}", fix=fix)
+    try:
+        made = OmegaConf.to_object(_merged(cls, options))
+    except OmegaConfBaseException as error:
+        where = f"{group}.{getattr(error, 'full_key', None) or _culprit(cls, options)}"
+        raise UserError(first_line(error), where=where, fix=way_out(where, "config")) from error
+    assert isinstance(made, cls)
+    return made
+
+
+def _merged(cls: type[Any], options: Mapping[str, Any]) -> Any:
+    form = OmegaConf.structured(cls)
+    OmegaConf.set_readonly(form, False)  # that of a frozen dataclass is read-only
+    return OmegaConf.merge(form, dict(options))
+
+
+def _culprit(cls: type[Any], options: Mapping[str, Any]) -> str:
+    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
+    for name, value in options.items():
+        try:
+            _merged(cls, {name: value})
+        except OmegaConfBaseException:
+            return name
+    return "kind"
