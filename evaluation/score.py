@@ -15,7 +15,7 @@ from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.outcome import Outcome, compute
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 
@@ -49,10 +49,7 @@ class ScoreSpec:
     def __post_init__(self) -> None:
         for name in self.metrics:
             find(name)
-        known = ("none", *DETAILS, "all")
-        if self.detail not in known:
-            fix = f"{did_you_mean(self.detail, known)} one of: {', '.join(known)}".strip()
-            raise UserError(f"got {self.detail!r}", where="detail", fix=fix)
+        one_of(self.detail, ("none", *DETAILS, "all"), "detail")
         for name in ("worst", "top"):
             if getattr(self, name) < 1:
                 raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix, one_of
 from mechanisms.public.files import write_whole
 from pipeline.conf_folder import with_own_folder
 from pipeline.error_messages import explained, say_what_is_safe
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if command not in COMMANDS:
-            fix = f"{did_you_mean(command, COMMANDS)} one of: {', '.join(COMMANDS)}".strip()
+            fix = choices_fix(command, COMMANDS)
             raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
         rest = with_own_folder(rest)
         unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
@@ -168,7 +168,7 @@ def _plan(overrides: list[str]) -> int:
     schema = build.build_schema(config)
     workload = build.build_workload(config, schema)
     plan = build.build_plan(config, workload, schema)
-    form = build.one_of(config.plan.format, ("text", "json"), "plan.format")
+    form = one_of(config.plan.format, ("text", "json"), "plan.format")
     facts = report_plan.describe(config, schema, workload, plan)
     print(json.dumps(facts, indent=1, allow_nan=False) if form == "json" else report_plan.as_text(facts))
     return 0

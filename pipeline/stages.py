@@ -16,7 +16,7 @@ from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
@@ -109,7 +109,7 @@ def run(
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
-    build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))

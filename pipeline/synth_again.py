@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
@@ -36,7 +36,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
     spec = build.usable_synthesizer(config.synthesis)
-    form = build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    form = one_of(config.release.format, ("csv", "parquet"), "release.format")
     not_in_release(root, "output")
     folder = RunFolder(root)
     if folder.release.exists():

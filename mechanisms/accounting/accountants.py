@@ -40,7 +40,8 @@ class Accountant(ABC):
         natural_noise: the kind of noise whose cost it adds up exactly.
         is_filter: whether events of sizes that depend on earlier answers may be booked until the budget is full.
         is_exact: whether the ε of events of that noise alone is the least that holds, but for rounding.
-        currency: what it adds up before any δ is chosen; None: (ε_i, δ_i) alone.
+        currency: what it adds up before any δ is chosen, where its ε is the currency's own; None otherwise: what is
+            known of its totals is (ε, δ) alone.
     """
 
     kind: ClassVar[str]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import one_of
 from mechanisms.public.units import Norm
 
 #: The name of a kind of noise, as settings and releases spell it.
@@ -57,8 +57,4 @@ def possible_kinds(setting: str, *, delta: float) -> tuple[NoiseKind, ...]:
     """
     if setting == AUTO:
         return tuple(law.name for law in OWN_KINDS if law.pure or delta > 0)
-    if setting not in NOISE_KINDS:
-        allowed = (*NOISE_KINDS, AUTO)
-        fix = f"{did_you_mean(str(setting), allowed)} one of: {', '.join(allowed)}".strip()
-        raise UserError(f"got {setting!r}", where="mechanism", fix=fix)
-    return (setting,)
+    return (one_of(setting, (*NOISE_KINDS, AUTO), "mechanism"),)

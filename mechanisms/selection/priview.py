@@ -9,7 +9,7 @@ from typing import ClassVar
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.designs.covering import PRECISE, covering, random_views, strength
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Method, Schedule, Selection, one_way_slots, parts_of
 from mechanisms.selection.context import Context
@@ -118,9 +118,7 @@ class PriViewSettings(Selection):
 
     def _designs(self, domain: Domain) -> tuple[tuple[Clique, ...], ...]:
         """The covering designs among which the number of rows decides, t = 2 first."""
-        if self.design not in ("greedy", "random"):
-            fix = f"{did_you_mean(self.design, ['greedy', 'random'])} one of: greedy, random".strip()
-            raise UserError(f"got {self.design!r}", where="selection.design", fix=fix)
+        one_of(self.design, ("greedy", "random"), "selection.design")
         if self.view_cells < 2:
             fix = "a whole number of at least 2; 256 for 8 binary columns"
             raise UserError(f"got {self.view_cells}", where="selection.view_cells", fix=fix)

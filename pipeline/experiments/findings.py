@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import matplotlib
 from matplotlib.figure import Figure
 
+from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
-from pipeline.experiments.table1_report import BANNER
 from pipeline.report.text_table import lined_up, markdown
 from pipeline.settings.config import Config
 

@@ -7,11 +7,11 @@ import io
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evaluation.score import BANNER
 from pipeline.experiments.claim import Claim, check, sentence
 from pipeline.experiments.paper_table1 import MARGINALS, PAPER, SOURCE
 from pipeline.report.text_table import lined_up, markdown
 
-BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
 METHODS = {
     "dpsyn": "GUM on one- and two-way marginals",
     "lap": "Laplace on the 3-way histogram",

@@ -9,21 +9,13 @@ from mechanisms.accounting.accountants import accountant_class
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import one_of
 from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
 from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Schedule
 from pipeline.settings.config import Config
-
-
-def one_of(value: str, allowed: Sequence[str], where: str) -> str:
-    """The value, if it is allowed."""
-    if value not in allowed:
-        fix = f"{did_you_mean(str(value), allowed)} one of: {', '.join(allowed)}".strip()
-        raise UserError(f"got {value!r}", where=where, fix=fix)
-    return value
 
 
 def build_adaptive(

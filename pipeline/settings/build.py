@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.extras import need_extra
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
@@ -19,7 +19,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.measuring.adaptive_plans import build_adaptive, one_of
+from pipeline.measuring.adaptive_plans import build_adaptive
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix
 from pipeline.settings.config import Config
 
 #: A marginal with more cells is not compared.
@@ -54,8 +54,7 @@ def _criterion(place: int, entry: Mapping[str, Any], domain: Domain, share: floa
     where = f"accept[{place}]"
     for key in entry:
         if key not in KEYS:
-            fix = f"{did_you_mean(str(key), KEYS)} one of: {', '.join(KEYS)}".strip()
-            raise UserError(f"no such key: {key!r}", where=where, fix=fix)
+            raise UserError(f"no such key: {key!r}", where=where, fix=choices_fix(str(key), KEYS))
     if entry.get("metric") != "l1":
         said = f"got {entry['metric']!r}" if "metric" in entry else "no metric"
         raise UserError(said, where=f"{where}.metric", fix="l1: the L1 distance of marginals, in records")

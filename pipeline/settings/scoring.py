@@ -12,11 +12,10 @@ import yaml
 from evaluation.metric import ROW_FACTS, Options, check_column, check_settings, unmet
 from evaluation.metrics import METRICS, column_roles, declared_settings
 from evaluation.score import ON_TOP, ScoreSpec
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.extras import need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
-from pipeline.measuring.adaptive_plans import one_of
 from pipeline.settings.config import EvaluationConfig
 
 #: In a run on more rows than this, the quick metrics are those on top alone: the others cost many times the synthesis.

@@ -9,12 +9,11 @@ from typing import Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.selection.selections import SELECTIONS
-from pipeline.measuring.adaptive_plans import one_of
 from pipeline.settings.config import Config, SelectionConfig
 from pipeline.settings.ways_out import first_line, way_out
 

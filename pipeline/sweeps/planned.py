@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.accounting.adaptive import AnyPlan
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.inspect_file import check_file
 from pipeline.budget import admission
@@ -148,7 +148,7 @@ def _check(config: Config, seen: Seen) -> int:
     build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     build.build_synthesizer(config.synthesis)
-    build.one_of(config.release.format, ("csv", "parquet"), "release.format")
+    one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
     if scores not in seen.scores:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
 from pipeline.folders import not_in_release
 from pipeline.pages.charts import Drawing, panels
@@ -94,8 +94,8 @@ def _named(metric: str, names: Sequence[str]) -> str:
     known = {n.lower(): n for n in names}
     found = known.get(metric.lower(), known.get(f"2-way {metric.lower()}"))
     if found is None:
-        fix = f"{did_you_mean(metric, names)} one of: {', '.join(names)}".strip()
-        raise UserError(f"no scores of {metric!r} in this sweep", where="metric", fix=fix)
+        what = f"no scores of {metric!r} in this sweep"
+        raise UserError(what, where="metric", fix=choices_fix(metric, names))
     return found
 
 

@@ -15,6 +15,7 @@ from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target
 from synthesis.impossible import Zeros
+from synthesis.xorshift import following
 
 #: Rows per block: copied out row by row, changed, copied back, so that memory does not grow with the table.
 BLOCK = 1 << 15
@@ -132,9 +133,7 @@ def _sweep(
     bases = np.empty(len(offset), np.int64)
     for r in range(rows.shape[0]):
         for a in range(rows.shape[1]):
-            seed ^= seed << np.uint64(13)
-            seed ^= seed >> np.uint64(7)
-            seed ^= seed << np.uint64(17)
+            seed = following(seed)
             old = rows[r, a]
             new = rows[np.int64((seed >> np.uint64(11)) % np.uint64(rows.shape[0])), a]
             if new == old:

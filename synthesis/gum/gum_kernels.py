@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
+from synthesis.xorshift import following
 
 
 @compiled
@@ -51,9 +52,7 @@ def pick_rows(
         giving = donate[cell]
         if wanted == 0 and giving == 0:
             continue
-        seed ^= seed << np.uint64(13)
-        seed ^= seed >> np.uint64(7)
-        seed ^= seed << np.uint64(17)
+        seed = following(seed)
         draw = np.float64(seed >> np.uint64(11)) * 1.1102230246251565e-16 * counts[cell]
         counts[cell] -= 1
         if draw < wanted:
@@ -72,9 +71,7 @@ def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
     """Fisher-Yates, in place."""
     seed = state[0]
     for i in range(len(rows) - 1, 0, -1):
-        seed ^= seed << np.uint64(13)
-        seed ^= seed >> np.uint64(7)
-        seed ^= seed << np.uint64(17)
+        seed = following(seed)
         j = np.int64(seed % np.uint64(i + 1))
         rows[i], rows[j] = rows[j], rows[i]
     state[0] = seed

@@ -1,20 +1,16 @@
-"""The graphical model: fitted to noisy answers, asked for marginals and rows, saved and loaded."""
+"""The graphical model: fitted to noisy answers, asked for marginals and rows."""
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
@@ -31,8 +27,6 @@ from synthesis.pgm.observed import MAX_CELLS, largest_table, model_marginal
 from synthesis.pgm.quasi_newton import lbfgs
 from synthesis.pgm.sampling import model_rows
 from synthesis.pgm.terms import sufficient
-
-FORMAT = "graphical-model/1"
 
 OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
 
@@ -104,55 +98,6 @@ class GraphicalModel:
         """Synthetic rows; their marginals are the model's but for rounding, which is without bias."""
         conditionals, _ = self.engine.conditionals(self.potentials)
         return model_rows(self.engine, conditionals, rows=count, rng=rng, progress=progress)
-
-    def save(self, folder: Path) -> None:
-        """Write `model.json` and `model.npz` (plain arrays, no pickle) into a folder.
-
-        Raises:
-            UserError: the disk is full or read-only.
-        """
-        tree = self.engine.tree
-        index = {
-            "format": FORMAT,
-            "domain": [asdict(a) for a in self.domain.attributes],
-            "cliques": tree.cliques,
-            "parents": tree.parents,
-            "separators": tree.separators,
-            "total": self.total,
-            "report": asdict(self.report),
-        }
-        with whole_file(folder / "model.npz") as part, part.open("wb") as file:
-            allowed = {} if self.engine.allowed is None else {"possible": np.isfinite(self.engine.allowed)}
-            np.savez(file, allow_pickle=False, potentials=self.potentials, **allowed)
-        write_whole(folder / "model.json", json.dumps(index, indent=1) + "\n")
-
-
-def load_model(folder: Path) -> GraphicalModel:
-    """A model as `GraphicalModel.save` wrote it.
-
-    Raises:
-        UserError: no model there, or not readable as one.
-    """
-    try:
-        index = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        if index.get("format") != FORMAT:
-            raise ValueError(f"format {index.get('format')!r}")
-        domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
-        cliques, separators = (tuple(tuple(c) for c in index[k]) for k in ("cliques", "separators"))
-        tree = JunctionTree(domain, cliques, tuple(index["parents"]), separators)
-        with (folder / "model.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            potentials = arrays["potentials"]
-            possible = arrays.get("possible")
-        if potentials.shape != (tree.cells,) or (possible is not None and possible.shape != potentials.shape):
-            raise ValueError("the potentials do not fit the cliques")
-        allowed = None if possible is None else np.where(possible, 0.0, -np.inf)
-        said = index["report"] | {"losses": tuple(index["report"].get("losses", ()))}
-        return GraphicalModel(Engine(tree, allowed), potentials, float(index["total"]), FitReport(**said))
-    except FileNotFoundError as error:
-        raise UserError("no model in this folder", where=str(folder), fix="the folder of a saved model") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        fix = "take the folder of a saved model, whole"
-        raise UserError(f"not readable as a model ({error})", where=str(folder), fix=fix) from error
 
 
 def fit_model(

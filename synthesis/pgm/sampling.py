@@ -13,6 +13,7 @@ from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from synthesis.pgm.inference import Engine
+from synthesis.xorshift import following
 
 #: Rows made together; each such chunk is rounded on its own.
 CHUNK = 1 << 22
@@ -82,9 +83,7 @@ def draw_cells(
             drawn[at] = last
             at += 1
         for i in range(high - 1, low, -1):
-            seed ^= seed << np.uint64(13)
-            seed ^= seed >> np.uint64(7)
-            seed ^= seed << np.uint64(17)
+            seed = following(seed)
             j = low + np.int64(seed % np.uint64(i + 1 - low))
             drawn[i], drawn[j] = drawn[j], drawn[i]
     state[0] = seed

@@ -68,6 +68,13 @@ class TestEveryAccountant:
         )
         assert exact.max() <= choice.delta
 
+    def test_its_epsilon_is_that_of_its_currency_or_it_has_none(self, accountant):
+        """Ledgers, groups and statements convert by the currency: a tighter claim under its name would be false."""
+        currency = accountant.currency
+        if currency is not None:
+            total = currency.total(accountant.cost(e)[currency.name] for e in MIXED)
+            assert accountant.loss(MIXED).epsilon == pytest.approx(currency.epsilon(total, DELTA), rel=1e-8)
+
     def test_an_unknown_event_is_refused(self, accountant):
         with pytest.raises(TypeError, match="no accountant knows"):
             accountant.loss(["an event of another kind"])

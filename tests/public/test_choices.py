@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.designs.covering import covering, random_views, uncovered
+from mechanisms.public.designs.covering import covering, random_views
 from mechanisms.public.designs.dense import combined, dense, noise_error, tradeoff
 from mechanisms.public.designs.groups import grouped, within
 from mechanisms.public.designs.itemsets import bases, frequent_itemsets
@@ -103,6 +103,12 @@ def test_three_views_of_eight_cover_the_pairs_of_twelve():
 def test_few_views_cover_the_pairs_of_64():
     views = covering(domain(*[2] * 64), 2, view_cells=256, max_cells=1000)
     assert len(views) <= 105  # the best design known has 72
+
+
+def uncovered(d, views, t: int, max_cells: int) -> list[tuple[str, ...]]:
+    """The sets of t attributes within max_cells that no view holds."""
+    held = {s for v in views for s in itertools.combinations(v, t)}
+    return [s for s in itertools.combinations(d.names, t) if s not in held and d.cells(s) <= max_cells]
 
 
 @settings(max_examples=40, deadline=None)

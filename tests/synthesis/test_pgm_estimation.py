@@ -10,10 +10,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.total import estimate_total
-from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model, load_model
+from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model
 from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.pgm.terms import sufficient
-from tests.synthesis.pgm_worlds import CLIQUES, SHAPES, cliques_of, side, told, world
+from tests.synthesis.pgm_worlds import CLIQUES, SHAPES, side, told, world
 
 SIZES = (2, 3, 2, 2, 3, 2)
 EXACT = {"stop": "least", "tolerance": 1e-9, "iterations": 20_000}
@@ -219,21 +219,6 @@ def test_a_warm_start_saves_steps():
     assert warm.report.iterations == 0
     more = Measurements(known.domain, known.answers + noisy(["de"], seed=0, sigma=2.0).answers)
     assert fit_model(more, floor, start=cold).report.iterations < fit_model(more, floor).report.iterations
-
-
-def test_a_saved_model_is_the_same(tmp_path):
-    banned = np.array([[True, False, False], [False, False, False]])
-    model = fit_model(noisy(SHAPES["grid"]), impossible=[(("a", "b"), banned)])
-    model.save(tmp_path)
-    again = load_model(tmp_path)
-    assert again.report == model.report
-    for clique in cliques_of(["ab", "cf", "adf"]):
-        assert np.array_equal(again.marginal(clique), model.marginal(clique))
-    (tmp_path / "model.json").write_text("{}")
-    with pytest.raises(UserError, match="not readable as a model"):
-        load_model(tmp_path)
-    with pytest.raises(UserError, match="no model in this folder"):
-        load_model(tmp_path / "nowhere")
 
 
 def test_the_total_is_estimated_from_any_queries_that_tell_it():

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 
-#: A view of 8 binary attributes, PriView's best length, has so many cells.
-VIEW_CELLS = 256
 #: t is 3 where a cell of a two-way marginal, summed out of a view, errs by at most this part of the rows; else 2.
 PRECISE = 0.003
 #: Greedy designs are made in so many random orders; the smallest is kept.
@@ -82,12 +80,6 @@ def strength(domain: Domain, views: Sequence[Clique], unit: float, rows: float) 
     cells = float(np.mean([domain.cells(v) for v in views]))
     pair = float(np.mean([domain.cells(v[:2]) for v in views]))
     return unit * math.sqrt(len(views) * max(cells / pair, 1.0)) / max(rows, 1.0)
-
-
-def uncovered(domain: Domain, views: Sequence[Clique], t: int, max_cells: int) -> list[Clique]:
-    """The sets of t attributes within max_cells that no view holds."""
-    held = {s for v in views for s in itertools.combinations(v, t)}
-    return [s for s in itertools.combinations(domain.names, t) if s not in held and domain.cells(s) <= max_cells]
 
 
 def _open_sets(sizes: NDArray[np.int64], t: int, max_cells: int) -> NDArray[np.bool_]:

@@ -12,7 +12,8 @@ def grouped(names: Sequence[str], pairs: Sequence[Clique], gaps: Sequence[float]
     """Groups of at most `largest` attributes, by average linkage: the two groups nearest to each other join first.
 
     Nearness of two groups is the mean distance from independence over the pairs between them; pairs that are no
-    candidates, and distances below 0, count as 0. Groups that nothing ties stay apart.
+    candidates, and distances below 0, count as 0. Groups that nothing ties stay apart. (Linkage of a library, as in
+    `schema/cluster.py`, knows no largest group: two groups that are too large together must let the next pair join.)
 
     Args:
         gaps: per pair its distance from independence, in records; noisy or from a public table.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix
 
 
 def as_text(value: object, field: str, where: str) -> str:
@@ -32,8 +32,7 @@ def one_of(value: object, allowed: tuple[str, ...], field: str, where: str) -> s
     """One of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         got = "is absent" if value is None else f"got {value!r}"
-        fix = f"{did_you_mean(str(value), allowed)} one of {', '.join(allowed)}".strip()
-        raise UserError(f"{field}: {got}", where=where, fix=fix)
+        raise UserError(f"{field}: {got}", where=where, fix=choices_fix(str(value), allowed))
     return value
 
 
