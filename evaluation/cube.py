@@ -94,14 +94,14 @@ def count_cubes(
     _check_size(domain, columns)
     shape = domain.shape(columns)
     counted = [_count(t, columns).reshape(shape) for t in (real, synthetic)]
-    kept = []
+    arrays = []
     for axis, size in enumerate(shape):
         others = tuple(i for i in range(3) if i != axis)
         occupied = (counted[0] + counted[1]).sum(axis=others) > 0
         first = size if values is None else values[axis]
-        kept.append(np.flatnonzero(occupied | (np.arange(size) < first)))
-    names = [[labels[i][int(c)] for c in kept[i]] if labels else [int(c) for c in kept[i]] for i in range(3)]
-    cut = [c[np.ix_(*kept)] for c in counted]
+        arrays.append(np.flatnonzero(occupied | (np.arange(size) < first)))
+    names = [[labels[i][int(c)] for c in arrays[i]] if labels else [int(c) for c in arrays[i]] for i in range(3)]
+    cut = [c[np.ix_(*arrays)] for c in counted]
     return Cubes(cut[0], cut[1], tuple(names[0]), tuple(names[1]), tuple(names[2]))
 
 

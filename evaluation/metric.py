@@ -98,8 +98,8 @@ class Setting:
 
 def declared(kind: type[MetricSettings]) -> tuple[Setting, ...]:
     """The settings that a class declares, in order."""
-    found: tuple[Setting, ...] = _declared(kind)  # type: ignore[arg-type]  # a class is hashable
-    return found
+    settings: tuple[Setting, ...] = _declared(kind)  # type: ignore[arg-type]  # a class is hashable
+    return settings
 
 
 @functools.cache
@@ -128,7 +128,7 @@ class Metric:
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
-        empty: whether it has a say about tables without records itself.
+        empty: whether it is defined for tables without records.
     """
 
     name: str

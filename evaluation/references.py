@@ -82,8 +82,8 @@ class _Units:
 
     def drawn(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The rows of random units, about `rows` of them."""
-        wanted = max(round(rows * self.starts.size / self.order.size), 1)
-        chosen = rng.integers(0, self.starts.size, wanted)
+        count = max(round(rows * self.starts.size / self.order.size), 1)
+        chosen = rng.integers(0, self.starts.size, count)
         counts = self.counts[chosen]
         ends = np.cumsum(counts)
         within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
@@ -128,13 +128,13 @@ class Ladder:
 
     def as_good_as(self, score: float | None) -> str:
         """One sentence: which subsample scores like this."""
-        known = self.frame.dropna(subset="score")
-        if score is None or known.empty:
+        scored = self.frame.dropna(subset="score")
+        if score is None or scored.empty:
             return "no comparison: no score"
         ours = -score if self.goal == "low" else score
-        steps = known["score"].to_numpy(float) * (-1 if self.goal == "low" else 1)
+        steps = scored["score"].to_numpy(float) * (-1 if self.goal == "low" else 1)
         reached = np.flatnonzero(steps <= ours)
-        shares = known["share"].to_numpy(float)
+        shares = scored["share"].to_numpy(float)
         if not reached.size:
             return f"worse than a {shares[0]:.0%} sample of the real rows"
         return f"as good as a {shares[reached.max()]:.0%} sample of the real rows"
@@ -161,8 +161,8 @@ def ladder(score: Score, real: CodedTable, *, goal: Goal, shares: Sequence[float
 
 
 def _reference(values: Sequence[float | None], note: str) -> Reference:
-    known = [v for v in values if v is not None]
-    value = math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    scores = [v for v in values if v is not None]
+    value = math.fsum(scores) / len(scores) if scores and len(scores) == len(values) else None
     return Reference(value, tuple(values), note)
 
 

@@ -114,8 +114,8 @@ def _correlation(card: Scorecard) -> dict[str, Any] | None:
     if outcome is None or not isinstance(outcome.result, Correlations) or outcome.result.frame.empty:
         return None
     kinds = ("real", "synthetic", "difference")
-    found = {kind: outcome.result.matrix(kind) for kind in kinds}
-    return {"names": list(found["real"].index)} | {kind: m.to_numpy().tolist() for kind, m in found.items()}
+    matrices = {kind: outcome.result.matrix(kind) for kind in kinds}
+    return {"names": list(matrices["real"].index)} | {kind: m.to_numpy().tolist() for kind, m in matrices.items()}
 
 
 def _distances(card: Scorecard) -> dict[str, Any] | None:
@@ -143,26 +143,26 @@ def _map(
     if time is None or segment is None or kind is None or not min(real.rows, synthetic.rows):
         return None
     names = (time, segment, kind)
-    found = card.outcomes.get("ncript")
-    if found is not None and isinstance(found.result, Ncript):
-        losses, said = found.result.total.T, "N-CRiPT loss"
-        labels = (found.result.times, found.result.segments)
+    outcome = card.outcomes.get("ncript")
+    if outcome is not None and isinstance(outcome.result, Ncript):
+        losses, caption = outcome.result.total.T, "N-CRiPT loss"
+        labels = (outcome.result.times, outcome.result.segments)
     elif real.domain.cells(names) <= MAP_CELLS:
         cubes = map_cubes(real, synthetic, schema, names)
-        losses, said = _kinds_apart(cubes.real, cubes.synthetic).T, "Total variation distance of the kinds"
+        losses, caption = _kinds_apart(cubes.real, cubes.synthetic).T, "Total variation distance of the kinds"
         labels = (cubes.times, cubes.segments)
     else:
         return None
     times, segments = (_named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
     counts = np.bincount(real.column(segment), minlength=schema[segment].size)
     records = dict(zip(code_names(schema[segment]), counts, strict=True))
-    known = schema[segment].places or Places()
+    known_places = schema[segment].places or Places()
     prepared = options.ready.get(NCRIPT.name)
     regions = (prepared.regions if prepared else None) or {}
-    areas = _areas(known, regions)
-    where = _points(known, regions) or (_places(real, schema, segment, places) if places else {})
+    areas = _areas(known_places, regions)
+    where = _points(known_places, regions) or (_places(real, schema, segment, places) if places else {})
     return {
-        "score": said,
+        "score": caption,
         "time": time,
         "segment": segment,
         "times": times,
@@ -175,22 +175,22 @@ def _map(
     }
 
 
-def _points(known: Places, regions: Mapping[str, str]) -> dict[str, Point]:
+def _points(places: Places, regions: Mapping[str, str]) -> dict[str, Point]:
     """The declared place of each segment; of a region, the middle of its segments'."""
-    found: dict[str, list[Point]] = {}
-    for name, point in known.points:
-        found.setdefault(regions.get(name, name), []).append(point)
+    points: dict[str, list[Point]] = {}
+    for name, point in places.points:
+        points.setdefault(regions.get(name, name), []).append(point)
     return {
-        name: (float(np.mean([p[0] for p in ps])), float(np.mean([p[1] for p in ps]))) for name, ps in found.items()
+        name: (float(np.mean([p[0] for p in ps])), float(np.mean([p[1] for p in ps]))) for name, ps in points.items()
     }
 
 
-def _areas(known: Places, regions: Mapping[str, str]) -> dict[str, list[Ring]]:
+def _areas(places: Places, regions: Mapping[str, str]) -> dict[str, list[Ring]]:
     """The declared area of each segment; of a region, those of its segments."""
-    found: dict[str, list[Ring]] = {}
-    for name, rings in known.areas:
-        found.setdefault(regions.get(name, name), []).extend(rings)
-    return found
+    areas: dict[str, list[Ring]] = {}
+    for name, rings in places.areas:
+        areas.setdefault(regions.get(name, name), []).extend(rings)
+    return areas
 
 
 def _named(column: Column, labels: tuple[object, ...]) -> list[str]:

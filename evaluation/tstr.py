@@ -122,9 +122,9 @@ def _predict(
     from threadpoolctl import threadpool_limits
 
     shares = np.zeros((len(asked), size))
-    known = np.unique(y)
-    if known.size == 1:
-        shares[:, known[0]] = 1.0
+    classes = np.unique(y)
+    if classes.size == 1:
+        shares[:, classes[0]] = 1.0
         return shares
     model = HistGradientBoostingClassifier(max_iter=50, max_depth=6, early_stopping=False, random_state=seed)
     # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.

@@ -60,11 +60,11 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
     """
     if not 0 <= least <= 1:
         raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
-    schema, _, known = read_release(source.folder.release if isinstance(source, Run) else Path(source))
+    schema, _, measurements = read_release(source.folder.release if isinstance(source, Run) else Path(source))
     binary = [c.name for c in schema.columns if c.value_codes == 2]
-    wanted = schema.domain.canonical(binary if items is None else items)
-    found = frequent_itemsets(known, wanted, least=least * estimate_total(known))
-    rows = [(list(i.items), i.count, i.stddev) for i in found]
+    items_used = schema.domain.canonical(binary if items is None else items)
+    frequent = frequent_itemsets(measurements, items_used, least=least * estimate_total(measurements))
+    rows = [(list(i.items), i.count, i.stddev) for i in frequent]
     return pd.DataFrame(rows, columns=["items", "count", "stddev"])
 
 
@@ -89,11 +89,11 @@ def mgd(
     """
     facts, own, marginals = _chosen(schema, targets, settings)
     with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
-        known,
+        coded,
         tables,
     ):
         how = {"alpha": own.alpha, "solver": own.solver}
-        return score_mgd(tables["real"], tables["synthetic"], known, marginals, **how)  # type: ignore[arg-type]
+        return score_mgd(tables["real"], tables["synthetic"], coded, marginals, **how)  # type: ignore[arg-type]
 
 
 def deep_dive(
@@ -113,11 +113,11 @@ def deep_dive(
     """
     facts, own, marginals = _chosen(schema, [target], settings)
     with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
-        known,
+        coded,
         tables,
     ):
-        (wanted,) = marginals.marginals
-        return dive(tables["real"], tables["synthetic"], known, wanted, alpha=own.alpha, top=top)
+        (chosen,) = marginals.marginals
+        return dive(tables["real"], tables["synthetic"], coded, chosen, alpha=own.alpha, top=top)
 
 
 def _chosen(

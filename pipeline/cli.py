@@ -187,8 +187,8 @@ def _synth(overrides: list[str]) -> int:
     from pipeline import synth_again as other
 
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    made = other.synthesize(release, config, output)
-    print(f"a new synthetic table, at no new privacy cost: {made}")
+    path = other.synthesize(release, config, output)
+    print(f"a new synthetic table, at no new privacy cost: {path}")
     return 0
 
 
@@ -251,8 +251,8 @@ def _report(arguments: list[str]) -> int:
     check_scored(folder)
     from pipeline.report.run_page import render_run
 
-    made = render_run(folder, Path(config.output) if config.output else None)
-    print(f"report (NOT private): {made}")
+    path = render_run(folder, Path(config.output) if config.output else None)
+    print(f"report (NOT private): {path}")
     return 0
 
 
@@ -272,13 +272,13 @@ def _query(overrides: list[str]) -> int:
     answer = query(release, marginal=config.marginal, where=config.where)
     text = answer.to_csv(index=False, lineterminator="\n")
     sources = answer.attrs["sources"]
-    said = f"from {len(sources)} measured marginals: {'; '.join(sources[:6])}{' …' if len(sources) > 6 else ''}"
+    summary = f"from {len(sources)} measured marginals: {'; '.join(sources[:6])}{' …' if len(sources) > 6 else ''}"
     if config.output:
         write_whole(Path(config.output), text)
         print(f"{len(answer):,} answers, at no privacy cost: {config.output}")
     else:
         print(text, end="")
-    print(said, file=sys.stderr)
+    print(summary, file=sys.stderr)
     return 0
 
 

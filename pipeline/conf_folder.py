@@ -21,7 +21,7 @@ def with_own_folder(arguments: Sequence[str]) -> list[str]:
     Raises:
         UserError: no such folder, or the search path is set as well.
     """
-    kept: list[str] = []
+    remaining: list[str] = []
     folders: list[str] = []
     rest = iter(arguments)
     for argument in rest:
@@ -29,14 +29,14 @@ def with_own_folder(arguments: Sequence[str]) -> list[str]:
         if flag == "--config-dir":
             folders.append(value if given else next(rest, ""))
         else:
-            kept.append(argument)
+            remaining.append(argument)
     for folder in folders:
         if not folder or not Path(folder).is_dir():
             fix = "--config-dir FOLDER, with data/mine.yaml for data=mine"
             raise UserError(f"no folder {folder!r}", where="--config-dir", fix=fix)
     if not folders:
-        return kept
-    if any(a.startswith(f"{SEARCH}=") for a in kept):
+        return remaining
+    if any(a.startswith(f"{SEARCH}=") for a in remaining):
         raise UserError("both are set", where=f"--config-dir, {SEARCH}", fix="one of the two")
     paths = ",".join(json.dumps(f"file://{Path(f).resolve()}", ensure_ascii=False) for f in folders)
-    return [*kept, f"{SEARCH}=[{paths}]"]
+    return [*remaining, f"{SEARCH}=[{paths}]"]

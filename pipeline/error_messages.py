@@ -14,16 +14,16 @@ def explained(error: BaseException) -> str:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
-        return "interrupted\n  way out: start it again; a run whose measurements were kept says above how to go on"
+        return "interrupted\n  fix: start it again; a run whose measurements were kept says above how to go on"
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
-        return f"out of memory\n  way out: {fix}"
+        return f"out of memory\n  fix: {fix}"
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     if full and not getattr(error, "filename", None):
-        return "the disk is full\n  way out: free some space, or another folder: hydra.run.dir=outputs/mine"
+        return "the disk is full\n  fix: free some space, or another folder: hydra.run.dir=outputs/mine"
     if isinstance(error, OSError) and error.filename:
         fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
-        return f"{error.filename}: {error.strerror}\n  way out: {fix}"
+        return f"{error.filename}: {error.strerror}\n  fix: {fix}"
     return (
         f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
         "HYDRA_FULL_ERROR=1 shows the traceback"
@@ -32,7 +32,7 @@ def explained(error: BaseException) -> str:
 
 def say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if any((root / "internal" / kept).exists() for kept in ("ledger.jsonl", "rows", "tries")):
+    if any((root / "internal" / name).exists() for name in ("ledger.jsonl", "rows", "tries")):
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
             file=sys.stderr,

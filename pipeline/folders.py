@@ -184,14 +184,14 @@ def bind(folder: RunFolder, facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> set[str]:
-    found: set[str] = set()
+    keys: set[str] = set()
     for key in (a.keys() | b.keys()) - {"once"}:
         left, right = a.get(key), b.get(key)
         if isinstance(left, dict) and isinstance(right, dict):
-            found |= _differences(left, right, f"{prefix}{key}.")
+            keys |= _differences(left, right, f"{prefix}{key}.")
         elif left != right:
-            found.add(f"{prefix}{key}")
-    return found
+            keys.add(f"{prefix}{key}")
+    return keys
 
 
 @contextmanager

@@ -241,8 +241,8 @@ def _settings(text: str, name: str) -> list[str]:
             parent = "-"
         elif re.match(r"^[a-z_]+:\s*$", line):
             parent = line.strip().rstrip(":") + "."
-        elif found := _SETTING.match(line):
-            indent, key, value, comment = found.groups()
+        elif match := _SETTING.match(line):
+            indent, key, value, comment = match.groups()
             parent = parent if indent else ""
             if parent != "-" and (key, value) != ("kind", name.split("/")[-1]):
                 rows.append(f"  {group}{parent}{key}={value or 'null'}".ljust(44) + f" {comment}".rstrip())

@@ -57,13 +57,13 @@ def attribute_labels(schema: Schema, name: str) -> list[str]:
 
 def _distinct(schema: Schema, name: str) -> list[str]:
     """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
-    found: list[str] = []
+    names: list[str] = []
     for label in attribute_labels(schema, name):
         text = label
-        while text in found:
+        while text in names:
             text = f"({text})"
-        found.append(text)
-    return found
+        names.append(text)
+    return names
 
 
 def _without_clash(frame: pd.DataFrame) -> pd.DataFrame:

@@ -32,5 +32,5 @@ def stranger(names: Sequence[str], home: Path) -> str | None:
         else:
             what = f"the package {name!r} that Python finds{f' in {file.parent}' if file else ''} is another program's"
         fix = "install dp-synthesis-pipeline in an environment of its own; take other folders off PYTHONPATH"
-        return f"error: {what}\n  way out: {fix}"
+        return f"error: {what}\n  fix: {fix}"
     return None

@@ -78,9 +78,9 @@ def check_seal(folder: RunFolder) -> None:
         sealed = json.loads(folder.seal.read_text())
     except (OSError, ValueError):
         sealed = {}
-    found = file_digests(folder.release)
-    if sealed != found:
-        changed = sorted(k for k in sealed.keys() | found.keys() if sealed.get(k) != found.get(k))
+    digests = file_digests(folder.release)
+    if sealed != digests:
+        changed = sorted(k for k in sealed.keys() | digests.keys() if sealed.get(k) != digests.get(k))
         fix = "move release/ away and resume again: it is made anew from the saved measurements, at no further cost"
         what = f"not as this run wrote it: {', '.join(changed)}"
         raise UserError(what, where=str(folder.release), fix=fix)
@@ -132,8 +132,8 @@ def _bound_statement(folder: Path) -> dict[str, Any]:
     if manifest is None and version != 1:
         raise UserError("manifest.json is missing: nothing binds the files", where=str(folder), fix=fix)
     if manifest is None:
-        said = "of an older version, and not bound: nobody would notice an edited file"
-        print(f"warning: {folder} is {said}", file=sys.stderr)
+        warning = "of an older version, and not bound: nobody would notice an edited file"
+        print(f"warning: {folder} is {warning}", file=sys.stderr)
     elif manifest.signer is not None:
         try:
             check_signature(folder, manifest)

@@ -49,28 +49,28 @@ def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, An
             fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
             raise UserError(f"no column {name!r}", where="marginal" if marginal else "where", fix=fix)
     if where:
-        weights = {name: code_weights(schema, name, wanted) for name, wanted in where.items()}
-        found = estimate_count(measurements, weights)
-        frame = pd.DataFrame({name: [str(wanted)] for name, wanted in where.items()})
+        weights = {name: code_weights(schema, name, value) for name, value in where.items()}
+        estimate = estimate_count(measurements, weights)
+        frame = pd.DataFrame({name: [str(value)] for name, value in where.items()})
     else:
         clique = schema.measured.canonical(tuple(marginal))
-        found = estimate_marginal(measurements, clique)
+        estimate = estimate_marginal(measurements, clique)
         frame = cells_frame(schema, clique)
-    numbers = {"count": found.values, "standard_error": found.errors}
-    numbers |= {"low": found.values - 1.96 * found.errors, "high": found.values + 1.96 * found.errors}
+    numbers = {"count": estimate.values, "standard_error": estimate.errors}
+    numbers |= {"low": estimate.values - 1.96 * estimate.errors, "high": estimate.values + 1.96 * estimate.errors}
     result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
-    result.attrs["sources"] = [" × ".join(c) for c in found.sources]
+    result.attrs["sources"] = [" × ".join(c) for c in estimate.sources]
     return result
 
 
-def code_weights(schema: Schema, name: str, wanted: Any) -> Weights:
+def code_weights(schema: Schema, name: str, value: Any) -> Weights:
     """How much of each code of a column a question holds: 1, 0, or the part of a bin that a range cuts.
 
     Raises:
         UserError: no range, or a value that the column has not.
     """
     column, labels = schema[name], attribute_labels(schema, name)
-    items = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
+    items = list(value) if isinstance(value, list | tuple) else [value]
     if column.on_a_line and not column.texts and len(items) == 2:
         ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]
         if ends[0] is not None and ends[1] is not None:

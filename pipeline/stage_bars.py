@@ -14,7 +14,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.tables.codec import EncodingReport
 
 
-def misfits(encoding: EncodingReport) -> list[str]:
+def unplaced_lines(encoding: EncodingReport) -> list[str]:
     """One warning per column with values that the schema does not place, and per rule that rows contradict.
 
     For the operator's eyes: NOT private.
@@ -24,9 +24,11 @@ def misfits(encoding: EncodingReport) -> list[str]:
         lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {what}" for name, n in counts.items() if n]
     lost = [repr(n) for n, count in encoding.unplaced.items() if 2 * count > encoding.rows]
     if lost:
-        lines.append(f"most of {', '.join(lost)} is lost so: are its numbers written with a decimal comma? Write a dot")
-    told = encoding.conflicts.items()
-    lines += [f"{rule}: {n:,} of {encoding.rows:,} rows contradict it, and take what it says" for rule, n in told if n]
+        lines.append(f"most of {', '.join(lost)} is lost: are its numbers written with a decimal comma? Write a dot")
+    conflicts = encoding.conflicts.items()
+    lines += [
+        f"{rule}: {n:,} of {encoding.rows:,} rows contradict it, and take what it says" for rule, n in conflicts if n
+    ]
     return lines
 
 

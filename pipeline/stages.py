@@ -39,14 +39,14 @@ from pipeline.plugins.origins import not_ours, origin
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
 from pipeline.scores.floors import FLOORS
-from pipeline.scores.score_run import judge, share_floors
+from pipeline.scores.score_run import score_release, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.scoring import build_holdout, build_places, build_scores
 from pipeline.settings.selecting import selection_of
-from pipeline.stage_bars import Stages, misfits
+from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
@@ -127,18 +127,20 @@ def run(
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             _check_public(config, schema, folder, source, private)
             LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
-        show.warn(misfits(private.encoding))
+        show.warn(unplaced_lines(private.encoding))
         total = admission.total_of(booked, admission.book(booked))
         work = Work(config, schema, spec, plan, private, folder, show, aside)
         taken = settle(work) if plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
-        table, made = _released(work, statement, taken, signer)
-        if made.rows == 0:
+        table, table_path = _released(work, statement, taken, signer)
+        if table_path.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
-                scores = judge(private, source, schema, folder, made, scoring, places=places, progress=report)
+                scores = score_release(
+                    private, source, schema, folder, table_path, scoring, places=places, progress=report
+                )
         if scores is not None:
             with show.stage("report"):
                 render_run(folder)
@@ -146,7 +148,7 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, taken.known, table, scores, made.rows, dict(show.seconds))
+    return Run(folder, statement, taken.known, table, scores, table_path.rows, dict(show.seconds))
 
 
 def _statement(
@@ -181,13 +183,22 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
             again = folder.temporary / "released"
             source = open_source(table, config, folder, ",")
             return table, encode_table(source, schema, workdir=again, progress=report)
-    made, rng = table_of(work, taken)
+    coded, rng = table_of(work, taken)
     with work.show.stage("release") as report:
-        said, rows = statement.to_json(), config.synthesis.rows
+        content, rows = statement.to_json(), config.synthesis.rows
         write_release(
-            folder, schema, said, taken.known, made, form=form, rng=rng, rows_asked=rows, signer=signer, progress=report
+            folder,
+            schema,
+            content,
+            taken.known,
+            coded,
+            form=form,
+            rng=rng,
+            rows_asked=rows,
+            signer=signer,
+            progress=report,
         )
-    return table, made
+    return table, coded
 
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:

@@ -47,15 +47,15 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
         rows = config.synthesis.rows
-        made = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        made = undo(filled(made, schema.rules.mapped, measurements), schema.engineering, rng)
+        coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        coded = undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
             RunFolder(root),
             schema,
             statement,
             measurements,
-            made,
+            coded,
             form=form,
             rng=rng,
             rows_asked=rows,

@@ -12,7 +12,7 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Targets, consistent
 from synthesis.consistency.merged_values import compressed, expanded, merged_values
 from synthesis.contract import Synthesizer
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 
 
@@ -28,11 +28,11 @@ class ByTargets(Synthesizer):
         rng: np.random.Generator,
         zeros: Zeros = (),
         progress: Progress | None = None,
-    ) -> Made:
+    ) -> Synthesized:
         """Rows that follow the consistent marginals."""
         groups = {} if zeros else merged_values(measurements)
-        known = compressed(measurements, groups) if groups else measurements
-        targets = consistent(known, nonnegative=self.cells_rule, zeros=zeros)
+        reduced = compressed(measurements, groups) if groups else measurements
+        targets = consistent(reduced, nonnegative=self.cells_rule, zeros=zeros)
         made = self.follow(targets, rows=rows, rng=rng, progress=progress)
         return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
 
@@ -44,5 +44,5 @@ class ByTargets(Synthesizer):
     @abstractmethod
     def follow(
         self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Made:
+    ) -> Synthesized:
         """So many rows over the domain of the targets."""

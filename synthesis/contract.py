@@ -13,7 +13,7 @@ from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.model_settings import ModelSettings
 
@@ -37,7 +37,7 @@ class Synthesizer(ABC):
         rng: np.random.Generator,
         zeros: Zeros = (),
         progress: Progress | None = None,
-    ) -> Made:
+    ) -> Synthesized:
         """Exactly `rows` rows over the measurements' domain; the same generator makes the same rows.
 
         Guarantee: post-processing; costs no privacy.

@@ -69,7 +69,7 @@ class FitRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class Synthesized:
     """Synthetic rows, and how they came about (None: a synthesizer that keeps no such record)."""
 
     table: CodedTable

@@ -23,7 +23,7 @@ def check_zeros(domain: Domain, zeros: Zeros) -> tuple[Impossible, ...]:
     Raises:
         UserError: columns out of order or unknown; another number of cells; nothing left possible in one clique.
     """
-    found = []
+    checked = []
     for clique, cells in zeros:
         name = " × ".join(clique)
         if domain.canonical(clique) != tuple(clique) or cells.size != domain.cells(clique):
@@ -32,8 +32,8 @@ def check_zeros(domain: Domain, zeros: Zeros) -> tuple[Impossible, ...]:
         if cells.all():
             raise UserError(f"no combination of {name} is possible", where="schema", fix="allow at least one")
         if cells.any():
-            found.append((tuple(clique), np.asarray(cells, np.bool_).reshape(domain.shape(clique))))
-    return tuple(found)
+            checked.append((tuple(clique), np.asarray(cells, np.bool_).reshape(domain.shape(clique))))
+    return tuple(checked)
 
 
 def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np.bool_] | None:
@@ -41,14 +41,14 @@ def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np
 
     A cell is ruled out where all its completions to the zero's attributes are.
     """
-    found = np.zeros(domain.shape(clique), np.bool_)
+    is_impossible = np.zeros(domain.shape(clique), np.bool_)
     for names, cells in zeros:
         gone = tuple(i for i, n in enumerate(names) if n not in clique)
         shared = [n for n in names if n in clique]
         if shared:
             missing = tuple(i for i, n in enumerate(clique) if n not in shared)
-            found |= np.expand_dims(cells.all(axis=gone), missing)
-    return found if found.any() else None
+            is_impossible |= np.expand_dims(cells.all(axis=gone), missing)
+    return is_impossible if is_impossible.any() else None
 
 
 def mended(table: CodedTable, zeros: Zeros, rng: np.random.Generator) -> CodedTable:

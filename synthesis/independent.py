@@ -16,7 +16,7 @@ from mechanisms.public.release import Measurements
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import Targets, consistent
 from synthesis.consistency.projection import product
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.rounding import codes_of
 
 
@@ -26,9 +26,9 @@ class IndependentSpec(ByTargets):
 
     def follow(
         self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Made:
+    ) -> Synthesized:
         """Independent columns."""
-        return Made(independent_rows(targets, rows=rows, rng=rng))
+        return Synthesized(independent_rows(targets, rows=rows, rng=rng))
 
 
 def independent_rows(targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:

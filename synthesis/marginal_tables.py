@@ -50,9 +50,9 @@ def marginal_tables(measurements: Measurements, *, draws: int = DRAWS, seed: int
     whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity))
     if not whole:
         return []
-    known = replace(measurements, answers=whole)
-    settled = consistent(known)
-    errors = _errors(known, settled, draws, np.random.default_rng(seed))
+    whole_answers = replace(measurements, answers=whole)
+    settled = consistent(whole_answers)
+    errors = _errors(whole_answers, settled, draws, np.random.default_rng(seed))
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in whole):
@@ -69,7 +69,7 @@ def _averaged(answers: list[NoisyMarginal]) -> tuple[NDArray[np.float64], float]
 
 
 def _errors(
-    known: Measurements, settled: Targets, draws: int, rng: np.random.Generator
+    measurements: Measurements, settled: Targets, draws: int, rng: np.random.Generator
 ) -> dict[Clique, NDArray[np.float64]]:
     """The root mean squared error of each cell if the consistent marginals were the truth."""
     centres = {t.clique: t.values for t in settled.marginals}
@@ -77,8 +77,8 @@ def _errors(
         return {c: np.full(v.shape, np.nan) for c, v in centres.items()}
     squares = {c: np.zeros(v.shape) for c, v in centres.items()}
     for _ in range(draws):
-        again = tuple(replace(a, values=centres[a.clique].ravel() + _noise(a, rng)) for a in known.answers)
-        for target in consistent(replace(known, answers=again)).marginals:
+        again = tuple(replace(a, values=centres[a.clique].ravel() + _noise(a, rng)) for a in measurements.answers)
+        for target in consistent(replace(measurements, answers=again)).marginals:
             squares[target.clique] += (target.values - centres[target.clique]) ** 2
     return {c: np.sqrt(s / draws) for c, s in squares.items()}
 

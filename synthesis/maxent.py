@@ -18,7 +18,7 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Target, Targets, consistent
 from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
 from synthesis.contract import Synthesizer
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import outermost
 from synthesis.gum.passes import gum_rows
@@ -59,9 +59,9 @@ class MaxentSpec(Synthesizer):
         rng: np.random.Generator,
         zeros: Zeros = (),
         progress: Progress | None = None,
-    ) -> Made:
+    ) -> Synthesized:
         """Rows that have the views' marginals."""
-        return Made(fit_maxent(measurements, self, zeros=zeros).rows(rows, rng, progress))
+        return Synthesized(fit_maxent(measurements, self, zeros=zeros).rows(rows, rng, progress))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +172,9 @@ def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Valu
         lowest = float(values.min(initial=0.0))
         if worst <= NEAR * total and lowest >= -NEAR * total:
             break
-        kept = np.maximum(values + debt, 0.0)
-        debt = values + debt - kept
-        values = kept
+        positive = np.maximum(values + debt, 0.0)
+        debt = values + debt - positive
+        values = positive
     return _on(possible, values, total)
 
 
@@ -200,7 +200,7 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
     slack = sparse.csr_array(np.ones((goal.size, 1)))
     upper = sparse.vstack([sparse.hstack([matrix, -slack]), sparse.hstack([-matrix, -slack])], format="csr")
     bounds = [(0.0, None if p else 0.0) for p in possible.ravel()] + [(0.0, None)]
-    found = linprog(  # type: ignore[call-overload]  # the stubs know dense matrices only
+    solution = linprog(  # type: ignore[call-overload]  # the stubs know dense matrices only
         np.append(np.zeros(cells), 1.0),
         A_ub=upper,
         b_ub=np.concatenate([goal, -goal]),
@@ -209,9 +209,9 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
         bounds=bounds,
         method="highs",
     )
-    if found.x is None:
-        raise RuntimeError(f"the linear programme ended with: {found.message}")
-    return _on(possible, found.x[:-1].reshape(possible.shape) * total, total)
+    if solution.x is None:
+        raise RuntimeError(f"the linear programme ended with: {solution.message}")
+    return _on(possible, solution.x[:-1].reshape(possible.shape) * total, total)
 
 
 SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Values]] = {
@@ -223,10 +223,10 @@ SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Va
 
 def _on(possible: NDArray[np.bool_], values: Values, total: float) -> Values:
     """The nearest non-negative marginal of that total on the possible cells."""
-    found = np.zeros(possible.shape)
+    placed = np.zeros(possible.shape)
     if possible.any():
-        found[possible] = norm_sub(values[possible], total)
-    return found
+        placed[possible] = norm_sub(values[possible], total)
+    return placed
 
 
 def _others(ndim: int, axes: Axes) -> Axes:

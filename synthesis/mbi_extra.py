@@ -18,7 +18,7 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import Synthesizer
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.setting_checks import AT_LEAST_ONE, check_numbers
 
@@ -45,9 +45,9 @@ class MbiSpec(Synthesizer):
         rng: np.random.Generator,
         zeros: Zeros = (),
         progress: Progress | None = None,
-    ) -> Made:
+    ) -> Synthesized:
         """Rows from the library's model of the measurements, which knows no zeros."""
-        return Made(mbi_rows(measurements, self, rows=rows, rng=rng, progress=progress))
+        return Synthesized(mbi_rows(measurements, self, rows=rows, rng=rng, progress=progress))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +80,18 @@ def mbi_rows(
     """
     mbi = _library()
     domain = measurements.domain
-    known = [mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query, mbi)) for a in measurements.answers]
+    mbi_measurements = [
+        mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query, mbi)) for a in measurements.answers
+    ]
     space = mbi.Domain(domain.names, domain.shape(domain.names))
     report = (lambda value: progress(0, 0, str(value))) if progress is not None else None
     total = max(float(estimate_total(measurements)), 1.0)
     model = mbi.estimation.MirrorDescent().estimate(
-        space, known, known_total=total, iters=spec.iterations, callback_fn=report
+        space, mbi_measurements, known_total=total, iters=spec.iterations, callback_fn=report
     )
     with _global_state(rng):
-        made = model.synthetic_data(rows=max(rows, 1))
-    columns = tuple(np.asarray(made.data[a.name])[:rows].astype(code_dtype(a.size)) for a in domain.attributes)
+        data = model.synthetic_data(rows=max(rows, 1))
+    columns = tuple(np.asarray(data.data[a.name])[:rows].astype(code_dtype(a.size)) for a in domain.attributes)
     return CodedTable(domain, columns)
 
 
@@ -111,9 +113,9 @@ def _query(query: QueryMatrix, mbi: Any) -> dict[str, Any]:
 @contextmanager
 def _global_state(rng: np.random.Generator) -> Iterator[None]:
     """The library samples with numpy's global state: it is set from `rng` for the while, and put back."""
-    kept = np.random.get_state()  # noqa: NPY002
+    state = np.random.get_state()  # noqa: NPY002
     np.random.set_state(np.random.RandomState(int(rng.integers(2**32))).get_state())  # noqa: NPY002
     try:
         yield
     finally:
-        np.random.set_state(kept)  # noqa: NPY002
+        np.random.set_state(state)  # noqa: NPY002

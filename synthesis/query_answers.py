@@ -60,15 +60,15 @@ def estimate_count(measurements: Measurements, weights: dict[str, Values]) -> Es
 
 def _combined(measurements: Measurements, clique: Clique, weights: Values | None) -> Estimate:
     having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
-    told = [(a.clique, _told(measurements.domain, a, clique, weights)) for a in having]
-    known = [(c, t) for c, t in told if t is not None]
-    if not known:
+    estimates = [(a.clique, _told(measurements.domain, a, clique, weights)) for a in having]
+    usable = [(c, t) for c, t in estimates if t is not None]
+    if not usable:
         near = [" × ".join(a.clique) for a in measurements.answers if set(clique) & set(a.clique)]
         fix = f"measured: {'; '.join(dict.fromkeys(near[:12])) or 'other columns'}{' …' if len(near) > 12 else ''}"
         raise UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
-    precision = np.array([t[1] ** -2 for _, t in known])
-    values = (precision * np.array([t[0] for _, t in known])).sum(axis=0) / precision.sum(axis=0)
-    sources = tuple(dict.fromkeys(c for c, _ in known))
+    precision = np.array([t[1] ** -2 for _, t in usable])
+    values = (precision * np.array([t[0] for _, t in usable])).sum(axis=0) / precision.sum(axis=0)
+    sources = tuple(dict.fromkeys(c for c, _ in usable))
     return Estimate(values, precision.sum(axis=0) ** -0.5, sources)
 
 
@@ -101,9 +101,9 @@ def _cells(shape: Sequence[int]) -> list[Values]:
     return [row.reshape(shape) for row in np.eye(size)]
 
 
-def _solved(answer: NoisyMarginal, wanted: Values) -> tuple[float, float] | None:
+def _solved(answer: NoisyMarginal, goal: Values) -> tuple[float, float] | None:
     """The answers' weighted sum that adds up to the wanted cells, with its standard error; None where there is none."""
-    weights = least_weights(answer.query, wanted)
+    weights = least_weights(answer.query, goal)
     if weights is None:
         return None
     return float(weights @ answer.values), answer.stddev * float(np.sqrt(weights @ weights))

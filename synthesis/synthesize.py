@@ -12,7 +12,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros, check_zeros, mended
 
 
@@ -37,7 +37,7 @@ def synthesize_recorded(
     rng: np.random.Generator,
     zeros: Zeros = (),
     progress: Progress | None = None,
-) -> Made:
+) -> Synthesized:
     """Synthetic rows from noisy measurements, and the record of their convergence where one is kept.
 
     Guarantee: post-processing; costs no privacy. No row has an impossible combination, whatever the synthesizer made.

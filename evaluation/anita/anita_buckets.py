@@ -56,12 +56,12 @@ def _mapping(
 
 def _frequent(mapping: NDArray[np.int64], counts: NDArray[np.int64], occurs: NDArray[np.int64], m: int) -> int:
     """Number the most frequent codes, the rest together; how many numbers there are."""
-    kept = occurs
+    frequent = occurs
     if len(occurs) > m:
-        kept = np.sort(np.argsort(-counts, kind="stable")[: m - 1])
-    mapping[:] = len(kept)
-    mapping[kept] = np.arange(len(kept))
-    return max(len(kept) + (len(occurs) > m), 1)
+        frequent = np.sort(np.argsort(-counts, kind="stable")[: m - 1])
+    mapping[:] = len(frequent)
+    mapping[frequent] = np.arange(len(frequent))
+    return max(len(frequent) + (len(occurs) > m), 1)
 
 
 def quantile_edges(values: Values, counts: NDArray[np.number], m: int) -> Values:

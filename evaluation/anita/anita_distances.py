@@ -203,8 +203,8 @@ def matches(queries: CodedTable, reference: CodedTable) -> Matches:
     exact = np.isin(sums[0], sums[1])
     near = np.zeros(queries.rows, bool)
     left = np.flatnonzero(~exact)
-    for asked, known in parts if len(queries.domain) > 1 else ():
-        near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - known)
+    for asked, stored in parts if len(queries.domain) > 1 else ():
+        near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - stored)
     return Matches(queries.rows, int(exact.sum()), int(near.sum()))
 
 

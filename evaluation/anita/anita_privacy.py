@@ -137,14 +137,16 @@ def privacy(
     warnings = () if held is None else overlap_warning(cut["training"], held)
     if m is not None:
         cut = dict(zip(cut, bucket_tables(cut["training"], list(cut.values())[1:], m=m), strict=True))
-    found = nearest(cut["synthetic"], cut["training"], kind=kind)
+    nearest_records = nearest(cut["synthetic"], cut["training"], kind=kind)
     if holdout is None:
-        parts = [compare(x, None) for x in (found.first, found.ratio)]
+        parts = [compare(x, None) for x in (nearest_records.first, nearest_records.ratio)]
         return Privacy(names, kind, rows, parts[0], parts[1], None, matched)
     unseen = nearest(cut["holdout"], cut["training"], kind=kind)
-    dcr = compare(found.first, unseen.first, clusters=found.index)
-    nndr = compare(found.ratio, unseen.ratio, clusters=found.index)
-    nearer = closer(cut["training"], cut["synthetic"], cut["holdout"], kind=kind, rng=rng, known=found)
+    dcr = compare(nearest_records.first, unseen.first, clusters=nearest_records.index)
+    nndr = compare(nearest_records.ratio, unseen.ratio, clusters=nearest_records.index)
+    nearer = closer(
+        cut["training"], cut["synthetic"], cut["holdout"], kind=kind, rng=rng, nearest_records=nearest_records
+    )
     return Privacy(names, kind, rows, dcr, nndr, nearer, matched, held, warnings)
 
 
@@ -155,16 +157,20 @@ def closer(
     *,
     kind: Kind,
     rng: np.random.Generator,
-    known: Nearest | None = None,
+    nearest_records: Nearest | None = None,
 ) -> Closer:
     """The share of synthetic records nearer to training than to the holdout, both cut to the same size.
 
     Args:
-        known: the nearest training records, used where training need not be cut.
+        nearest_records: the nearest training records, used where training need not be cut.
     """
     size = min(training.rows, holdout.rows)
     seen, unseen = _sample(training, size, rng), _sample(holdout, size, rng)
-    to_seen = known if known is not None and seen.rows == training.rows else nearest(synthetic, seen, kind=kind)
+    to_seen = (
+        nearest_records
+        if nearest_records is not None and seen.rows == training.rows
+        else nearest(synthetic, seen, kind=kind)
+    )
     share, variance, parts = _share(to_seen, nearest(synthetic, unseen, kind=kind))
     if holdout.rows < SPLIT_ROWS:
         return Closer(*parts, estimate(share, variance), None)

@@ -88,8 +88,8 @@ class SequentialAccuracy:
     def score(self) -> float | None:
         """The mean accuracy over n; 1 is perfect."""
         values = [p.accuracy for p in self.parts]
-        known = [v for v in values if v is not None]
-        return sum(known) / len(known) if known and len(known) == len(values) else None
+        scores = [v for v in values if v is not None]
+        return sum(scores) / len(scores) if scores and len(scores) == len(values) else None
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""

@@ -72,6 +72,6 @@ def density(
         return Density(None, empty, seed, "a table without records has no distribution")
     drawn = [real.domain.canonical(s) for s in draw_schemas(real.domain.names, schemas=schemas, ways=ways, seed=seed)]
     each = table_distances(real, synthetic, list(dict.fromkeys(drawn)))
-    known = dict(zip(each["attributes"], each["l1d"], strict=True))
-    frame = pd.DataFrame({"attributes": drawn, "l1d": [known[s] for s in drawn]})
+    errors = dict(zip(each["attributes"], each["l1d"], strict=True))
+    frame = pd.DataFrame({"attributes": drawn, "l1d": [errors[s] for s in drawn]})
     return Density(1e6 * (1 - math.fsum(frame["l1d"]) / len(frame) / 2), frame, seed)

@@ -95,12 +95,12 @@ def _by_group(
     rows = []
     for label, part in frame.groupby(group, sort=False, dropna=False):
         wages = part[income].to_numpy(float)
-        known = ~np.isnan(wages)
+        has_wage = ~np.isnan(wages)
         if not_available is not None:
-            known &= wages < not_available
+            has_wage &= wages < not_available
         one = (part[sex] == first).to_numpy(bool)
-        gap = _mean(wages[known & one]) - _mean(wages[known & ~one])
-        rows.append((label, gini_index(wages[known]), gap))
+        gap = _mean(wages[has_wage & one]) - _mean(wages[has_wage & ~one])
+        rows.append((label, gini_index(wages[has_wage]), gap))
     table = pd.DataFrame(rows, columns=["label", "gini", "gap"]).set_index("label")
     widest = np.argsort(-table["gap"].to_numpy(float), kind="stable")
     rank = np.empty(len(table))

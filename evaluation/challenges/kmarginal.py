@@ -126,12 +126,12 @@ def k_marginal(
     group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     np.add.at(records, (group, side), weights)
     total = np.zeros(len(records))
-    known: dict[tuple[str, ...], NDArray[np.float64]] = {}
+    shares: dict[tuple[str, ...], NDArray[np.float64]] = {}
     for draw in draws:
         same = tuple(sorted(draw))
-        if same not in known:
-            known[same] = _distances(pooled, same, order, starts, side, weights)
-        total += known[same]
+        if same not in shares:
+            shares[same] = _distances(pooled, same, order, starts, side, weights)
+        total += shares[same]
     penalised = np.abs(records[:, 0] - records[:, 1]) >= cutoff
     distance = np.where(penalised, 2.0, total / max(len(draws), 1))
     frame = pd.DataFrame(

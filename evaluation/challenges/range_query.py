@@ -147,11 +147,11 @@ def range_query_error(real: CodedTable, synthetic: CodedTable, queries: RangeQue
     Cost: a sort of the rows of either table, and about a nanosecond per occupied cell, query and attribute.
     """
     check_same_domain(real, synthetic)
-    truth, made = (range_answers(queries, *occupied(t, queries.clique)) for t in (real, synthetic))
-    return relative_error(truth, made, seed=queries.seed)
+    truth, answers = (range_answers(queries, *occupied(t, queries.clique)) for t in (real, synthetic))
+    return relative_error(truth, answers, seed=queries.seed)
 
 
-def relative_error(truth: NDArray[np.float64], made: NDArray[np.float64], *, seed: int) -> RangeError:
+def relative_error(truth: NDArray[np.float64], answers: NDArray[np.float64], *, seed: int) -> RangeError:
     """The mean of |made − truth| / truth over the queries with a true answer above 0.
 
     Args:
@@ -159,7 +159,7 @@ def relative_error(truth: NDArray[np.float64], made: NDArray[np.float64], *, see
     """
     defined = truth > 0
     errors = np.full(truth.shape, np.nan)
-    np.divide(np.abs(made - truth), truth, out=errors, where=defined)
+    np.divide(np.abs(answers - truth), truth, out=errors, where=defined)
     undefined = int((~defined).sum())
     if undefined == truth.size:
         return RangeError(None, errors, seed, undefined, "no query holds a true record, and the error is relative")

@@ -203,9 +203,9 @@ def _by_flow(
     if solver != "flow" and all(a.kind != "matrix" for a in used):
         busy = float(np.mean(np.abs(p - q) > delta))
         limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
-        found = simplex_cost(p, q, used, delta, alpha, limit)
-        if found is not None:
-            return *found, "simplex"
+        solved = simplex_cost(p, q, used, delta, alpha, limit)
+        if solved is not None:
+            return *solved, "simplex"
     flow = flow_cost(p, q, used, delta, alpha)
     return flow.cost, flow.error, "flow"
 

@@ -145,8 +145,8 @@ class _Counts:
         have, want, slack = np.rint(p * units), np.rint(q * units), round(rational(delta) * units)
         off = np.abs(have - p * units).sum() + np.abs(want - q * units).sum()
         off += abs(float(rational(delta) * units - slack)) * q.size
-        wanted = want.astype(np.int64)
-        low, high = np.maximum(wanted - slack, 0), wanted + slack
+        counts = want.astype(np.int64)
+        low, high = np.maximum(counts - slack, 0), counts + slack
         return _Counts(have.astype(np.int64), low, high, units, float(off) / units)
 
     def rows(self, start: int, stop: int) -> _Counts:

@@ -53,9 +53,9 @@ class Tree:
 def tree_of(axis: Axis, alpha: float) -> Tree:
     """The slopes that may occur, in exact order, and how they change along an edge."""
     top, edge, depth = rational(alpha), axis.step, axis.depth
-    wanted = [i * edge for i in range(-depth, depth + 1)]
-    wanted += [sign * (top - i * edge) for sign in (1, -1) for i in range(1, depth + 1)]
-    slopes = sorted({s for s in wanted if -top < s < top})
+    distances = [i * edge for i in range(-depth, depth + 1)]
+    distances += [sign * (top - i * edge) for sign in (1, -1) for i in range(1, depth + 1)]
+    slopes = sorted({s for s in distances if -top < s < top})
     number = {s: k for k, s in enumerate(slopes)}
     counts = np.array([level.size for level in axis.parents] + [1])
     leaves = np.zeros(counts.sum(), np.int64)

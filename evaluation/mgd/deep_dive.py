@@ -84,19 +84,19 @@ def deep_dive(
     tables = [at_levels(t, schema, [target]) for t in (real, synthetic)]
     (cells,) = paired_cells(tables[0], tables[1], [clique_at(schema, target)])
     labels = [cell_labels(schema, n, v) for n, v in zip(target.attributes, target.levels, strict=True)]
-    found = movements(cells, axes_at(schema, target), delta=target.delta, alpha=alpha)
+    moves = movements(cells, axes_at(schema, target), delta=target.delta, alpha=alpha)
     truth = float(cells.q.sum())
     if truth <= 0:
         empty = pd.DataFrame()
         return DeepDive(target.label(schema), None, empty, empty, empty, empty)
     return DeepDive(
         target.label(schema),
-        found.total / truth,
-        _attributes(target.attributes, found, truth),
-        _slices(target.attributes, labels, cells, found, truth),
-        _bins(target.attributes, labels, cells, found, truth, top),
-        _moved(target.attributes, labels, cells, found, truth, top),
-        found.error / truth,
+        moves.total / truth,
+        _attributes(target.attributes, moves, truth),
+        _slices(target.attributes, labels, cells, moves, truth),
+        _bins(target.attributes, labels, cells, moves, truth, top),
+        _moved(target.attributes, labels, cells, moves, truth, top),
+        moves.error / truth,
     )
 
 
@@ -109,20 +109,20 @@ def dive_worst(
     return [deep_dive(real, synthetic, schema, m.target, alpha=result.alpha, top=top) for m in scored[:worst]]
 
 
-def _attributes(names: Sequence[str], found: Movements, truth: float) -> pd.DataFrame:
-    costs = np.array([*found.along, found.adding, found.removing]) / truth
+def _attributes(names: Sequence[str], moves: Movements, truth: float) -> pd.DataFrame:
+    costs = np.array([*moves.along, moves.adding, moves.removing]) / truth
     parts = [*(f"moving along {n}" for n in names), "adding", "removing"]
-    return pd.DataFrame({"part": parts, "cost": costs, "share": _share(costs, found.total / truth)})
+    return pd.DataFrame({"part": parts, "cost": costs, "share": _share(costs, moves.total / truth)})
 
 
 def _slices(
-    names: Sequence[str], labels: Sequence[Sequence[str]], cells: Cells, found: Movements, truth: float
+    names: Sequence[str], labels: Sequence[Sequence[str]], cells: Cells, moves: Movements, truth: float
 ) -> pd.DataFrame:
-    occupied, charged = cells.codes, np.stack(np.unravel_index(found.ids, cells.shape))
+    occupied, charged = cells.codes, np.stack(np.unravel_index(moves.ids, cells.shape))
     frames = []
     for axis, name in enumerate(names):
         size = cells.shape[axis]
-        cost = np.bincount(charged[axis], found.contribution, size) / truth
+        cost = np.bincount(charged[axis], moves.contribution, size) / truth
         frames.append(
             pd.DataFrame(
                 {
@@ -131,7 +131,7 @@ def _slices(
                     "real": np.bincount(occupied[axis], cells.q, size),
                     "synthetic": np.bincount(occupied[axis], cells.p, size),
                     "cost": cost,
-                    "share": _share(cost, found.total / truth),
+                    "share": _share(cost, moves.total / truth),
                 }
             )
         )
@@ -142,36 +142,36 @@ def _bins(
     names: Sequence[str],
     labels: Sequence[Sequence[str]],
     cells: Cells,
-    found: Movements,
+    moves: Movements,
     truth: float,
     top: int,
 ) -> pd.DataFrame:
-    chosen = found.top(top)
-    ids = found.ids[chosen]
+    chosen = moves.top(top)
+    ids = moves.ids[chosen]
     columns = _columns(names, labels, cells, ids)
-    cost = found.contribution[chosen] / truth
+    cost = moves.contribution[chosen] / truth
     return pd.DataFrame(
         {
             **columns,
             "real": _at(cells, cells.q, ids),
             "synthetic": _at(cells, cells.p, ids),
-            "added": found.added[chosen],
-            "removed": found.removed[chosen],
-            "moved_out": [float(found.mass[found.source == i].sum()) for i in ids],
-            "moved_in": [float(found.mass[found.target == i].sum()) for i in ids],
+            "added": moves.added[chosen],
+            "removed": moves.removed[chosen],
+            "moved_out": [float(moves.mass[moves.source == i].sum()) for i in ids],
+            "moved_in": [float(moves.mass[moves.target == i].sum()) for i in ids],
             "cost": cost,
-            "share": _share(cost, found.total / truth),
+            "share": _share(cost, moves.total / truth),
         }
     )
 
 
 def _moved(
-    names: Sequence[str], labels: Sequence[Sequence[str]], cells: Cells, found: Movements, truth: float, top: int
+    names: Sequence[str], labels: Sequence[Sequence[str]], cells: Cells, moves: Movements, truth: float, top: int
 ) -> pd.DataFrame:
-    rows = found.of_cells(found.ids[found.top(top)])[:top]
-    origin = _columns([f"from {n}" for n in names], labels, cells, found.source[rows])
-    end = _columns([f"to {n}" for n in names], labels, cells, found.target[rows])
-    return pd.DataFrame({**origin, **end, "records": found.mass[rows], "cost": found.cost[rows] / truth})
+    rows = moves.of_cells(moves.ids[moves.top(top)])[:top]
+    origin = _columns([f"from {n}" for n in names], labels, cells, moves.source[rows])
+    end = _columns([f"to {n}" for n in names], labels, cells, moves.target[rows])
+    return pd.DataFrame({**origin, **end, "records": moves.mass[rows], "cost": moves.cost[rows] / truth})
 
 
 def _columns(

@@ -36,11 +36,11 @@ class Parts:
 
     def groups(self) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
         """The moving axes of each pattern, with the numbers of its parts."""
-        found = []
+        groups = []
         for bits in np.unique(self.pattern):
             axes = tuple(i for i in range(15) if int(bits) >> i & 1)
-            found.append((axes, np.flatnonzero(self.pattern == bits)))
-        return found
+            groups.append((axes, np.flatnonzero(self.pattern == bits)))
+        return groups
 
 
 def split(cells: Cells, axes: Sequence[Axis], delta: float) -> Parts:
@@ -55,9 +55,9 @@ def split(cells: Cells, axes: Sequence[Axis], delta: float) -> Parts:
     alone = _label(cells.ids, sizes, lengths, cells.p, cells.q, float(delta), part, place)
     labels = int(np.prod(np.where(lengths > 0, sizes - lengths + 1, sizes)))
     if labels > 4 * count + FEW_LABELS:
-        kept, inverse = np.unique(part, return_inverse=True)
-        shift = int(kept.size > 0 and kept[0] < 0)
-        part, labels = inverse.astype(np.int64) - shift, kept.size - shift
+        parts, inverse = np.unique(part, return_inverse=True)
+        shift = int(parts.size > 0 and parts[0] < 0)
+        part, labels = inverse.astype(np.int64) - shift, parts.size - shift
     starts, order, first = _sort(part, labels, cells.p, cells.q, float(delta))
     pattern = _patterns(cells.ids[first], sizes, lengths)
     return Parts(alone, starts, order, place, pattern)

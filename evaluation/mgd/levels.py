@@ -25,14 +25,14 @@ def at_levels(table: CodedTable, schema: Schema, targets: Sequence[TargetMargina
     The codes of *other* and *missing* come behind the nodes of the level, as they come behind the leaves.
     Cost: a pass over the rows per such column; memory: the new columns.
     """
-    wanted = {
+    level_of = {
         (name, level): None
         for one in targets
         for name, level in zip(one.attributes, one.levels, strict=True)
         if level < schema[name].hierarchy.depth
     }
     attributes, columns = list(table.domain.attributes), list(table.columns)
-    for name, level in wanted:
+    for name, level in level_of:
         nodes = len(schema[name].hierarchy.level(level))
         special = table.domain[name].size - len(schema[name].hierarchy.leaves)
         size = nodes + special

@@ -37,7 +37,7 @@ class MarginalScore:
     def to_json(self) -> dict[str, Any]:
         """JSON values; the AEMC first."""
         weights = dict(zip(self.target.attributes, map(_shown, self.target.weights), strict=True))
-        said = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
+        notes = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
         return {
             "attributes": list(self.target.attributes),
             "aemc": self.aemc.value,
@@ -47,7 +47,7 @@ class MarginalScore:
             "weight": self.target.weight,
             "cells": self.cells,
             "solver": self.aemc.solver,
-            **{k: v for k, v in said.items() if v},
+            **{k: v for k, v in notes.items() if v},
         }
 
 

@@ -22,7 +22,7 @@ from evaluation.mgd.independent_parts import Parts, split
 from mechanisms.public.jit import compiled
 
 #: Masses below this, in records, are rounding; weights are multiples of 2^-20.
-DUST = 1e-9
+NO_FLOW = 1e-9
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,8 +61,8 @@ class Movements:
 
     def of_cells(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of the movements from or to these cells, the dearest first."""
-        found = np.flatnonzero(np.isin(self.source, ids) | np.isin(self.target, ids))
-        return found[np.argsort(-self.cost[found], kind="stable")]
+        places = np.flatnonzero(np.isin(self.source, ids) | np.isin(self.target, ids))
+        return places[np.argsort(-self.cost[places], kind="stable")]
 
     def top(self, count: int) -> NDArray[np.int64]:
         """Places in `ids` of the cells that contribute most."""
@@ -159,9 +159,9 @@ def _moves(flow: Flow, used: Sequence[Axis], names: NDArray[np.int64]) -> tuple[
     cell_of[graph.last] = np.arange(graph.last.size)
     by_tail = np.argsort(graph.tail, kind="stable")
     starts = np.searchsorted(graph.tail[by_tail], np.arange(graph.nodes + 1))
-    found = [_walk(row[by_tail], starts, graph.head[by_tail], price[by_tail], DUST) for row in flow.along]
-    part = np.repeat(np.arange(len(found)), [len(f[0]) for f in found])
-    source, target, mass, cost = (np.concatenate(column) for column in zip(*found, strict=True))
+    walks = [_walk(row[by_tail], starts, graph.head[by_tail], price[by_tail], NO_FLOW) for row in flow.along]
+    part = np.repeat(np.arange(len(walks)), [len(f[0]) for f in walks])
+    source, target, mass, cost = (np.concatenate(column) for column in zip(*walks, strict=True))
     apart = cell_of[source] != cell_of[target]
     ends = (names[part, cell_of[source]][apart], names[part, cell_of[target]][apart])
     return (*ends, mass[apart], cost[apart]), spent
@@ -183,7 +183,7 @@ def _walk(flow: Floats, starts: Ints, head: NDArray[np.int32], price: Floats, du
     mass, cost = np.empty(used), np.empty(used)
     now, step = starts[:-1].copy(), np.full(nodes, -1, np.int64)
     path = np.empty(nodes + 1, np.int64)
-    found = 0
+    count = 0
     for origin in range(nodes):
         v, length = origin, 0
         while net[origin] > dust:
@@ -196,8 +196,8 @@ def _walk(flow: Floats, starts: Ints, head: NDArray[np.int32], price: Floats, du
                     paid += price[path[i]]
                 net[origin] -= taken
                 net[v] += taken
-                source[found], target[found], mass[found], cost[found] = origin, v, taken, paid * taken
-                found += 1
+                source[count], target[count], mass[count], cost[count] = origin, v, taken, paid * taken
+                count += 1
                 _forget(origin, 0, path, length, step, head)
                 v, length = origin, 0
                 continue
@@ -218,7 +218,7 @@ def _walk(flow: Floats, starts: Ints, head: NDArray[np.int32], price: Floats, du
                 _forget(v, begin, path, length, step, head)
                 length = begin
         _forget(origin, 0, path, length, step, head)
-    return source[:found], target[:found], mass[:found], cost[:found]
+    return source[:count], target[:count], mass[:count], cost[:count]
 
 
 @compiled

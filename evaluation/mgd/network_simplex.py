@@ -27,7 +27,7 @@ State = tuple[Nodes, Ints, Flags, Ints, Ints, Flags]
 Links = tuple[Nodes, Nodes, Nodes, Nodes]
 
 #: Beyond any flow.
-PLENTY = 2**62
+UNLIMITED = 2**62
 #: The arcs of a node to the bank, in the order of their numbers behind those of the edges.
 FREE, OUT, IN = 0, 1, 2
 #: Arcs looked at count as one step of work for so many.
@@ -165,7 +165,7 @@ def _room(x: int, more: bool, up: Flags, flow: Ints, pred: Ints, low: Ints, high
         return int(flow[x])
     if pred[x] >= 2 * edges and (pred[x] - 2 * edges) % 3 == FREE:
         return int(high[x] - low[x] - flow[x])
-    return PLENTY
+    return UNLIMITED
 
 
 @compiled
@@ -176,7 +176,7 @@ def _leaving(
     parent, pred, up, flow = state[0], state[1], state[2], state[3]
     low, high, depth, edges = arcs[3], arcs[4], links[3], len(arcs[0])
     x, y, work = first, second, 0
-    least_x, least_y, leave_x, leave_y = PLENTY, PLENTY, -1, -1
+    least_x, least_y, leave_x, leave_y = UNLIMITED, UNLIMITED, -1, -1
     while x != y:
         work += 1
         if depth[x] >= depth[y]:
@@ -206,7 +206,7 @@ def _pivot(arc: int, arcs: Arcs, state: State, links: Links) -> int:
     source, target = _ends(arc, tail, head, len(low))
     free = arc >= 2 * edges and (arc - 2 * edges) % 3 == FREE
     owner = (arc - 2 * edges) // 3
-    capacity = high[owner] - low[owner] if free else PLENTY
+    capacity = high[owner] - low[owner] if free else UNLIMITED
     back = free and at_upper[owner]
     first, second = (target, source) if back else (source, target)
     join, amount, leave, on_first, work = _leaving(first, second, arcs, state, links, capacity)

@@ -75,8 +75,8 @@ def _located(schema: Schema, spec: PresetSpec) -> Targets:
     """Section 3.1: marginals with at least one temporal or spatial attribute."""
     _needs(spec, 1, "the temporal and spatial columns")
     anchors = set(spec.attributes)
-    said = f"marginals with {' or '.join(spec.attributes)}"
-    return _sampled(schema, spec, lambda clique: not anchors.isdisjoint(clique), said)
+    description = f"marginals with {' or '.join(spec.attributes)}"
+    return _sampled(schema, spec, lambda clique: not anchors.isdisjoint(clique), description)
 
 
 def _thirds(schema: Schema, spec: PresetSpec) -> Targets:
@@ -105,8 +105,8 @@ def _pums(schema: Schema, spec: PresetSpec) -> Targets:
         raise UserError(f"{income!r} is not ordinal", where="evaluation.attributes", fix=fix)
     rest = _sampled(schema, replace(spec, k=(3,)), lambda clique: set(clique) != set(spec.attributes), "marginals")
     heavy = target(schema, spec.attributes, delta=spec.delta, weight=float(max(len(rest.marginals), 1)))
-    said = f"{' × '.join(spec.attributes)} weighs as much as all others together"
-    return Targets((heavy, *rest.marginals), (*rest.note, said))
+    description = f"{' × '.join(spec.attributes)} weighs as much as all others together"
+    return Targets((heavy, *rest.marginals), (*rest.note, description))
 
 
 PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
@@ -119,8 +119,8 @@ PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
 
 
 def _needs(spec: PresetSpec, count: int, what: str, *, exactly: bool = False) -> None:
-    found = len(set(spec.attributes))
-    if found < count or (exactly and len(spec.attributes) != count):
+    needed = len(set(spec.attributes))
+    if needed < count or (exactly and len(spec.attributes) != count):
         raise UserError(
             f"preset {spec.name!r} got {len(spec.attributes)} columns",
             where="evaluation.attributes",
@@ -128,28 +128,28 @@ def _needs(spec: PresetSpec, count: int, what: str, *, exactly: bool = False) ->
         )
 
 
-def _sampled(schema: Schema, spec: PresetSpec, wanted: Callable[[tuple[str, ...]], bool], said: str) -> Targets:
+def _sampled(schema: Schema, spec: PresetSpec, allowed: Callable[[tuple[str, ...]], bool], description: str) -> Targets:
     """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`."""
     rng = np.random.default_rng(spec.seed)
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
-        every = [c for c in subsets(schema.domain.names, (k,)) if wanted(c)]
+        every = [c for c in subsets(schema.domain.names, (k,)) if allowed(c)]
         if not every:
             continue
         drawn = rng.permutation(len(every)) if len(every) > spec.max_marginals else np.arange(len(every))
-        found: dict[int, TargetMarginal] = {}
+        sample: dict[int, TargetMarginal] = {}
         left = 0
         for place in drawn:
-            if len(found) == spec.max_marginals:
+            if len(sample) == spec.max_marginals:
                 break
             one = target(schema, every[place], delta=spec.delta)
             if flow_nodes(axes_at(schema, one)) <= MAX_FLOW_NODES:
-                found[int(place)] = one
+                sample[int(place)] = one
             else:
                 left += 1
-        chosen = [found[i] for i in sorted(found)]
+        chosen = [sample[i] for i in sorted(sample)]
         large = f", {left} left out for the size of their flow" if left else ""
-        notes.append(f"{k}-way: {len(chosen)} of {len(every)} {said} (seed {spec.seed}){large}")
+        notes.append(f"{k}-way: {len(chosen)} of {len(every)} {description} (seed {spec.seed}){large}")
         marginals += chosen
     return Targets(tuple(marginals), tuple(notes))

@@ -79,24 +79,24 @@ def target(
     """
     names, levels = _attributes(schema, attributes, where)
     if weights is None:
-        found = _default_weights(schema, names)
+        chosen_weights = _default_weights(schema, names)
     else:
         for name in weights:
             if name not in names:
                 fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
                 raise UserError(f"a weight for {name!r}, which is not in the marginal", where=where, fix=fix)
-        found = tuple(_weight(weights.get(n, "inf"), f"{where}: weight of {n!r}") for n in names)
-    finite = [w for w in found if w is not None]
+        chosen_weights = tuple(_weight(weights.get(n, "inf"), f"{where}: weight of {n!r}") for n in names)
+    finite = [w for w in chosen_weights if w is not None]
     if finite and sum(finite) != 1:
         if abs(float(sum(finite)) - 1) > 1e-9:
             fix = 'finite weights that sum to 1 (write thirds as "1/3"), or inf'
             raise UserError(f"the finite weights sum to {float(sum(finite)):g}", where=where, fix=fix)
-        found = tuple(None if w is None else w / sum(finite) for w in found)
+        chosen_weights = tuple(None if w is None else w / sum(finite) for w in chosen_weights)
     if not _is_number(delta) or not 0 <= delta < math.inf:
         raise UserError(f"got delta {delta!r}", where=where, fix="a number of records of at least 0")
     if not _is_number(weight) or not 0 < weight < math.inf:
         raise UserError(f"got weight {weight!r}", where=where, fix="a number above 0")
-    return TargetMarginal(names, levels, found, float(delta), float(weight))
+    return TargetMarginal(names, levels, chosen_weights, float(delta), float(weight))
 
 
 def read_targets(schema: Schema, given: object, *, delta: float, where: str = "evaluation.targets") -> Targets:

@@ -58,10 +58,10 @@ def _regions(own: NcriptSettings, schema: Schema | None) -> dict[str, str] | Non
 def _spec(given: dict[str, Any]) -> NcriptSpec:
     from evaluation.ncript.combined_loss import NcriptSpec
 
-    known = [f.name for f in fields(NcriptSpec)]
+    names = [f.name for f in fields(NcriptSpec)]
     for name, value in given.items():
-        if name not in known:
-            fix = did_you_mean(str(name), known) or f"one of {', '.join(known)}"
+        if name not in names:
+            fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
             raise UserError(f"no parameter {name!r}", where="evaluation.ncript", fix=fix)
         if name != "weights" and not isinstance(value, int | float):
             raise UserError(f"got {name} {value!r}", where="evaluation.ncript", fix="a number")

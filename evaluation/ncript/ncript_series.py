@@ -38,9 +38,9 @@ def horizontal_correlation(
         return np.zeros(segments)
     q, p = q.reshape(times, -1), p.reshape(times, -1)
     varies = q.max(axis=0) > q.min(axis=0)
-    kept = np.flatnonzero(varies)
+    varying = np.flatnonzero(varies)
     loss = np.zeros(segments * types)
-    loss[kept] = times / 2 * _mean_change(_unit(q[:, kept]), _unit(p[:, kept]), threshold + ROUNDING)
+    loss[varying] = times / 2 * _mean_change(_unit(q[:, varying]), _unit(p[:, varying]), threshold + ROUNDING)
     return np.asarray(loss.reshape(segments, types).sum(axis=1) / types)
 
 

@@ -33,9 +33,9 @@ from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring, Norm
 
-#: Ids of events that a purse pays for begin so.
-PURSE = "purse:"
-#: The noise of a whole purse has to stay so far below the largest that answers hold, to leave room for its parts.
+#: Ids of events that a reserve pays for begin so.
+RESERVE = "purse:"
+#: The noise of a whole reserve has to stay so far below the largest that answers hold, to leave room for its parts.
 SMALLEST_PART = 2.0**-6
 
 
@@ -85,14 +85,14 @@ class AdaptivePlan:
         of the slots' worst cases holds as adaptive composition: basic (Dwork et al. 2006), advanced (Dwork, Rothblum &
         Vadhan 2010), zCDP (Bun & Steinke 2016, lemma 2.3) and GDP (Dong, Roth & Su 2019, theorem 3.2; McKenna 2021).
 
-    A purse is spent in parts whose number and sizes may depend on answers too. Its events are booked as they are, and
+    A reserve is spent in parts whose number and sizes may depend on answers too. Its events are booked as they are, and
     the ledger refuses the one that would exceed (ε, δ): a privacy filter, which costs nothing extra under zCDP (Feldman
     & Zrnic 2021), GDP (Smith & Thakurta 2022), and where pure ε adds up (Rogers et al. 2016).
 
     Attributes:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, as plain values; part of the ledger's name for the plan.
-        purse: all of it as one event of the noise that the accountant is a filter for; None: there is none.
+        reserve: all of it as one event of the noise that the accountant is a filter for; None: there is none.
         scores, selection: as of `Plan`.
     """
 
@@ -103,7 +103,7 @@ class AdaptivePlan:
     delta: units.Delta
     neighbouring: Neighbouring
     max_records: int
-    purse: Slot | None = None
+    reserve: Slot | None = None
     histogram: PlannedHistogram | None = None
     scores: tuple[PlannedScore, ...] = ()
     selection: PrivateSelection = ONE_TRY
@@ -128,50 +128,50 @@ class AdaptivePlan:
 
     @property
     def composed(self) -> tuple[Event, ...]:
-        """The events that the total is made of: all of the purse is one."""
-        return (*self.events, *([self.purse.event] if self.purse else []))
+        """The events that the total is made of: all of the reserve is one."""
+        return (*self.events, *([self.reserve.event] if self.reserve else []))
 
     def reserved(self, event: Event) -> Event | None:
         """The slot's worst case, whose cost is booked; None where no slot admits the event."""
         if event.id in self._aside:
             return event if event == self._aside[event.id] else None
         slot = self._by_id.get(event.id)
-        if slot is None and self.purse is not None and event.id.startswith(PURSE):
+        if slot is None and self.reserve is not None and event.id.startswith(RESERVE):
             return event
         return slot.event if slot is not None and slot.event.admits(event) else None
 
     def measurement_event(self, name: str, part: float) -> NoiseEvent:
-        """A measurement of columns of norm 1 that costs a part of the purse.
+        """A measurement of columns of norm 1 that costs a part of the reserve.
 
         Args:
-            name: after the prefix that the ledger knows the purse by.
+            name: after the prefix that the ledger knows the reserve by.
             part: above 0, at most 1.
         """
-        whole, strength = self._of_purse(part)
+        whole, strength = self._of_reserve(part)
         scale = units.round_up(whole.sensitivity / strength)
-        return noise_event(whole.kind, f"{PURSE}{name}", whole.sensitivity, scale)
+        return noise_event(whole.kind, f"{RESERVE}{name}", whole.sensitivity, scale)
 
     def choice_event(self, name: str, part: float) -> Exponential:
-        """A choice that costs a part of the purse; arguments as of `measurement_event`."""
-        _, strength = self._of_purse(part)
-        return Exponential(f"{PURSE}{name}", self.accountant.choice_epsilon(strength))
+        """A choice that costs a part of the reserve; arguments as of `measurement_event`."""
+        _, strength = self._of_reserve(part)
+        return Exponential(f"{RESERVE}{name}", self.accountant.choice_epsilon(strength))
 
-    def _of_purse(self, part: float) -> tuple[NoiseEvent, float]:
-        """The purse as one event, and how strong (ε_i or μ_i) an event is that costs that part of it."""
-        whole = self.purse_event
+    def _of_reserve(self, part: float) -> tuple[NoiseEvent, float]:
+        """The reserve as one event, and how strong (ε_i or μ_i) an event is that costs that part of it."""
+        whole = self.reserve_event
         strength = self.accountant.strength(part) * whole.sensitivity / whole.scale
         return whole, strength * (1 - 1e-8)  # the rounding of many events
 
     @property
-    def purse_event(self) -> NoiseEvent:
-        """All of the purse as one event.
+    def reserve_event(self) -> NoiseEvent:
+        """All of the reserve as one event.
 
         Raises:
-            TypeError: the plan has no purse.
+            TypeError: the plan has no reserve.
         """
-        if self.purse is None:
-            raise TypeError("the plan has no purse")
-        return as_noise(self.purse.event)
+        if self.reserve is None:
+            raise TypeError("the plan has no reserve")
+        return as_noise(self.reserve.event)
 
     def measurement_slot(self, place: int) -> NoiseEvent:
         """The worst case of the measurement that a slot is reserved for; TypeError for a choice."""
@@ -184,7 +184,7 @@ class AdaptivePlan:
     @property
     def norm(self) -> Norm:
         """The norm that the sensitivities of all measurements are taken in."""
-        every = (*self.slots, *([self.purse] if self.purse else []))
+        every = (*self.slots, *([self.reserve] if self.reserve else []))
         return next((s.event.norm for s in every if s.event.norm is not None), "l1")
 
     def buys_answers(self, event: Event) -> bool:
@@ -201,17 +201,17 @@ class AdaptivePlan:
     def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
         """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
         slots = [slot_json(s, self.accountant, charged[s.event.id]) for s in self.slots if s.event.id in charged]
-        paid = [Slot(e, Reservation(PURSE, None, 0, 0.0), self._share(e)) for e in charged.values()]
-        slots += [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(PURSE)]
+        paid = [Slot(e, Reservation(RESERVE, None, 0, 0.0), self._share(e)) for e in charged.values()]
+        slots += [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(RESERVE)]
         if self.histogram is not None and self.histogram.event.id in charged:
             slots.append(planned_json(self.histogram.measurement, self.accountant))
         return slots + score_receipts(self.scores, self.accountant, charged)
 
     def _share(self, event: Event) -> float:
-        """The part of the budget that an event of the purse took."""
-        if self.purse is None:
+        """The part of the budget that an event of the reserve took."""
+        if self.reserve is None:
             return 0.0
-        return self.accountant.share(event, self.purse.event) * self.purse.share
+        return self.accountant.share(event, self.reserve.event) * self.reserve.share
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -220,7 +220,7 @@ class AdaptivePlan:
             "measurements": [slot_json(s, self.accountant, s.event) for s in self.slots],
             "histogram": histogram_json(self.histogram, self.accountant),
             "accept": [score_json(s, self.accountant) for s in self.scores],
-            "purse": None if self.purse is None else slot_json(self.purse, self.accountant, self.purse.event),
+            "reserve": None if self.reserve is None else slot_json(self.reserve, self.accountant, self.reserve.event),
             **promise_json(self),
         }
 
@@ -231,13 +231,13 @@ AnyPlan = Plan | AdaptivePlan
 
 def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any]:
     """A slot as JSON values, with the numbers of the event."""
-    wanted = slot.reservation
+    reservation = slot.reservation
     facts: dict[str, Any] = {
         "id": slot.event.id,
-        "stage": wanted.stage,
-        "clique": None if wanted.clique is None else list(wanted.clique),
-        "cells": wanted.cells,
-        "scores": wanted.scores,
+        "stage": reservation.stage,
+        "clique": None if reservation.clique is None else list(reservation.clique),
+        "cells": reservation.cells,
+        "scores": reservation.scores,
         "share": slot.share,
         "cost": accountant.cost(slot.event),
     }
@@ -247,7 +247,7 @@ def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any
 
 
 def reserve(
-    wanted: Sequence[Reservation],
+    reservations: Sequence[Reservation],
     *,
     method: Mapping[str, Any],
     noise: NoiseKind,
@@ -256,61 +256,61 @@ def reserve(
     delta: float,
     neighbouring: Neighbouring,
     max_records: int,
-    purse: float = 0.0,
+    filter_share: float = 0.0,
     histogram: RecordsPerUnit | None = None,
     accept: Sequence[Criterion] = (),
 ) -> AdaptivePlan:
     """Calibrate the slots of all rounds to a budget, from public facts alone.
 
     Args:
-        wanted: the slots, in the order in which they will be charged.
+        reservations: the slots, in the order in which they will be charged.
         method: what decides between the rounds, as plain values.
         noise: of the measurements.
         max_records: C, the largest total weight of one unit.
-        purse: the relative part of the budget that is spent in rounds of no fixed number.
+        filter_share: the relative part of the budget that is spent in rounds of no fixed number.
         histogram: of records per unit, if it is wanted; the rounds share what it leaves.
         accept: what decides whether the release is accepted; the rounds share what its scores leave.
     Raises:
-        UserError: a parameter out of range, nothing to measure, a purse under an accountant that has no filter for it,
-            δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a purse: SMALLEST_PART of it).
+        UserError: a parameter out of range, nothing to measure, a reserve under an accountant without a filter for it,
+            δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a reserve: SMALLEST_PART of it).
     """
     eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if max_records < 1:
         raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
-    if all(w.choice for w in wanted) and not purse:
+    if all(w.choice for w in reservations) and not filter_share:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
-    if not all(w.weight > 0 and math.isfinite(w.weight) for w in wanted):
+    if not all(w.weight > 0 and math.isfinite(w.weight) for w in reservations):
         raise UserError("a round has no budget", where="selection.split", fix="parts above 0")
-    if purse:
+    if filter_share:
         check_filter(accountant, noise)
     further = [histogram_charge(histogram, noise, neighbouring)] if histogram else []
     further += score_charges(accept, noise, neighbouring, max_records)
-    sharing = 0 if NOISE_KINDS[noise].pure else sum(not w.choice for w in wanted) + len(further)
-    keeper = make_accountant(accountant, delta=dlt, slots=sharing)
-    every = [*wanted, *([Reservation(PURSE, None, 2, purse)] if purse else [])]
+    sharing = 0 if NOISE_KINDS[noise].pure else sum(not w.choice for w in reservations) + len(further)
+    accounting = make_accountant(accountant, delta=dlt, slots=sharing)
+    every = [*reservations, *([Reservation(RESERVE, None, 2, filter_share)] if filter_share else [])]
     left = share_left(histogram, accept)
     total = math.fsum(w.weight for w in every) / left
     charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
-    events = calibrate([*charges, *further], keeper, eps, dlt)
+    events = calibrate([*charges, *further], accounting, eps, dlt)
     counted = planned_histogram(histogram, events[len(every)]) if histogram else None
     scores = planned_scores(accept, events[len(events) - len(accept) :])
     check_scales(events)
-    check_scales(events[len(wanted) : len(every)], units.MAX_SCALE * SMALLEST_PART)
+    check_scales(events[len(reservations) : len(every)], units.MAX_SCALE * SMALLEST_PART)
     slots = [Slot(e, w, c.share) for e, w, c in zip(events[: len(every)], every, charges, strict=True)]
-    last = slots.pop() if purse else None
-    return AdaptivePlan(tuple(slots), method, keeper, eps, dlt, neighbouring, max_records, last, counted, scores)
+    last = slots.pop() if filter_share else None
+    return AdaptivePlan(tuple(slots), method, accounting, eps, dlt, neighbouring, max_records, last, counted, scores)
 
 
 def _charge(
-    place: int, wanted: Reservation, share: float, noise: NoiseKind, neighbouring: Neighbouring, max_records: int
+    place: int, reservation: Reservation, share: float, noise: NoiseKind, neighbouring: Neighbouring, max_records: int
 ) -> Charge:
     """What a slot asks of the budget, in the worst case of what may be asked under it."""
-    name = f"{place:04d}:{wanted.stage}:{'' if wanted.clique is None else ','.join(wanted.clique)}"
-    if wanted.choice:
+    name = f"{place:04d}:{reservation.stage}:{'' if reservation.clique is None else ','.join(reservation.clique)}"
+    if reservation.choice:
         return Charge(name, None, 1.0, share)
-    if wanted.scores:
-        return Charge(name, noise, _scores_bound(wanted.scores, noise, neighbouring, max_records), share)
-    cells = wanted.cells if wanted.clique is not None else max(wanted.cells, 2)
+    if reservation.scores:
+        return Charge(name, noise, _scores_bound(reservation.scores, noise, neighbouring, max_records), share)
+    cells = reservation.cells if reservation.clique is not None else max(reservation.cells, 2)
     worst = Identity(cells)  # columns of norm 1, two apart
     bound = sensitivity(worst, norm=NOISE_KINDS[noise].norm, neighbouring=neighbouring, max_records=max_records)
     return Charge(name, noise, bound, share)

@@ -164,8 +164,8 @@ def opened(wanted: Wanted) -> Book:
         if wanted.limit is None:
             fix = "budget.limit='{epsilon: 3, delta: 1e-6}'; or the path of a ledger that exists"
             raise UserError(f"{wanted.path} is a new ledger, and has no limit yet", where="budget.limit", fix=fix)
-        made = LimitChange(wanted.limit, "the ledger was made", *_now())
-        return Book(wanted.scope, asked, (made,))
+        first_change = LimitChange(wanted.limit, "the ledger was made", *_now())
+        return Book(wanted.scope, asked, (first_change,))
     _same(book, wanted)
     if wanted.limit is None or wanted.limit == book.limit:
         return book
@@ -180,15 +180,15 @@ def opened(wanted: Wanted) -> Book:
 def _same(book: Book, wanted: Wanted) -> None:
     """UserError where the file is about something else."""
     mine, other, kind, slack = book.scope, wanted.scope, book.filter.kind, book.filter.slack
-    for what, known, asked, fix in (
+    for what, booked, asked, fix in (
         ("table", mine.table, other.table, f"budget.table={mine.table} if it is the same table, or another ledger"),
         ("privacy unit", dict(mine.unit), dict(other.unit), "the same privacy unit, or another ledger"),
         ("neighbouring relation", mine.neighbouring, other.neighbouring, f"privacy.neighbouring={mine.neighbouring}"),
         ("accountant", kind, wanted.accountant or kind, f"budget.accountant={kind}"),
         ("slack", slack, slack if wanted.slack is None else wanted.slack, f"budget.slack={slack:g}"),
     ):
-        if known != asked:
-            raise UserError(f"its {what} is {_said(known)}, not {_said(asked)}", where=str(wanted.path), fix=fix)
+        if booked != asked:
+            raise UserError(f"its {what} is {_said(booked)}, not {_said(asked)}", where=str(wanted.path), fix=fix)
 
 
 def _said(value: object) -> str:
@@ -213,8 +213,8 @@ def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
         book = opened(wanted)
         fresh = book.missing(bookings)
         if not fresh:
-            known = load_book(path)
-            return book if known is None else known
+            current = load_book(path)
+            return book if current is None else current
         if not book.admits([b.spend for b in fresh]):
             raise Refused(book)
         time, by = _now()

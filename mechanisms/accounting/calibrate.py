@@ -88,7 +88,7 @@ def _largest(fits: Callable[[float], bool]) -> float:
     while fits(high) and high < 1e12:
         low, high = high, high * 4
     if high >= 1e12:
-        raise UserError("the budget is beyond any promise", where="privacy.epsilon", fix="an ε of at most 100 or so")
+        raise UserError("ε is too large to calibrate", where="privacy.epsilon", fix="an ε of at most 100 or so")
     if low == high:
         raise _too_small()
     while high / low > 1 + 1e-10:

@@ -23,10 +23,10 @@ GROUPS = (2, 5, 10)
 def worst_case(plan: AnyPlan) -> tuple[Event, ...]:
     """What the guarantee of one try composes: all that the plan may charge, whatever part of it a run uses.
 
-    A part of it would be no guarantee: how much is charged may depend on answers. With a purse it is all that the
+    A part of it would be no guarantee: how much is charged may depend on answers. With a reserve it is all that the
     ledger's filter lets through, as one event.
     """
-    if not isinstance(plan, AdaptivePlan) or plan.purse is None:
+    if not isinstance(plan, AdaptivePlan) or plan.reserve is None:
         return plan.events
     most = spend_of_plan(replace(plan, selection=ONE_TRY))
     currency = plan.accountant.currency

@@ -39,9 +39,9 @@ class Limit:
         for number in value.values():
             if isinstance(number, bool) or not isinstance(number, int | float):
                 raise UserError(f"got {number!r}, but a limit is made of numbers", where=where, fix=fix)
-        found = {k: float(v) for k, v in value.items()}
-        eps = units.epsilon(found["epsilon"], where=f"{where}.epsilon")
-        return cls(eps, units.delta(found["delta"], where=f"{where}.delta"))
+        amounts = {k: float(v) for k, v in value.items()}
+        eps = units.epsilon(amounts["epsilon"], where=f"{where}.epsilon")
+        return cls(eps, units.delta(amounts["delta"], where=f"{where}.delta"))
 
     def above(self, other: Limit) -> bool:
         """Whether any part of it is above the other's."""

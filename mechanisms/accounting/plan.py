@@ -178,10 +178,10 @@ def histogram_json(histogram: PlannedHistogram | None, accountant: Accountant) -
     return None if histogram is None else planned_json(histogram.measurement, accountant)
 
 
-def histogram_charge(wanted: RecordsPerUnit, kind: NoiseKind, neighbouring: Neighbouring) -> Charge:
+def histogram_charge(question: RecordsPerUnit, kind: NoiseKind, neighbouring: Neighbouring) -> Charge:
     """What the histogram asks of the budget; its sensitivity follows from what it counts."""
-    bound = wanted.sensitivity(norm=NOISE_KINDS[kind].norm, neighbouring=neighbouring)
-    return Charge(wanted.event, kind, bound, wanted.share)
+    bound = question.sensitivity(norm=NOISE_KINDS[kind].norm, neighbouring=neighbouring)
+    return Charge(question.event, kind, bound, question.share)
 
 
 def share_left(histogram: RecordsPerUnit | None, accept: Sequence[Criterion]) -> float:
@@ -197,9 +197,11 @@ def share_left(histogram: RecordsPerUnit | None, accept: Sequence[Criterion]) ->
     return left
 
 
-def planned_histogram(wanted: RecordsPerUnit, event: Event) -> PlannedHistogram:
+def planned_histogram(question: RecordsPerUnit, event: Event) -> PlannedHistogram:
     """The histogram with its calibrated charge."""
-    return PlannedHistogram(wanted, PlannedMeasurement(wanted.label, wanted.query, wanted.share, as_noise(event)))
+    return PlannedHistogram(
+        question, PlannedMeasurement(question.label, question.query, question.share, as_noise(event))
+    )
 
 
 def make_plan(
@@ -249,22 +251,22 @@ def make_plan(
         further += score_charges(accept, kind, neighbouring, max_records)
         law = NOISE_KINDS[kind]
         slots = 0 if law.pure else len(requests) + len(further)
-        keeper = make_accountant(accountant, delta=dlt, slots=slots)
+        accounting = make_accountant(accountant, delta=dlt, slots=slots)
         names = [f"{i:04d}:{','.join(r.clique)}" for i, r in enumerate(requests)]
         queries = [Identity(domain.cells(r.clique)) for r in requests]
         bounds = [sensitivity(q, norm=law.norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
 
         charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
-        events = calibrate([*charges, *further], keeper, eps, dlt)
+        events = calibrate([*charges, *further], accounting, eps, dlt)
         last = planned_histogram(histogram, events[len(requests)]) if histogram else None
         scores = planned_scores(accept, events[len(events) - len(accept) :])
         planned = zip(requests, queries, shares, events[: len(requests)], strict=True)
         measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
-        return Plan(measurements, keeper, eps, dlt, neighbouring, max_records, last, scores)
+        return Plan(measurements, accounting, eps, dlt, neighbouring, max_records, last, scores)
 
-    found = min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
-    check_scales(found.events)
-    return found
+    best = min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
+    check_scales(best.events)
+    return best
 
 
 def check_scales(events: Sequence[Event], maximum: float = units.MAX_SCALE) -> None:

@@ -28,18 +28,18 @@ class PlannedScore:
 
 
 def score_charges(
-    wanted: Sequence[Criterion], kind: NoiseKind, neighbouring: Neighbouring, max_records: int
+    criteria: Sequence[Criterion], kind: NoiseKind, neighbouring: Neighbouring, max_records: int
 ) -> list[Charge]:
     """What the scores ask of the budget."""
     return [
         Charge(w.event, kind, w.sensitivity(neighbouring=neighbouring, max_records=max_records), w.share)
-        for w in wanted
+        for w in criteria
     ]
 
 
-def planned_scores(wanted: Sequence[Criterion], events: Sequence[Event]) -> tuple[PlannedScore, ...]:
+def planned_scores(criteria: Sequence[Criterion], events: Sequence[Event]) -> tuple[PlannedScore, ...]:
     """The criteria with their calibrated charges."""
-    return tuple(PlannedScore(w, as_noise(e)) for w, e in zip(wanted, events, strict=True))
+    return tuple(PlannedScore(w, as_noise(e)) for w, e in zip(criteria, events, strict=True))
 
 
 def score_json(planned: PlannedScore, accountant: Accountant) -> dict[str, Any]:

@@ -39,14 +39,14 @@ class RunningTotal:
         """The total in words."""
         epsilon, delta, limit = self.totals.epsilon, self.totals.delta, self.limit
         runs = "1 run, the first in this ledger," if self.runs == 1 else f"{self.runs} runs"
-        said = f"{runs} on {self.table!r} booked ε = {epsilon:.6g}, "
-        said += f"δ = {delta:.3g} in all by plain sums"
+        words = f"{runs} on {self.table!r} booked ε = {epsilon:.6g}, "
+        words += f"δ = {delta:.3g} in all by plain sums"
         if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
-            said += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"
-        said += f"; all runs stay within ε = {limit.epsilon:g}, δ = {limit.delta:g} unless that limit is raised"
+            words += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"
+        words += f"; all runs stay within ε = {limit.epsilon:g}, δ = {limit.delta:g} unless that limit is raised"
         if self.not_private:
-            said += f"; {self.not_private} of them not private: for these no total holds"
-        return said
+            words += f"; {self.not_private} of them not private: for these no total holds"
+        return words
 
     @property
     def delta_composed(self) -> float:

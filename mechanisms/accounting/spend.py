@@ -60,8 +60,8 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     μ and ρ are the composition of the slots' worst cases: the mechanisms are what they are, whichever accountant
     calibrated them, and their own δ (basic, advanced) is a matter of that accountant alone.
 
-    A purse is spent in parts that depend on answers; the run's ledger stops it where the run's own accountant reaches
-    (ε, δ), so that the whole run, slots and purse together, is bounded by the most that this accountant lets through:
+    A reserve is spent in parts that depend on answers; the run's ledger stops it where the run's own accountant reaches
+    (ε, δ), so that the whole run, slots and reserve together, is bounded by the most that this accountant lets through:
 
     - with a currency: `whole_run` of it, where the proofs stand.
     - without: the whole run is (ε, δ)-DP and nothing more is used.
@@ -70,7 +70,7 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
         total = plan.selection.total(PrivacyLoss(plan.epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
-    if not isinstance(plan, AdaptivePlan) or plan.purse is None:
+    if not isinstance(plan, AdaptivePlan) or plan.reserve is None:
         mu, rho = _composed(plan.events)
         return Spend(plan.epsilon, delta, mu, rho)
     currency = plan.accountant.currency

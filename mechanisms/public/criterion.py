@@ -77,5 +77,5 @@ def in_records(value: float) -> str:
 
 def noisy_figure(score: float, stddev: float, at_most: float | None, *, limit: str = ", at most") -> str:
     """A noisy distance with its standard error, and what it had to be."""
-    said = f"{in_records(score)} ± {in_records(stddev)} records"
-    return said if at_most is None else f"{said}{limit} {in_records(at_most)}"
+    figure = f"{in_records(score)} ± {in_records(stddev)} records"
+    return figure if at_most is None else f"{figure}{limit} {in_records(at_most)}"

@@ -19,7 +19,7 @@ class UserError(Exception):
         self.what, self.where, self.fix = what, where, fix
         lines = [what if where is None else f"{where}: {what}"]
         if fix:
-            lines.append(f"  way out: {fix}")
+            lines.append(f"  fix: {fix}")
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -30,9 +30,9 @@ def _rebuild(what: str, where: str | None, fix: str | None) -> UserError:
     return UserError(what, where=where, fix=fix)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, names: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the closest known word, or an empty text."""
-    close = difflib.get_close_matches(word, [str(k) for k in known], n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, [str(k) for k in names], n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
 
 

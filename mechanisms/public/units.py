@@ -20,7 +20,7 @@ Norm = Literal["l1", "l2"]
 WEIGHT_BITS = 20
 #: The largest scale of noise that is drawn, in those units: draws, answers and their sums fit 63 bits.
 MAX_UNITS = 2.0**54
-#: The largest scale of noise that is planned, in records; beyond, it drowns any table.
+#: The largest scale of noise that is planned, in records; a plan with more is refused.
 MAX_SCALE = 2.0**28
 #: Texts of a unit id that mean that there is none.
 NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")

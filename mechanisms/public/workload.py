@@ -54,12 +54,12 @@ def without_joints(domain: Domain, workload: Workload, alone: Collection[str], n
         what = f"{' × '.join(lonely[0])}: the schema keeps {name!r} out of joint marginals"
         fix = "leave it out (joint_bins: the column's own name stands for the coarse bins), or change the schema"
         raise UserError(what, where="selection.marginals", fix=fix)
-    kept = [(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True) if c not in set(lonely)]
-    if not kept:
+    weighted = [(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True) if c not in set(lonely)]
+    if not weighted:
         fix = "add 1 to selection.k, or take one_way_only away"
         raise UserError("every marginal joins columns that stand alone", where="selection.k", fix=fix)
     left_out = tuple(c for c in workload.left_out if len(c) == 1 or set(c).isdisjoint(alone))
-    return Workload(tuple(c for c, _ in kept), tuple(w for _, w in kept), left_out)
+    return Workload(tuple(c for c, _ in weighted), tuple(w for _, w in weighted), left_out)
 
 
 def closure(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:
@@ -115,8 +115,8 @@ def _checked(domain: Domain, names: Sequence[str], where: str = "selection.margi
 
 def _sized(domain: Domain, cliques: Collection[Clique], max_cells: int) -> Workload:
     order = sorted(cliques, key=lambda c: (len(c), domain.axes(c)))
-    kept = tuple(c for c in order if domain.cells(c) <= max_cells)
-    if not kept:
+    fitting = tuple(c for c in order if domain.cells(c) <= max_cells)
+    if not fitting:
         smallest = min((domain.cells(c) for c in order), default=0)
         raise UserError(
             f"no marginal has at most {max_cells:,} cells (the smallest has {smallest:,})",
@@ -124,4 +124,4 @@ def _sized(domain: Domain, cliques: Collection[Clique], max_cells: int) -> Workl
             fix="raise it, or use coarser bins in the schema",
         )
     left_out = tuple(c for c in order if domain.cells(c) > max_cells)
-    return Workload(kept, (1.0,) * len(kept), left_out)
+    return Workload(fitting, (1.0,) * len(fitting), left_out)

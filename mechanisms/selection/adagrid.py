@@ -56,9 +56,9 @@ class Adagrid(Method):
         new = [domain.canonical((*edge, *extra)) for extra in extras for edge in tree]
         self._ask(context, list(zip(context.places(CHOSEN), new, strict=False)))
 
-    def _ask(self, context: Context, wanted: Sequence[tuple[int, Clique]]) -> None:
-        for order in sorted({len(c) for _, c in wanted}):
-            this = [(i, c) for i, c in wanted if len(c) == order]
+    def _ask(self, context: Context, questions: Sequence[tuple[int, Clique]]) -> None:
+        for order in sorted({len(c) for _, c in questions}):
+            this = [(i, c) for i, c in questions if len(c) == order]
             context.ask([(i, c, context.grid(c, self.threshold)) for i, c in this])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:

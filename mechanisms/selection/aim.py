@@ -119,10 +119,10 @@ class AimSettings(GivenMarginals):
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""
         domain = facts.domain
-        found = {s for c in workload.cliques for s in subsets(c)}
-        order = sorted(found, key=lambda c: (len(c), domain.axes(c)))
-        wanted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
-        useful = [sum(w * len(c & set(s)) for c, w in wanted) for s in order]
+        candidates = {s for c in workload.cliques for s in subsets(c)}
+        order = sorted(candidates, key=lambda c: (len(c), domain.axes(c)))
+        weighted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
+        useful = [sum(w * len(c & set(s)) for c, w in weighted) for s in order]
         rounds = ROUNDS_PER_COLUMN * len(domain) if self.rounds is None else self.rounds
         if rounds < len(domain):
             fix = f"at least the number of columns, {len(domain)}, or null"

@@ -123,7 +123,7 @@ class Schedule:
         """
         if self.reserve:
             check_filter(accountant, noise, squares=self.method.squares)
-        facts = {"method": self.method.description, "purse": self.reserve, **options}
+        facts = {"method": self.method.description, "filter_share": self.reserve, **options}
         return reserve(self.slots, noise=noise, accountant=accountant, **facts)
 
 
@@ -221,11 +221,11 @@ def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique 
     Raises:
         UserError: no pair is small enough.
     """
-    found = pairs(domain, names, max_cells, targets)
-    if len(names) > 1 and not found:
+    every_pair = pairs(domain, names, max_cells, targets)
+    if len(names) > 1 and not every_pair:
         fix = "raise it, name fewer targets, or use coarser bins in the schema"
         raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
-    return found
+    return every_pair
 
 
 def threshold(value: float, where: str, of: str = "standard deviations") -> float:

@@ -68,9 +68,9 @@ class Fixed(GivenMarginals):
 
     def workload(self, facts: Facts) -> Workload:
         """The marginals, those of mapped columns together with their sources."""
-        found = super().workload(facts)
+        workload = super().workload(facts)
         mapped = facts.schema.rules.mapped
-        return with_pairs(facts.domain, mapped, found) if mapped else found
+        return with_pairs(facts.domain, mapped, workload) if mapped else workload
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Two rounds where values are merged."""

@@ -43,14 +43,14 @@ class GivenMarginals(Selection):
         if self.marginals is not None:
             if not self.marginals:
                 raise UserError("the list is empty", where="selection.marginals", fix="name at least one marginal")
-            found = explicit(domain, self.marginals, max_cells=self.max_cells)
+            workload = explicit(domain, self.marginals, max_cells=self.max_cells)
         elif self.closure is not None:
-            found = closure(domain, self.closure, max_cells=self.max_cells)
+            workload = closure(domain, self.closure, max_cells=self.max_cells)
         else:
             default = [1, 2] if len(domain) > 1 else [1]  # a table of one column has no pairs
-            found = all_k_way(domain, default if self.k == [1, 2] else self.k, max_cells=self.max_cells)
-        found = without_joints(domain, found, facts.alone, self.named)
-        return reweighted(domain, found, [_weight_entry(entry) for entry in self.weights or []])
+            workload = all_k_way(domain, default if self.k == [1, 2] else self.k, max_cells=self.max_cells)
+        workload = without_joints(domain, workload, facts.alone, self.named)
+        return reweighted(domain, workload, [_weight_entry(entry) for entry in self.weights or []])
 
 
 def given_slots(domain: Domain, workload: Workload) -> list[Reservation]:

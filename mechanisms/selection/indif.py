@@ -74,8 +74,8 @@ class Indif(Method):
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
         """Every candidate, at the size that it may be combined to."""
-        found = super().later_cells(domain, slots)
-        return found + [(" × ".join(c), max(domain.cells(c), self.combine_cells)) for c in self.candidates]
+        bounds = super().later_cells(domain, slots)
+        return bounds + [(" × ".join(c), max(domain.cells(c), self.combine_cells)) for c in self.candidates]
 
     @property
     def reported(self) -> Sequence[Clique]:

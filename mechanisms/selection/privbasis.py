@@ -56,9 +56,9 @@ class PrivBasis(Method):
         names = domain.canonical(n for (n,) in items)
         among: list[Clique] = list(itertools.combinations(names, 2))
         chosen = _most_frequent(context, PAIRS, among, min(self.pairs, len(among)))
-        found = bases(domain, names, chosen, self.max_cells)
-        held = {n for c in found for n in c}
-        share_out(context, [*((n,) for n in domain.names if n not in held), *found])
+        basis = bases(domain, names, chosen, self.max_cells)
+        held = {n for c in basis for n in c}
+        share_out(context, [*((n,) for n in domain.names if n not in held), *basis])
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
         """The columns alone, and a basis for each item."""
@@ -79,10 +79,10 @@ def _most_frequent(context: Context, stage: str, among: list[Clique], count: int
     )
     left, chosen = list(among), []
     for place in context.places(stage)[:count]:
-        found = context.choose(place, left, scores)
-        if found is not None:
-            left.remove(found)
-            chosen.append(found)
+        choice = context.choose(place, left, scores)
+        if choice is not None:
+            left.remove(choice)
+            chosen.append(choice)
     return chosen
 
 
@@ -129,15 +129,15 @@ class PrivBasisSettings(Selection):
         if not items:
             fix = "declare them as flags, or as categorical columns of two values, in the schema"
             raise UserError("no column is binary", where="selection=privbasis", fix=fix)
-        wanted = min(12, len(items)) if self.items is None else self.items
-        if not 1 <= wanted <= len(items):
-            raise UserError(f"got {wanted}", where="selection.items", fix=f"1 to {len(items)}, the binary columns")
-        every = wanted * (wanted - 1) // 2
-        several = min(2 * wanted, every) if self.pairs is None else self.pairs
+        count = min(12, len(items)) if self.items is None else self.items
+        if not 1 <= count <= len(items):
+            raise UserError(f"got {count}", where="selection.items", fix=f"1 to {len(items)}, the binary columns")
+        every = count * (count - 1) // 2
+        several = min(2 * count, every) if self.pairs is None else self.pairs
         if not 0 <= several <= every:
             raise UserError(f"got {several}", where="selection.pairs", fix=f"0 to {every}, the pairs of the items")
         if self.view_cells < 3:
             fix = "a whole number of at least 3"
             raise UserError(f"got {self.view_cells}", where="selection.view_cells", fix=fix)
-        method = PrivBasis(items, wanted, several, self.view_cells)
+        method = PrivBasis(items, count, several, self.view_cells)
         return Schedule(method, *method.slots(self.split))

@@ -112,8 +112,8 @@ class PriViewSettings(Selection):
         if self.decided:
             return None
         together = Domain(tuple(facts.domain[n] for n in facts.joint))
-        found = self._designs(together) if facts.joint else (tuple((n,) for n in facts.domain.names),)
-        method = PriView(found)
+        designs = self._designs(together) if facts.joint else (tuple((n,) for n in facts.domain.names),)
+        method = PriView(designs)
         return Schedule(method, *method.slots(facts.domain, self.split))
 
     def _designs(self, domain: Domain) -> tuple[tuple[Clique, ...], ...]:

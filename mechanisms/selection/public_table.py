@@ -116,8 +116,8 @@ def _chosen(facts: Facts, given: PublicTable, max_cells: int, combine_cells: int
         inside = within(candidates, grouped(domain.names, candidates, gaps.tolist(), groups))
     if not inside:
         return []
-    found = dense(tradeoff(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain)))
-    return combined(domain, [candidates[inside[i]] for i in found], combine_cells)
+    pairs_chosen = dense(tradeoff(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain)))
+    return combined(domain, [candidates[inside[i]] for i in pairs_chosen], combine_cells)
 
 
 def read_public(path: str, delimiter: str, schema: Schema, folder: Path) -> CodedTable:

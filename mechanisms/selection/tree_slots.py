@@ -33,5 +33,5 @@ def tree_slots(
 
 def first_marginals(domain: Domain, targets: Clique = ()) -> list[Clique]:
     """Every attribute with the targets, and all subsets, smaller ones first."""
-    found = {domain.canonical(s) for a in domain.names for s in subsets(domain.canonical((a, *targets)))}
-    return sorted(found, key=lambda c: (len(c), domain.axes(c)))
+    marginals = {domain.canonical(s) for a in domain.names for s in subsets(domain.canonical((a, *targets)))}
+    return sorted(marginals, key=lambda c: (len(c), domain.axes(c)))

@@ -23,7 +23,7 @@ from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
 
 
-def exact_distance(table: Private, synthetic: CodedTable, wanted: Criterion, *, scale: float = 1.0) -> int:
+def exact_distance(table: Private, synthetic: CodedTable, criterion: Criterion, *, scale: float = 1.0) -> int:
     """The criterion's distance in lattice units of 2**-WEIGHT_BITS records, rounded down; NOT private.
 
     Guarantee: for a fixed synthetic table it moves by no more than `wanted.sensitivity`, exactly: a mean of m whole
@@ -35,19 +35,19 @@ def exact_distance(table: Private, synthetic: CodedTable, wanted: Criterion, *, 
     check_same_domain(table.coded, synthetic)
     distances: list[int] = []
     start = 0
-    while start < len(wanted.cliques):
+    while start < len(criterion.cliques):
         end, cells = start, 0
-        while end < len(wanted.cliques):
-            cells += synthetic.domain.cells(wanted.cliques[end])
+        while end < len(criterion.cliques):
+            cells += synthetic.domain.cells(criterion.cliques[end])
             if end > start and cells > BATCH_CELLS:
                 break
             end += 1
-        batch = wanted.cliques[start:end]
+        batch = criterion.cliques[start:end]
         exact = exact_marginals(table, batch, batch_cells=BATCH_CELLS)
-        for counts, made in zip(exact, count_cliques(synthetic, batch), strict=True):
-            distances.append(int(np.abs(counts - _in_units(made, scale)).sum()))
+        for counts, synthetic_counts in zip(exact, count_cliques(synthetic, batch), strict=True):
+            distances.append(int(np.abs(counts - _in_units(synthetic_counts, scale)).sum()))
         start = end
-    return max(distances) if wanted.over == "largest" else sum(distances) // len(distances)
+    return max(distances) if criterion.over == "largest" else sum(distances) // len(distances)
 
 
 def _in_units(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:

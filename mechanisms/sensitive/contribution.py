@@ -207,8 +207,8 @@ def unit_sizes(units: Path, source: Source) -> NDArray[np.int64]:
     table = f"read_parquet({literal(str(units))}, hive_partitioning = false)"
     each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL GROUP BY unit"
     with source.connect() as engine:
-        found = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
-    return np.array(found, np.int64).reshape(-1, 2)
+        rows = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
+    return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
@@ -242,18 +242,18 @@ def counted_units(
         units, rows, key, share: as of `set_aside_units`; a row without an id is a unit of one record where
             privacy.missing_unit=own, and counts nowhere otherwise.
     """
-    found = np.zeros(unit.max_records, np.int64)
+    histogram = np.zeros(unit.max_records, np.int64)
     table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
     mine = "unit IS NOT NULL" + ("" if share is None else f" AND NOT {_aside(key, share)}")
     each = f"SELECT least(count(*), {unit.max_records}) AS n FROM {table} WHERE {mine} GROUP BY unit"
     with source.connect() as engine:
         for n, count in engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n").fetchall():
-            found[n - 1] = count
+            histogram[n - 1] = count
         if unit.missing == "own":
             alone = np.zeros(rows, np.bool_) if share is None else set_aside_rows(rows, key, share)
             for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
-                found[0] += int((~alone[row]).sum())
-    return found
+                histogram[0] += int((~alone[row]).sum())
+    return histogram
 
 
 def _columns(source: Source, engine: Any, sql: str) -> Iterator[tuple[NDArray[np.int64], ...]]:

@@ -176,11 +176,11 @@ class JsonAnswer:
             UserError: the file is damaged.
         """
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
+            content = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             fix = "take it away: it stays spent and is not drawn again"
             raise UserError("this saved answer is damaged", where=str(self.path), fix=fix) from error
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def save(self, answer: Mapping[str, Any]) -> None:
         """Write the values, whole or not at all."""

@@ -12,8 +12,8 @@ from mechanisms.sensitive.noise import NoiseSource
 
 #: Weights are whole multiples of 2**-WEIGHT_DIGITS of the largest.
 WEIGHT_DIGITS = 140
-#: No weight is below e**-DEEPEST of the largest: scores further down count as if they lay there.
-DEEPEST = 64
+#: No weight is below e**-LOWEST_EXPONENT of the largest: scores further down count as if they lay there.
+LOWEST_EXPONENT = 64
 #: The part of ε that pays for rounding the weights.
 ROUNDING = Decimal(2) ** -40
 #: Random 64-bit words of one choice.
@@ -40,11 +40,11 @@ def choice_weights(scores: Sequence[int], sensitivity: int, epsilon: float) -> l
     rate = rate_of(epsilon)
     best, one = max(scores), Decimal(1 << WEIGHT_DIGITS)
     per_unit = _EXACT.divide(rate, Decimal(2 * sensitivity))
-    found = []
+    weights = []
     for score in scores:
-        exponent = max(_EXACT.multiply(Decimal(score - best), per_unit), Decimal(-DEEPEST))
-        found.append(int(_EXACT.multiply(_EXACT.exp(exponent), one)))
-    return found
+        exponent = max(_EXACT.multiply(Decimal(score - best), per_unit), Decimal(-LOWEST_EXPONENT))
+        weights.append(int(_EXACT.multiply(_EXACT.exp(exponent), one)))
+    return weights
 
 
 def rate_of(epsilon: float) -> Decimal:

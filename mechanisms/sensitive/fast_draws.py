@@ -78,29 +78,29 @@ def fill(
 def _half_normal(pieces: Pieces, at: int) -> tuple[int, np.uint64, int]:
     """k, the first digits of x, and where the pieces go on; k = WHOLE: open."""
     while True:
-        k, found = -1, _YES
-        while found == _YES:
+        k, verdict = -1, _YES
+        while verdict == _YES:
             k += 1
-            found, at = _root_e(pieces, at)
-        if found == _OPEN or k >= WHOLE:
+            verdict, at = _root_e(pieces, at)
+        if verdict == _OPEN or k >= WHOLE:
             return WHOLE, _ZERO, at
-        found = _YES
+        verdict = _YES
         for _ in range(k * (k - 1)):
-            found, at = _root_e(pieces, at)
-            if found != _YES:
+            verdict, at = _root_e(pieces, at)
+            if verdict != _YES:
                 break
-        if found == _YES:
+        if verdict == _YES:
             if at + 1 >= pieces.size:
                 return WHOLE, _ZERO, at
             x = _x(pieces, at)
             at += 2
             for _ in range(k + 1):
-                found, at = _run_of_parts(pieces, at, k, x)
-                if found != _YES:
+                verdict, at = _run_of_parts(pieces, at, k, x)
+                if verdict != _YES:
                     break
-            if found == _YES:
+            if verdict == _YES:
                 return k, x, at
-        if found == _OPEN:
+        if verdict == _OPEN:
             return WHOLE, _ZERO, at
 
 
@@ -111,10 +111,10 @@ def _exponential(pieces: Pieces, at: int) -> tuple[int, np.uint64, int]:
         if at + 1 >= pieces.size:
             break
         x = _x(pieces, at)
-        found, at = _run(pieces, at + 2, x >> _HALF)
-        if found == _YES:
+        verdict, at = _run(pieces, at + 2, x >> _HALF)
+        if verdict == _YES:
             return k, x, at
-        if found == _OPEN:
+        if verdict == _OPEN:
             break
     return WHOLE, _ZERO, at
 
@@ -126,8 +126,8 @@ def _root_e(pieces: Pieces, at: int) -> tuple[int, int]:
     first = np.uint64(pieces[at])
     if first >> _TOP:
         return _YES, at + 1
-    found, at = _run(pieces, at + 1, first)
-    return (_OPEN if found == _OPEN else _YES - found), at
+    verdict, at = _run(pieces, at + 1, first)
+    return (_OPEN if verdict == _OPEN else _YES - verdict), at
 
 
 @compiled

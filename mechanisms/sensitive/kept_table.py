@@ -74,8 +74,8 @@ def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTa
         if not (whole / "table.json").exists():
             shutil.rmtree(whole, ignore_errors=True)
             private_folder(whole)
-            made, report = encode_columns(source, schema, workdir=whole, apart=True)
-            files = [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(made.columns)]
+            coded, report = encode_columns(source, schema, workdir=whole, apart=True)
+            files = [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)]
             write_whole(whole / "table.json", json.dumps([files, list(report.apart(schema))]), mode=0o600)
     files, apart = json.loads((whole / "table.json").read_text(encoding="utf-8"))
     domain = with_apart(schema, apart).domain

@@ -108,7 +108,7 @@ def measure(
         public_total: the number of records where it is a public fact.
         batch_cells: how many cells are counted in one pass.
     """
-    found = measure_some(
+    answers = measure_some(
         table,
         list(enumerate(plan.measurements)),
         plan,
@@ -118,12 +118,12 @@ def measure(
         batch_cells=batch_cells,
         progress=progress,
     )
-    return Measurements(table.coded.domain, tuple(found), public_total)
+    return Measurements(table.coded.domain, tuple(answers), public_total)
 
 
 def measure_some(
     table: Private,
-    wanted: Sequence[tuple[int, PlannedMeasurement]],
+    planned: Sequence[tuple[int, PlannedMeasurement]],
     plan: AnyPlan,
     ledger: Ledger,
     source: NoiseSource,
@@ -136,13 +136,13 @@ def measure_some(
 
     Guarantee: as of `measure`; the queries may depend on the answers of earlier rounds and on public facts.
     Args:
-        wanted: measurements with the numbers of their files.
+        planned: measurements with the numbers of their files.
     Raises:
         UserError: a kept answer is to another question than the one wanted.
     """
     if table.max_records != plan.max_records:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
-    questions = [marginal_question(m, plan, _file(answers_dir, i)) for i, m in wanted]
+    questions = [marginal_question(m, plan, _file(answers_dir, i)) for i, m in planned]
 
     def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
         counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=batch_cells)
@@ -163,11 +163,11 @@ def measure_histogram(
     """
     if plan.histogram is None:
         return None
-    wanted, planned = plan.histogram.wanted, plan.histogram.measurement
-    if table.histogram is None or table.histogram.size != wanted.max_records:
-        raise RuntimeError(f"the table holds no histogram of 1 to {wanted.max_records} records per unit")
+    histogram, planned = plan.histogram.wanted, plan.histogram.measurement
+    if table.histogram is None or table.histogram.size != histogram.max_records:
+        raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
     counts = table.histogram << WEIGHT_BITS
-    needed = wanted.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
+    needed = histogram.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
     question = MarginalQuestion(planned, needed, answers_dir / "units.npz")
     answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer

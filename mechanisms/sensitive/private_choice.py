@@ -111,8 +111,8 @@ def distance_scores(
 
 def kept_choices(folder: Path) -> frozenset[str]:
     """The events whose choice or scores are kept in a folder; of those charged, the others were lost."""
-    kept = (json.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.json"))
-    return frozenset(k["event"] for k in kept if "event" in k)
+    choices = (json.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.json"))
+    return frozenset(k["event"] for k in choices if "event" in k)
 
 
 def choose(

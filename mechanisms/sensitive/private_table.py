@@ -183,8 +183,8 @@ def _engineered(
     """The table as the schema's steps measure it, and how many rows contradict each rule."""
     if not schema.engineering.steps:
         return coded, report
-    made, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
-    return made, replace(report, conflicts=conflicts)
+    engineered, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
+    return engineered, replace(report, conflicts=conflicts)
 
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:

@@ -143,10 +143,10 @@ def check(releases: Sequence[PlannedRelease]) -> Book | None:
     """
     if not releases:
         return None
-    wanted = _one_ledger(releases)
-    if (known := load_book(wanted.path)) is not None and not _fresh(releases, known):
-        return known  # all of it is booked: a limit that changed since is no matter of theirs
-    book = opened(wanted)
+    ledger = _one_ledger(releases)
+    if (current := load_book(ledger.path)) is not None and not _fresh(releases, current):
+        return current  # all of it is booked: a limit that changed since is no matter of theirs
+    book = opened(ledger)
     fresh = _fresh(releases, book)
     if not book.admits([r.spend for r in fresh]):
         raise _refused(fresh, book)
@@ -164,7 +164,7 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     """
     if (book := check(releases)) is None:
         return None
-    wanted, fresh = _one_ledger(releases), _fresh(releases, book)
+    ledger, fresh = _one_ledger(releases), _fresh(releases, book)
     if not fresh:
         return book
     for release in fresh:
@@ -172,13 +172,13 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
-    new = not wanted.path.exists()
+    new = not ledger.path.exists()
     try:
-        book = book_runs(wanted, bookings)
+        book = book_runs(ledger, bookings)
     except Refused as refused:
         raise _refused(_fresh(releases, refused.book), refused.book) from refused
     if new:
-        print(f"  {new_words(wanted, book)}", file=sys.stderr)
+        print(f"  {new_words(ledger, book)}", file=sys.stderr)
     return book
 
 
@@ -269,20 +269,20 @@ def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
 def spent_words(book: Book) -> str:
     """How much is booked, beside the limit."""
     total = running_total(book)
-    said = f"{total.runs} booked, ε = {total.totals.epsilon:.6g}, δ = {total.totals.delta:.3g} by the plain sums"
+    words = f"{total.runs} booked, ε = {total.totals.epsilon:.6g}, δ = {total.totals.delta:.3g} by the plain sums"
     if book.filter.currency is not None and math.isfinite(total.totals.composed):
-        said += f" and ε = {total.totals.composed:.6g} at δ = {total.delta_composed:.3g} by {book.filter.kind}"
-    return f"{said}, of ε = {total.limit.epsilon:g}, δ = {total.limit.delta:g}"
+        words += f" and ε = {total.totals.composed:.6g} at δ = {total.delta_composed:.3g} by {book.filter.kind}"
+    return f"{words}, of ε = {total.limit.epsilon:g}, δ = {total.limit.delta:g}"
 
 
 def left_words(book: Book, delta: float) -> str:
     """What one more run may cost."""
     left = book.filter.room(book.spends, book.limit)
-    said = f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g} by the plain sums"
+    words = f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g} by the plain sums"
     if left.currency is None:
-        return said
-    said += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
-    return said + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
+        return words
+    words += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
+    return words + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
 
 
 def _fitting(release: PlannedRelease, book: Book) -> float | None:

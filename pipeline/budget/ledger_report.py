@@ -42,10 +42,10 @@ def show(config: BudgetFileConfig) -> str:
     else:
         if config.reason is not None:
             raise UserError("a reason for nothing", where="reason", fix="limit='{epsilon: 5, delta: 1e-6}' with it")
-        known = load_book(path)
-        if known is None:
+        current = load_book(path)
+        if current is None:
             raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
-        book = known
+        book = current
     return json.dumps(as_json(book), indent=1, allow_nan=False) if config.format == "json" else as_text(book)
 
 
@@ -100,19 +100,19 @@ def planned_json(releases: Sequence[PlannedRelease]) -> dict[str, Any] | None:
     """What a plan says about the shared ledger, without booking; None where none is set."""
     if not releases:
         return None
-    wanted, spends = releases[0].wanted, [r.spend for r in releases]
-    book = opened(wanted)
+    ledger, spends = releases[0].wanted, [r.spend for r in releases]
+    book = opened(ledger)
     new = tuple(Booking("planned", str(r.root), r.spend, r.private) for r in releases)
     after = replace(book, bookings=(*book.bookings, *new))
     fits = book.admits(spends)
     return {
-        "ledger": str(wanted.path),
+        "ledger": str(ledger.path),
         "fits": fits,
         "booked": running_total(book).to_json(),
         "left": book.filter.room(book.spends, book.limit).to_json(),
         "left_after": after.filter.room(after.spends, after.limit).to_json() if fits else None,
         "in_words": [
-            f"shared budget {wanted.path}: {spent_words(book)}",
+            f"shared budget {ledger.path}: {spent_words(book)}",
             f"  left before: {left_words(book, spends[0].delta)}",
             f"  left after:  {left_words(after, spends[0].delta)}" if fits else "  this run does NOT fit",
         ],

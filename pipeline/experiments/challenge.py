@@ -38,7 +38,7 @@ from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, SelectionConfig
 from pipeline.settings.selecting import selection_of, with_max_cells
-from pipeline.stage_bars import Stages, misfits
+from pipeline.stage_bars import Stages, unplaced_lines
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
@@ -67,11 +67,11 @@ class World:
 
     def without(self, aside: NDArray[np.bool_]) -> World:
         """The truth of a release that set these rows aside."""
-        held, kept = (
+        held, rest = (
             CodedTable(self.real.domain, tuple(np.asarray(c[rows]) for c in self.real.columns))
             for rows in (np.flatnonzero(aside), np.flatnonzero(~aside))
         )
-        return replace(self, real=kept, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
+        return replace(self, real=rest, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
 
 
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
@@ -102,9 +102,9 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 path = folder.internal / "rows" / f"{variant.name}.json"
                 rows += finished(path, partial(_rows, config, world, folder, variant))
         settings = settings_of_challenge(config)
-        found = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
-        write_findings(found, folder.internal)
-    return found
+        findings = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
+        write_findings(findings, folder.internal)
+    return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
@@ -126,13 +126,13 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:
     if config.budget.ledger is None:
         return ()
-    found: list[PlannedRelease] = []
+    planned: list[PlannedRelease] = []
     for variant in variants_of(settings_of_challenge(config)):
         home = root / variant.name
         own = _release_config(config, None, home, variant)
         plan = build.build_plan(own, build.build_workload(own, schema), schema)
-        found += admission.planned_release(own, schema, plan, home)
-    return tuple(found)
+        planned += admission.planned_release(own, schema, plan, home)
+    return tuple(planned)
 
 
 def smaller(config: Config) -> Config:
@@ -182,7 +182,7 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) 
 def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
     source = stages.open_source(path, config, folder)
     real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-    show.warn(misfits(encoding))
+    show.warn(unplaced_lines(encoding))
     if not real.rows:
         raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
     unit = config.privacy.unit
@@ -204,17 +204,17 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     if released.evaluation.holdout is not None:
         world = world.without(_aside(released, world, done.folder, folder))
     source = stages.open_source(done.table, config, folder, ",")
-    made = encode_table(source, world.schema, workdir=folder.temporary / home.name)
-    options = _options(released, config, world, made, source)
+    coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
+    options = _options(released, config, world, coded, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
     rows, own = [], config.privacy.unit
     for name in settings_of_challenge(config).metrics:
         metric = METRICS[name]
-        outcome = compute(metric, world.real, made, world.schema, options)
+        outcome = compute(metric, world.real, coded, world.schema, options)
         row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
-        row["floor"] = _floor(metric, world, made, options) if settings_of_challenge(config).floors else None
+        row["floor"] = _floor(metric, world, coded, options) if settings_of_challenge(config).floors else None
         says = reported(settings_of_challenge(config).reported, name, epsilon) if released.privacy.unit == own else None
         rows += [row | {"reported": says}, *_parts(facts, outcome)]
     return rows
@@ -231,15 +231,15 @@ def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
     """The parts of a score that is a mean of several, each with its own number or the reason why it has none."""
     if outcome.result is None or outcome.metric.name not in PARTS:
         return []
-    found = outcome.result.to_json()
+    result = outcome.result.to_json()
     rest = {"goal": outcome.metric.goal, "part": True, "floor": None, "reported": None}
     return [
         {
             **facts,
             **rest,
             "metric": name,
-            "score": found[name],
-            "reason": "" if found[name] is not None else outcome.reason,
+            "score": result[name],
+            "reason": "" if result[name] is not None else outcome.reason,
         }
         for name in PARTS[outcome.metric.name]
     ]
@@ -263,7 +263,7 @@ def _release_config(config: Config, path: Path | None, home: Path, variant: Vari
     )
 
 
-def _options(released: Config, config: Config, world: World, made: CodedTable, source: Source) -> Options:
+def _options(released: Config, config: Config, world: World, synthetic: CodedTable, source: Source) -> Options:
     """The roles of the columns, and subjects: those of the synthetic table, or `per_subject` rows each by chance.
 
     A release that protects single records promises nothing for subjects, and is not asked about them.
@@ -280,11 +280,11 @@ def _options(released: Config, config: Config, world: World, made: CodedTable, s
     if units is not None and units.name == config.privacy.unit:
         return replace(options, subject=(world.subjects, _ids(source, units.name)))
     rng = np.random.default_rng(settings_of_challenge(config).sample_seed)
-    ids = rng.permutation(made.rows) // settings_of_challenge(config).per_subject
+    ids = rng.permutation(synthetic.rows) // settings_of_challenge(config).per_subject
     return replace(options, subject=(world.subjects, ids))
 
 
-def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> float | None:
+def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options) -> float | None:
     """What fresh real records would score, measured once; None where the metric needs more than the tables."""
     if not metric.referable:
         return None
@@ -292,7 +292,7 @@ def _floor(metric: Metric, world: World, made: CodedTable, options: Options) -> 
     def score(a: CodedTable, b: CodedTable) -> float | None:
         return metric.run(Inputs(metric, a, b, world.schema, options))[0]
 
-    return floor(score, world.real, made.rows, repeats=1, seed=0, unit=world.subjects).value
+    return floor(score, world.real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:

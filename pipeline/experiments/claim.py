@@ -54,5 +54,7 @@ def _spearman(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float | None:
 def sentence(claim: Claim, where: str) -> str:
     """The check in words."""
     parts = ", ".join(f"{SCORES[k]} {'undefined' if v is None else f'{v:.3f}'}" for k, v in claim.rho.items())
-    said = {True: "holds: MGD is above the pie chart", False: "does NOT hold", None: "cannot be checked"}[claim.holds]
-    return f"{where} ({claim.rows} rows), Spearman with the range-query error: {parts}. The claim {said}."
+    verdict = {True: "holds: MGD is above the pie chart", False: "does NOT hold", None: "cannot be checked"}[
+        claim.holds
+    ]
+    return f"{where} ({claim.rows} rows), Spearman with the range-query error: {parts}. The claim {verdict}."

@@ -50,8 +50,8 @@ def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: as of `known` and of the experiment itself.
     """
-    found: tuple[PlannedRelease, ...] = import_module(EXPERIMENTS[known(config)]).releases(config, root)
-    return found
+    planned: tuple[PlannedRelease, ...] = import_module(EXPERIMENTS[known(config)]).releases(config, root)
+    return planned
 
 
 def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
@@ -63,5 +63,5 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     load_used(asdict(config))
     kind = known(config)
     need_extra("matplotlib", f"experiment={kind}")
-    said: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
-    return said
+    summary: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
+    return summary

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from pipeline.experiments.claim import SCORES
 from pipeline.experiments.findings import save
-from pipeline.experiments.table1_report import Report
+from pipeline.experiments.table1_report import Table1Report
 
 #: Series → label, colour, marker.
 SERIES = {
@@ -22,7 +22,7 @@ SERIES = {
 }
 
 
-def draw_figure(report: Report, folder: Path) -> None:
+def draw_figure(report: Table1Report, folder: Path) -> None:
     """Writes figure3.png and figure3.svg. They saw raw rows: NOT private."""
     with matplotlib.rc_context({"svg.hashsalt": "figure3", "font.size": 9, "axes.spines.top": False}):
         figure = Figure(figsize=(12, 7.2), layout="constrained")
@@ -43,7 +43,7 @@ def value_of(row: dict[str, Any], name: str) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _curves(axes: Axes, report: Report) -> None:
+def _curves(axes: Axes, report: Table1Report) -> None:
     """All four scores, dataset by dataset; a gap between the methods."""
     rows = report.rows
     right = axes.twinx()
@@ -64,7 +64,7 @@ def _curves(axes: Axes, report: Report) -> None:
     axes.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=4)
 
 
-def _against_queries(axes: Axes, report: Report, name: str) -> None:
+def _against_queries(axes: Axes, report: Table1Report, name: str) -> None:
     """One score against the range-query error, a point per dataset, with their rank correlation."""
     _, colour, marker = SERIES[name]
     points = [(value_of(r, "range_query"), value_of(r, name)) for r in report.rows]

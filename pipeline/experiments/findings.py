@@ -18,7 +18,7 @@ from mechanisms.public.files import whole_file, write_whole
 from pipeline.report.text_table import lined_up, markdown
 from pipeline.settings.config import Config
 
-Made = TypeVar("Made", dict[str, Any], list[dict[str, Any]])
+Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])
 
 HEADS = ("table", "ε", "metric", "source says", "we get", "floor")
 #: What `write_findings` leaves for readers.
@@ -51,8 +51,8 @@ class Findings:
 
 def reported(settings: Mapping[str, Any], metric: str, epsilon: float) -> float | None:
     """The source's figure for a metric at an ε, if it prints one."""
-    found = settings.get(metric, {})
-    value = found.get(f"{epsilon:g}") if isinstance(found, Mapping) else None
+    figures = settings.get(metric, {})
+    value = figures.get(f"{epsilon:g}") if isinstance(figures, Mapping) else None
     return None if value is None else float(value)
 
 
@@ -73,8 +73,8 @@ def write_findings(findings: Findings, inside: Path) -> None:
 
 def keep_rows(rows: tuple[dict[str, Any], ...], inside: Path) -> None:
     """What a sweep gathers from each of its jobs."""
-    kept = ("epsilon", "metric", "goal", "score", "floor", "seconds")
-    lines = [{**{k: row.get(k) for k in kept}, "method": row.get("dataset")} for row in rows]
+    columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")
+    lines = [{**{k: row.get(k) for k in columns}, "method": row.get("dataset")} for row in rows]
     write_whole(inside / "scores_of_experiment.json", json.dumps({"rows": lines}, indent=1), mode=0o600)
 
 
@@ -115,10 +115,10 @@ def told(text: str, inside: Path, names: Sequence[str] = FILES) -> str:
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
 
 
-def finished(path: Path, make: Callable[[], Made]) -> Made:
+def finished(path: Path, make: Callable[[], Rows]) -> Rows:
     """JSON values from their file if they were finished before; else made, and kept there. NOT private."""
     if path.exists():
-        found: Made = json.loads(path.read_text(encoding="utf-8"))
+        found: Rows = json.loads(path.read_text(encoding="utf-8"))
         return found
     values = make()
     write_whole(path, json.dumps(values, indent=1, allow_nan=False), mode=0o600)

@@ -23,7 +23,7 @@ from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
-from pipeline.stage_bars import Stages, misfits
+from pipeline.stage_bars import Stages, unplaced_lines
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
@@ -81,7 +81,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
             source = stages.open_source(path, config, folder)
             table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
             world = TemporalMap(schema, table, histogram(table))
-        show.warn(misfits(encoding))
+        show.warn(unplaced_lines(encoding))
         if not table.rows:
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
         admission.book(booked)

@@ -27,19 +27,19 @@ from pipeline.stage_bars import Stages
 Histogram = NDArray[np.float64]
 
 
-def sprint1(truth: Histogram, made: Histogram) -> dict[str, float | None]:
+def sprint1(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     """The official score of sprint 1, summed over places and times, and its mean."""
     shape = (-1, truth.shape[-1])
-    result = pie_chart_counts(truth.reshape(shape), made.reshape(shape))
+    result = pie_chart_counts(truth.reshape(shape), noisy.reshape(shape))
     mean = None if result.score is None else result.score / result.segments.size
     return {"sprint1": result.score, "sprint1_mean": mean}
 
 
-def ncript_parts(truth: Histogram, made: Histogram) -> dict[str, float | None]:
+def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     """The mean of each of N-CRiPT's losses over all rows (a place and time each), and of their weighted total."""
-    found: Ncript = ncript(cubes_from_arrays(truth, np.round(made)))
-    means = {name.upper(): float(values.mean()) for name, values in found.parts.items()}
-    weighted = zip(found.spec.weights, ("JSD", "JD", "HH", "HC", "VC"), strict=True)
+    result: Ncript = ncript(cubes_from_arrays(truth, np.round(noisy)))
+    means = {name.upper(): float(values.mean()) for name, values in result.parts.items()}
+    weighted = zip(result.spec.weights, ("JSD", "JD", "HH", "HC", "VC"), strict=True)
     return {**means, "total": means["BP"] + sum(w * means[name] for w, name in weighted)}
 
 
@@ -99,14 +99,14 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
     """The scores of one map."""
     start = time.perf_counter()
-    made = opened.maker.make(spec)
+    noisy = opened.maker.make(spec)
     facts = {"dataset": spec.method, "epsilon": spec.value, "seconds": round(time.perf_counter() - start, 2)}
-    facts |= {"promise": f"{spec.name}: {made.promise}", "floor": None}
+    facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
     settings = own(opened.config)
     rows = []
     for metric in settings.metrics:
         scorer, goal = SCORERS[metric]
-        for name, score in scorer(opened.world.histogram, made.histogram).items():
+        for name, score in scorer(opened.world.histogram, noisy.histogram).items():
             row = {**facts, "metric": name, "goal": goal, "score": score}
             rows.append(row | {"reported": reported(settings.reported, name, spec.value)})
     return rows

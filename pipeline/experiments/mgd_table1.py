@@ -18,7 +18,7 @@ from pipeline.experiments.findings import finished, setting_of, told
 from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.table1_report import Report as Findings
+from pipeline.experiments.table1_report import Table1Report as Findings
 from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, summary
 from pipeline.experiments.table1_scores import Yardstick, make_yardstick, own, score_row
 from pipeline.folders import RunFolder
@@ -31,7 +31,7 @@ FILES = ("table1.md", "table1.csv", "figure3.png", "experiment.json")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Table1Outcome:
     """What an experiment left, all of it NOT private.
 
     Attributes:
@@ -43,12 +43,12 @@ class Outcome:
     findings: Findings
 
     def __repr__(self) -> str:
-        return f"Outcome({str(self.folder.root)!r}, {len(self.findings.rows)} rows)"
+        return f"Table1Outcome({str(self.folder.root)!r}, {len(self.findings.rows)} rows)"
 
 
 def run(
     config: Config, root: Path | str, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False
-) -> Outcome:
+) -> Table1Outcome:
     """Make every synthetic table, score it, and write the table, the figure and the check of the paper's claim.
 
     Nothing of it may be published: the scores and the samples saw the raw rows. Rows that are finished are kept in the
@@ -61,24 +61,24 @@ def run(
     show = Stages(quiet=quiet)
     with opened_map(config, Path(root), hydra_files, show) as opened:
         settings, rows = own(opened.config), []
-        yard, specs = make_yardstick(opened.world, settings), rows_of(settings)
+        yardstick, specs = make_yardstick(opened.world, settings), rows_of(settings)
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
                 report(place, len(specs), f"row {place + 1} of {len(specs)}")
                 path = opened.folder.internal / "rows" / f"{spec.name}.json"
-                rows.append(finished(path, partial(_row, opened.maker, yard, spec)))
-        findings = Findings(tuple(rows), _setting(opened, yard))
+                rows.append(finished(path, partial(_row, opened.maker, yardstick, spec)))
+        findings = Findings(tuple(rows), _setting(opened, yardstick))
         _write(opened.folder, findings)
-    return Outcome(opened.folder, findings)
+    return Table1Outcome(opened.folder, findings)
 
 
-def _row(maker: Maker, yard: Yardstick, spec: RowSpec) -> dict[str, Any]:
+def _row(maker: Maker, yardstick: Yardstick, spec: RowSpec) -> dict[str, Any]:
     """One row: what it was made of, its scores, its promise and its time."""
     start = time.perf_counter()
-    made = maker.make(spec)
+    noisy = maker.make(spec)
     middle = time.perf_counter()
-    row = {"dataset": spec.name, "method": spec.method, "value": spec.value, **score_row(yard, made.histogram)}
-    row |= {"promise": made.promise}
+    row = {"dataset": spec.name, "method": spec.method, "value": spec.value, **score_row(yardstick, noisy.histogram)}
+    row |= {"promise": noisy.promise}
     row |= {"seconds": {"make": round(middle - start, 3), "score": round(time.perf_counter() - middle, 3)}}
     return row
 
@@ -95,7 +95,7 @@ def _check(config: Config) -> None:
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
 
 
-def _setting(opened: OpenMap, yard: Yardstick) -> dict[str, Any]:
+def _setting(opened: OpenMap, yardstick: Yardstick) -> dict[str, Any]:
     """What the rows were made from, and how."""
     config, world = opened.config, opened.world
     generated = inputs.generated(config)
@@ -111,7 +111,7 @@ def _setting(opened: OpenMap, yard: Yardstick) -> dict[str, Any]:
             "noise": config.privacy.noise_seed,
             "synthesis": config.synthesis.seed,
         },
-        "range_queries": yard.queries.size,
+        "range_queries": yardstick.queries.size,
         "settings": asdict(own(config)),
         "privacy": asdict(config.privacy),
         "synthesis": asdict(config.synthesis),

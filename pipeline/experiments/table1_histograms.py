@@ -38,7 +38,7 @@ from pipeline.statement.statement import Declared, make_statement
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class NoisyTable:
     """A synthetic histogram and what was promised for it.
 
     Attributes:
@@ -72,7 +72,7 @@ class Maker:
     key: bytes
     open_source: Callable[[Path], Source]
 
-    def make(self, spec: RowSpec) -> Made:
+    def make(self, spec: RowSpec) -> NoisyTable:
         """The histogram of one row; what was measured for it before is not measured again."""
         return {"dpsyn": self._dpsyn, "lap": self._laplace, "sample": self._sample}[spec.method](spec)
 
@@ -81,32 +81,32 @@ class Maker:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         return home
 
-    def _dpsyn(self, spec: RowSpec) -> Made:
+    def _dpsyn(self, spec: RowSpec) -> NoisyTable:
         """One- and two-way marginals, noisy, made into rows by GUM: an ordinary run with its own release."""
         home, config = self._home(spec), _release_config(self.config, self.folder.root, spec)
         config = replace(config, data=replace(config.data, path=str(self.path), schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
-        made = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
-        return Made(histogram(made), promise(done.statement))
+        coded = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
+        return NoisyTable(histogram(coded), promise(done.statement))
 
-    def _laplace(self, spec: RowSpec) -> Made:
+    def _laplace(self, spec: RowSpec) -> NoisyTable:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
         plan = laplace_plan(self.config, self.world.domain, spec.value)
         home = self._home(spec)
         ledger = Ledger.open(home / "ledger.jsonl", plan)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
-        known = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
-        if not known.answers:
+        measurements = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
+        if not measurements.answers:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
         seed = row_seed(self.config.privacy.noise_seed, spec)
         own = Declared(confirmed=self.config.data.confirmed_public)
-        said = make_statement(self.world.schema, self._clipped.unit, plan, ledger, known, seed, taken=own)
-        write_whole(home / "privacy.json", json.dumps(said.to_json(), indent=1), mode=0o600)
-        cells = np.maximum(np.rint(known.answers[0].values), 0.0).reshape(self.world.histogram.shape)
+        statement = make_statement(self.world.schema, self._clipped.unit, plan, ledger, measurements, seed, taken=own)
+        write_whole(home / "privacy.json", json.dumps(statement.to_json(), indent=1), mode=0o600)
+        cells = np.maximum(np.rint(measurements.answers[0].values), 0.0).reshape(self.world.histogram.shape)
         size = map_settings(self.config.experiment).sensitivity
         group = f"; ε = {spec.value:g} for any {size} records together" if self._clipped.unit.column is None else ""
-        return Made(cells, promise(said) + group)
+        return NoisyTable(cells, promise(statement) + group)
 
     @cached_property
     def _clipped(self) -> PrivateTable:
@@ -116,13 +116,13 @@ class Maker:
         work.mkdir(mode=0o700)
         return load_private(self.open_source(self.path), self.world.schema, unit, workdir=work, key=self.key)
 
-    def _sample(self, spec: RowSpec) -> Made:
+    def _sample(self, spec: RowSpec) -> NoisyTable:
         """Rows drawn without replacement, each counted 1 / share times, so that totals agree as in the paper."""
         table = self.world.table
         rng = np.random.default_rng([map_settings(self.config.experiment).sample_seed, round(1e9 * spec.value)])
         rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
         drawn = replace(table, columns=tuple(c[rows] for c in table.columns))
-        return Made(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")
+        return NoisyTable(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")
 
     def _work(self, spec: RowSpec) -> Path:
         work = self.folder.temporary / spec.name
@@ -134,18 +134,18 @@ def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease
     """What an experiment on a map books: each of its noisy tables, all together (samples are no release)."""
     if config.budget.ledger is None:
         return ()
-    found: list[PlannedRelease] = []
+    planned: list[PlannedRelease] = []
     for spec in rows_of(map_settings(config.experiment)):
         home = _home_of(root, spec)
         if spec.method == "dpsyn":
             own = _release_config(config, root, spec)
             plan = build.build_plan(own, build.build_workload(own, schema), schema)
-            found += admission.planned_release(own, schema, plan, home)
+            planned += admission.planned_release(own, schema, plan, home)
         elif spec.method == "lap":
             unit = build.build_unit(_laplace_config(config))
             plan = laplace_plan(config, schema.domain, spec.value)
-            found += admission.planned_release(config, schema, plan, home, unit=unit)
-    return tuple(found)
+            planned += admission.planned_release(config, schema, plan, home, unit=unit)
+    return tuple(planned)
 
 
 def _home_of(root: Path, spec: RowSpec) -> Path:
@@ -173,12 +173,12 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
     )
 
 
-def promise(said: PrivacyStatement) -> str:
+def promise(statement: PrivacyStatement) -> str:
     """What one table's statement promises, in a line."""
-    budget = ", ".join(f"{name} = {said.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
-    bound = f", of which {said.max_records} count" if said.max_records > 1 else ""
-    reasons = "" if said.private else f"NOT private: {'; '.join(said.reasons_not_private)}. Else: "
-    return f"{reasons}{budget} for {said.unit}{bound}"
+    budget = ", ".join(f"{name} = {statement.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
+    bound = f", of which {statement.max_records} count" if statement.max_records > 1 else ""
+    reasons = "" if statement.private else f"NOT private: {'; '.join(statement.reasons_not_private)}. Else: "
+    return f"{reasons}{budget} for {statement.unit}{bound}"
 
 
 def _laplace_config(config: Config) -> Config:

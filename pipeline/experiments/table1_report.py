@@ -20,7 +20,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Report:
+class Table1Report:
     """The findings of one experiment.
 
     Attributes:
@@ -51,7 +51,7 @@ def paper_claim() -> Claim:
     return check(rows)
 
 
-def notes(report: Report) -> list[str]:
+def notes(report: Table1Report) -> list[str]:
     """What a reader must know to read the table rightly."""
     setting = report.setting
     data, unit, settings = setting["data"], setting["privacy_unit"], setting["settings"]
@@ -86,7 +86,7 @@ def notes(report: Report) -> list[str]:
     ]
 
 
-def _dropped(report: Report) -> list[str]:
+def _dropped(report: Table1Report) -> list[str]:
     """What the bound on each person's records takes away, where it matters: seen in the row with the least noise."""
     rows = [r for r in report.rows if r["method"] == "dpsyn"]
     truth = report.setting["data"]["records"]
@@ -98,7 +98,7 @@ def _dropped(report: Report) -> list[str]:
     ]
 
 
-def as_csv(report: Report) -> str:
+def as_csv(report: Table1Report) -> str:
     """One line per row; the paper's values of the same name in columns of their own, empty where it has none."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -118,7 +118,7 @@ def as_csv(report: Report) -> str:
     return out.getvalue()
 
 
-def as_markdown(report: Report) -> str:
+def as_markdown(report: Table1Report) -> str:
     """Our table, the paper's beside it, the check of the claim, and the notes."""
     heads = ["dataset", "records", "Inv Pie", "RQ", *MARGINALS, "MGD"]
     rows = [
@@ -150,7 +150,7 @@ def as_markdown(report: Report) -> str:
 _BESIDE = ("Inv Pie", "RQ", "3-way", "MGD")
 
 
-def _beside(report: Report) -> list[list[str]]:
+def _beside(report: Table1Report) -> list[list[str]]:
     """Every row of either table, ours first."""
     ours = {r["dataset"]: r for r in report.rows}
     rows = []
@@ -167,7 +167,7 @@ def _beside(report: Report) -> list[list[str]]:
     return rows
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Table1Report) -> dict[str, Any]:
     """Everything, for programs."""
     return {
         "format": "experiment/1",
@@ -180,7 +180,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def summary(report: Report) -> str:
+def summary(report: Table1Report) -> str:
     """What a person reads at the end: the short table and the check of the claim."""
     heads = ("dataset", "Inv Pie", "RQ", "3-way", "MGD")
     rows = [

@@ -76,34 +76,34 @@ def make_yardstick(world: TemporalMap, settings: Table1Settings) -> Yardstick:
     return Yardstick(world.domain, world.histogram, queries, answers, settings.delta)
 
 
-def score_row(yard: Yardstick, made: Histogram) -> dict[str, Any]:
+def score_row(yardstick: Yardstick, noisy: Histogram) -> dict[str, Any]:
     """All columns of one row, as JSON values; None where a score is undefined.
 
     Args:
-        made: the synthetic histogram: months × places × categories, in records.
+        noisy: the synthetic histogram: months × places × categories, in records.
     """
-    shape = (-1, made.shape[-1])
-    pie = pie_chart_counts(yard.truth.reshape(shape), made.reshape(shape))
-    cells = np.nonzero(made)
-    given = range_answers(yard.queries, np.stack(cells).astype(np.int64), made[cells])
-    error = relative_error(yard.answers, given, seed=yard.queries.seed)
-    costs = {name: marginal_cost(yard, made, name) for name in MARGINALS}
-    known = {name: cost for name, cost in costs.items() if cost is not None}
+    shape = (-1, noisy.shape[-1])
+    pie = pie_chart_counts(yardstick.truth.reshape(shape), noisy.reshape(shape))
+    cells = np.nonzero(noisy)
+    given = range_answers(yardstick.queries, np.stack(cells).astype(np.int64), noisy[cells])
+    error = relative_error(yardstick.answers, given, seed=yardstick.queries.seed)
+    costs = {name: marginal_cost(yardstick, noisy, name) for name in MARGINALS}
+    defined = {name: cost for name, cost in costs.items() if cost is not None}
     return {
-        "records": float(made.sum()),
+        "records": float(noisy.sum()),
         "inverse_pie": pie.inverse,
         "range_query": error.error,
         "aemc": costs,
-        "mgd": weighted(known) if len(known) == len(costs) else None,
+        "mgd": weighted(defined) if len(defined) == len(costs) else None,
     }
 
 
-def marginal_cost(yard: Yardstick, made: Histogram, name: str) -> float | None:
+def marginal_cost(yardstick: Yardstick, noisy: Histogram, name: str) -> float | None:
     """The AEMC of one marginal with the default weights: ordered attributes finite, all others ∞."""
     axes = [0, 1, 2] if name == "3-way" else sorted(LETTERS.index(letter) for letter in name.split("+"))
     summed = tuple(i for i in range(3) if i not in axes)
-    p, q = made.sum(axis=summed), yard.truth.sum(axis=summed)
-    attributes = [yard.domain.attributes[i] for i in axes]
+    p, q = noisy.sum(axis=summed), yardstick.truth.sum(axis=summed)
+    attributes = [yardstick.domain.attributes[i] for i in axes]
     weight = Fraction(1, max(1, sum(a.ordered > 1 for a in attributes)))
     moves = [Axis.path(a.size, a.ordered, weight) for a in attributes]  # fixed where it is not ordered
-    return aemc(p, q, moves, delta=yard.delta).value
+    return aemc(p, q, moves, delta=yardstick.delta).value

@@ -89,9 +89,9 @@ def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> Verdict:
 def only_try(work: Work) -> Taken:
     """The one try of a run that accepts every release."""
     attempt = Attempt(work.folder.internal)
-    known, ledger = measured(work, attempt, noise_source(work.config.privacy.noise_seed))
-    check_answers(known, work.plan, ledger, work.show)
-    return Taken(known, ledger, (), attempt)
+    measurements, ledger = measured(work, attempt, noise_source(work.config.privacy.noise_seed))
+    check_answers(measurements, work.plan, ledger, work.show)
+    return Taken(measurements, ledger, (), attempt)
 
 
 def table_of(work: Work, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
@@ -106,25 +106,25 @@ def _tried(work: Work, attempt: Attempt) -> Taken:
     """One try: measure, synthesize, keep the table, and only then ask how far it is off."""
     attempt.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     noise = noise_source(attempt.seed(work.config.privacy.noise_seed))
-    known, ledger = measured(work, attempt, noise)
-    if not known.answers:  # all of them charged and lost: there is nothing to make a table of
-        return Taken(known, ledger, (None,) * len(work.plan.scores), attempt)
+    measurements, ledger = measured(work, attempt, noise)
+    if not measurements.answers:  # all of them charged and lost: there is nothing to make a table of
+        return Taken(measurements, ledger, (None,) * len(work.plan.scores), attempt)
     scores = _kept_scores(attempt)
     if scores is None:
-        scores = _scored(work, attempt, known, ledger, noise)
+        scores = _scored(work, attempt, measurements, ledger, noise)
         write_whole(attempt.scores, json.dumps(scores) + "\n", mode=0o600)
-    return Taken(known, ledger, scores, attempt)
+    return Taken(measurements, ledger, scores, attempt)
 
 
 def _scored(
-    work: Work, attempt: Attempt, known: Measurements, ledger: Ledger, noise: NoiseSource
+    work: Work, attempt: Attempt, measurements: Measurements, ledger: Ledger, noise: NoiseSource
 ) -> tuple[float | None, ...]:
-    made, _ = kept_table(work, attempt, known)
+    synthetic, _ = kept_table(work, attempt, measurements)
     rows = work.config.synthesis.rows
-    scale = 1.0 if rows is None or made.rows == 0 else estimate_total(known) / made.rows
+    scale = 1.0 if rows is None or synthetic.rows == 0 else estimate_total(measurements) / synthetic.rows
     with work.show.stage("accept"):
         # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
-        table = engineer(made, work.schema.engineering)[0] if work.schema.engineering.steps else made
+        table = engineer(synthetic, work.schema.engineering)[0] if work.schema.engineering.steps else synthetic
         return tuple(
             noisy_distance(
                 planned,
@@ -165,14 +165,14 @@ def _most_tries(work: Work) -> int:
 
 def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
     """The noisy scores of a single try against what they had to be: they are part of what it paid for."""
-    said = []
+    figures = []
     for planned, score in zip(work.plan.scores, scores, strict=True):
         limit = planned.wanted.at_most
         if limit is not None:
             lost = f"was charged and lost, at most {in_records(limit)}"
             value = lost if score is None else noisy_figure(score, planned.event.stddev, limit)
-            said.append(f"{planned.wanted.title}: {value}")
-    return "; ".join(said)
+            figures.append(f"{planned.wanted.title}: {value}")
+    return "; ".join(figures)
 
 
 def _withheld(work: Work, why: str) -> Withheld:

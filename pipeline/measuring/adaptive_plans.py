@@ -62,9 +62,13 @@ def build_adaptive(
     return min(map(plan_of, kinds), key=_expected_error)
 
 
-def _with_source(wanted: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
-    clique = wanted.clique and in_pairs(domain, mapped, wanted.clique)
-    return wanted if clique == wanted.clique else replace(wanted, clique=clique, cells=domain.cells(clique or ()))
+def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
+    clique = reservation.clique and in_pairs(domain, mapped, reservation.clique)
+    return (
+        reservation
+        if clique == reservation.clique
+        else replace(reservation, clique=clique, cells=domain.cells(clique or ()))
+    )
 
 
 def _expected_error(plan: AdaptivePlan) -> float:

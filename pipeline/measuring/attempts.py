@@ -26,13 +26,13 @@ from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
-from pipeline.measuring.selection_context import Rounds
+from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
 from pipeline.statement.statement import held_out
 from synthesis.contract import Synthesizer
-from synthesis.convergence import Made
+from synthesis.convergence import Synthesized
 from synthesis.synthesize import synthesize_recorded
 
 
@@ -97,43 +97,43 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
     facts = {} if work.aside is None else {"holdout": held_out(work.aside)}
     with work.show.stage("measure") as report:
         ledger = Ledger.open(attempt.ledger, work.plan, facts)
-        rounds = Rounds(work.private, work.plan, ledger, noise, attempt.answers, report)
-        known = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
-    return known, ledger
+        rounds = MeasurementContext(work.private, work.plan, ledger, noise, attempt.answers, report)
+        measurements = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
+    return measurements, ledger
 
 
-def check_answers(known: Measurements, plan: AnyPlan, ledger: Ledger, show: Stages) -> None:
+def check_answers(measurements: Measurements, plan: AnyPlan, ledger: Ledger, show: Stages) -> None:
     """Say what was charged and lost; without any answer there is nothing to release."""
     charged = sum(plan.buys_answers(event) for event in ledger.events.values())
-    lost = charged - len(known.answers)
-    said = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
-    if not known.answers:
-        raise UserError(said, where="resume", fix="a new run, with its own budget")
+    lost = charged - len(measurements.answers)
+    problem = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
+    if not measurements.answers:
+        raise UserError(problem, where="resume", fix="a new run, with its own budget")
     if lost:
-        show.warn([said])
-    if plan.histogram is not None and known.histogram is None:
+        show.warn([problem])
+    if plan.histogram is not None and measurements.histogram is None:
         show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
 
 
-def synthesized(work: Work, known: Measurements, rng: np.random.Generator) -> CodedTable:
+def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
     """Synthetic rows of the table's columns from the answers; no raw row is read."""
     config, schema, rows = work.config, work.schema, work.config.synthesis.rows
     fixed = [c for c, _ in schema.zeros]
-    build.check_rows(schema.measured, known, work.spec, rows, config.limits, fixed=fixed)
+    build.check_rows(schema.measured, measurements, work.spec, rows, config.limits, fixed=fixed)
     with work.show.stage("synthesize") as report:
-        found = synthesize_recorded(known, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        _keep_convergence(work.folder, found)
-        return undo(filled(found.table, schema.rules.mapped, known), schema.engineering, rng)
+        result = synthesize_recorded(measurements, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        _keep_convergence(work.folder, result)
+        return undo(filled(result.table, schema.rules.mapped, measurements), schema.engineering, rng)
 
 
-def _keep_convergence(folder: RunFolder, made: Made) -> None:
+def _keep_convergence(folder: RunFolder, result: Synthesized) -> None:
     """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
-    record = made.record or made.fit
+    record = result.record or result.fit
     if record is not None:
         write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
 
 
-def kept_table(work: Work, attempt: Attempt, known: Measurements) -> tuple[CodedTable, np.random.Generator]:
+def kept_table(work: Work, attempt: Attempt, measurements: Measurements) -> tuple[CodedTable, np.random.Generator]:
     """The try's table as it was scored, or will be, and the source of what is drawn when it is written.
 
     It is on disk before anything is asked about it: a score belongs to one table for good.
@@ -148,13 +148,13 @@ def kept_table(work: Work, attempt: Attempt, known: Measurements) -> tuple[Coded
     if attempt.scores.exists() or any(attempt.root.glob("accept-*.json")):
         fix = "a new run, with its own budget"
         raise UserError("the table that was accepted is gone", where=str(attempt.table), fix=fix)
-    made = synthesized(work, known, rng)
-    facts = {"domain": [asdict(a) for a in made.domain.attributes], "rng": rng.bit_generator.state}
+    synthetic = synthesized(work, measurements, rng)
+    facts = {"domain": [asdict(a) for a in synthetic.domain.attributes], "rng": rng.bit_generator.state}
     arrays: dict[str, Any] = {"facts": np.array(json.dumps(facts))}
-    arrays |= {f"{i:04}": column for i, column in enumerate(made.columns)}
+    arrays |= {f"{i:04}": column for i, column in enumerate(synthetic.columns)}
     with whole_file(attempt.table, mode=0o600) as part, part.open("wb") as file:
         np.savez(file, **arrays)
-    return made, rng
+    return synthetic, rng
 
 
 def _load_table(path: Path, rng: np.random.Generator) -> CodedTable:

@@ -9,10 +9,10 @@ from mechanisms.public.release import Measurements
 from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure, measure_histogram
 from pipeline.measuring.fitted_models import Fit
-from pipeline.measuring.selection_context import Rounds, Steps
+from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
 
 
-def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
+def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
     """Measure what a plan says, in one round or in several.
 
     Guarantee: the answers and the choices together are (ε, δ)-DP for the plan's unit and neighbouring relation. Between
@@ -25,7 +25,7 @@ def measure_plan(rounds: Rounds, *, fit: Fit) -> Measurements:
     return replace(_marginals(rounds, fit), histogram=histogram)
 
 
-def _marginals(rounds: Rounds, fit: Fit) -> Measurements:
+def _marginals(rounds: MeasurementContext, fit: Fit) -> Measurements:
     plan = rounds.plan
     if isinstance(plan, Plan):
         return measure(
@@ -38,6 +38,6 @@ def _marginals(rounds: Rounds, fit: Fit) -> Measurements:
             progress=rounds.progress,
         )
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
-    steps = Steps(rounds, plan, fit)
+    steps = AdaptiveRun(rounds, plan, fit)
     method_of(plan.method).run(steps)
     return steps.measurements

@@ -35,7 +35,7 @@ from pipeline.measuring.fitted_models import Fit
 
 
 @dataclass(frozen=True)
-class Rounds:
+class MeasurementContext:
     """What measuring needs.
 
     Attributes:
@@ -56,7 +56,7 @@ class Rounds:
 
 
 @dataclass
-class Steps:
+class AdaptiveRun:
     """One adaptive run: what is known so far, and the ways to know more; see `Context`.
 
     Attributes:
@@ -64,7 +64,7 @@ class Steps:
         known: the answers so far, in the order asked.
     """
 
-    run: Rounds
+    run: MeasurementContext
     plan: AdaptivePlan
     model: Fit
     known: list[NoisyMarginal] = field(default_factory=list)
@@ -94,22 +94,22 @@ class Steps:
         self._measure([(place, self._planned(place, clique, query)) for place, clique, query in questions])
 
     def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:
-        """Measure one round out of the purse: each question with its part of it, numbered from `first`."""
-        wanted = []
+        """Measure one round out of the reserve: each question with its part of it, numbered from `first`."""
+        planned = []
         for number, (clique, query, part) in enumerate(questions, first):
             event = self.plan.measurement_event(f"{number:04d}:measure", part).with_sensitivity(self.bound(query))
-            wanted.append((len(self.plan.slots) + number, PlannedMeasurement(clique, query, part, event)))
-        self._measure(wanted)
+            planned.append((len(self.plan.slots) + number, PlannedMeasurement(clique, query, part, event)))
+        self._measure(planned)
 
-    def _measure(self, wanted: list[tuple[int, PlannedMeasurement]]) -> None:
+    def _measure(self, planned: list[tuple[int, PlannedMeasurement]]) -> None:
         run = self.run
         self.known += measure_some(
-            run.table, wanted, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+            run.table, planned, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
     def reserve_noise(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean absolute noise of an answer, in records, from its part of the purse."""
-        return np.asarray(self.plan.purse_event.mean_abs / self.plan.accountant.strength(part))
+        """The mean absolute noise of an answer, in records, from its part of the reserve."""
+        return np.asarray(self.plan.reserve_event.mean_abs / self.plan.accountant.strength(part))
 
     def spent_noise(self, part: float) -> float:
         """The mean absolute noise of the very event that `spend` would use for a part, in records."""
@@ -117,8 +117,8 @@ class Steps:
 
     @property
     def reserve_stddev(self) -> float:
-        """The standard deviation of an answer that takes the whole purse, in records."""
-        return self.plan.purse_event.stddev
+        """The standard deviation of an answer that takes the whole reserve, in records."""
+        return self.plan.reserve_event.stddev
 
     def distances(self, cliques: Sequence[Clique], expected: Callable[[], Expected]) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
@@ -160,19 +160,19 @@ class Steps:
         return self._choice(self.plan.choice_slot(place), among, scores, self._choice_file(place))
 
     def choose_of_reserve(self, number: int, among: Sequence[Clique], part: float, scores: Scores) -> Clique | None:
-        """One of the candidates, out of the purse."""
+        """One of the candidates, out of the reserve."""
         event = self.plan.choice_event(f"{number:04d}:choose", part)
         return self._choice(event, among, scores, self.run.folder / f"choice-{number:04d}.json")
 
     def _choice(self, event: Exponential, among: Sequence[Clique], scores: Scores, path: Path) -> Clique | None:
-        made = cast(Callable[[], PrivateScores], scores)  # as `score` made them
-        return choose(among, made, event, self.run.ledger, self.run.source, path=path)
+        build_scores = cast(Callable[[], PrivateScores], scores)  # as `score` made them
+        return choose(among, build_scores, event, self.run.ledger, self.run.source, path=path)
 
     def _choice_file(self, place: int) -> Path:
         return self.run.folder / f"{place:05d}.json"
 
     def remember(self, number: int, part: float) -> float:
-        """The round's part of the purse, kept on disk before it is spent, so that a resumed run spends the same."""
+        """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
         path = self.run.folder / f"round-{number:04d}.json"
         if path.exists():
             return float(json.loads(path.read_text(encoding="utf-8"))["part"])

@@ -11,7 +11,7 @@ from mechanisms.selection.selections import method_of
 
 
 def later_cells(plan: AnyPlan, domain: Domain) -> list[tuple[str, int]]:
-    """Name and most cells of every marginal that is chosen later: those of slots, and those that a purse may buy."""
+    """Name and most cells of every marginal that is chosen later: those of slots, and those that a reserve may buy."""
     if isinstance(plan, Plan):
         return []
     return method_of(plan.method).later_cells(domain, [s.reservation for s in plan.slots])
@@ -30,5 +30,5 @@ def grown_cells(plan: AnyPlan, domain: Domain, limit: int) -> int:
     """
     if isinstance(plan, Plan) or not later_cells(plan, domain):
         return 0
-    found = method_of(plan.method).grown_cells([s.reservation for s in plan.slots])
-    return min(limit if found is None else found, limit, math.prod(domain.shape(domain.names)))
+    cells = method_of(plan.method).grown_cells([s.reservation for s in plan.slots])
+    return min(limit if cells is None else cells, limit, math.prod(domain.shape(domain.names)))

@@ -258,8 +258,8 @@ def place_map(
     for place in places:
         if not place.corners:
             continue
-        said = "" if place.value is None else f"{place.value:.3g}"
-        group = _group(root, f"{place.name}: {said}" if titles else "")
+        figure = "" if place.value is None else f"{place.value:.3g}"
+        group = _group(root, f"{place.name}: {figure}" if titles else "")
         opacity = PLACE[0] if place.value is None else strength.at(place.value)
         if place.rings:
             d = "".join(_ring([placed(p) for p in ring]) for ring in place.rings)

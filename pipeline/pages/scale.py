@@ -59,8 +59,8 @@ class Axis:
     @classmethod
     def linear(cls, values: Iterable[float], title: str = "", *, ground: bool = True) -> Axis:
         """Round numbers that hold all values, from 0 on where `ground` is set and no value is below it."""
-        known = list(values) or [0.0]
-        low, high = min(known), max(known)
+        finite = list(values) or [0.0]
+        low, high = min(finite), max(finite)
         low = min(low, 0.0) if ground else low
         high = high if high > low else low + (abs(low) or 1.0)
         step = _round_step((high - low) / (TICKS - 2))
@@ -71,8 +71,8 @@ class Axis:
     @classmethod
     def decades(cls, values: Iterable[float], title: str = "") -> Axis:
         """Powers of ten that hold all values above 0, at most DECADES of them: the highest."""
-        known = [v for v in values if v > 0] or [1.0]
-        low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+        positive = [v for v in values if v > 0] or [1.0]
+        low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
         high, low = max(high, low + 1), max(low, high - DECADES)
         powers = range(low, high + 1, max(1, (high - low) // 5))
         return cls(10.0**low, 10.0**high, tuple((10.0**p, _power(p)) for p in powers), title, logarithmic=True)
@@ -84,9 +84,9 @@ class Axis:
         Args:
             ticks: the values that get one, in place of these.
         """
-        known = [v for v in (*values, *ticks) if v > 0] or [1.0]
-        margin = max((max(known) / min(known)) ** 0.06, 1.05 if ticks else 1.12)
-        low, high = min(known) / margin, max(known) * margin
+        positive = [v for v in (*values, *ticks) if v > 0] or [1.0]
+        margin = max((max(positive) / min(positive)) ** 0.06, 1.05 if ticks else 1.12)
+        low, high = min(positive) / margin, max(positive) * margin
         ticks = ticks or _round_between(low, high)
         every = max(1, math.ceil(len(ticks) / (TICKS + 2)))
         return cls(low, high, tuple((v, f"{v:.6g}") for v in ticks[::every]), title, logarithmic=True)

@@ -123,10 +123,10 @@ def _load_offering(kind: str, name: str) -> None:
 
 @cache
 def _declared() -> dict[str, tuple[EntryPoint, ...]]:
-    found: dict[str, tuple[EntryPoint, ...]] = {}
+    by_name: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=GROUP):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
+        by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
+    return by_name
 
 
 def _imported(name: str, where: str) -> ModuleType:
@@ -148,8 +148,8 @@ def _imported(name: str, where: str) -> ModuleType:
 
 
 def _broken(name: str, where: str, error: BaseException) -> UserError:
-    said = str(error).strip().splitlines()
-    what = f"the module {name} cannot be imported: {type(error).__name__}{f': {said[0]}' if said else ''}"
+    problem = str(error).strip().splitlines()
+    what = f"the module {name} cannot be imported: {type(error).__name__}{f': {problem[0]}' if problem else ''}"
     return UserError(what, where=where, fix=f"python -c 'import {name}' shows all of it")
 
 

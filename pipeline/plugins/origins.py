@@ -36,18 +36,18 @@ def not_ours(selection: Selection, plan: Plan | AdaptivePlan, measurements: Meas
     if isinstance(plan, AdaptivePlan):
         parts.append(("selection", selection.kind, type(method_of(plan.method))))
     parts.append(("accountant", plan.accountant.kind, type(plan.accountant)))
-    every = [*plan.events, *([plan.purse.event] if isinstance(plan, AdaptivePlan) and plan.purse else [])]
+    every = [*plan.events, *([plan.reserve.event] if isinstance(plan, AdaptivePlan) and plan.reserve else [])]
     parts += [("mechanism", e.kind, type(e)) for e in every if not e.is_choice and as_noise(e)]
     parts += [("query", type(a.query).__name__, type(a.query)) for a in measurements.answers]
     return _named(parts)
 
 
 def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]:
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    named: dict[tuple[str, str], dict[str, Any]] = {}
     for kind, name, cls in parts:
         if cls.__module__.partition(".")[0] not in OURS:
-            found.setdefault((kind, name), {"kind": kind, "name": name, **origin(cls.__module__), "audited": False})
-    return tuple(found.values())
+            named.setdefault((kind, name), {"kind": kind, "name": name, **origin(cls.__module__), "audited": False})
+    return tuple(named.values())
 
 
 def origin(module: str) -> dict[str, Any]:

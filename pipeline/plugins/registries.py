@@ -157,9 +157,9 @@ def _check_noise(module: ModuleType, offers: Mapping[str, Any], where: str) -> N
     for name in events.keys() ^ samplers.keys():
         what = f"the noise {name!r} of the module {module.__name__} has no {'sampler' if name in events else 'event'}"
         raise UserError(what, where=where, fix="both NOISE_EVENTS and SAMPLERS with that name")
-    known = {c.__name__ for c in (*NOISE_EVENTS.values(), Exponential)}
+    ours = {c.__name__ for c in (*NOISE_EVENTS.values(), Exponential)}
     for event in events.values():
-        if event.__name__ in known:
+        if event.__name__ in ours:
             raise UserError(f"there is an event {event.__name__} already", where=where, fix="another name of its class")
 
 
@@ -196,20 +196,20 @@ def described(group: str, name: str) -> str | None:
     if own := settings_file(sys.modules[thing.__module__], group, name):
         return own.read_text(encoding="utf-8")
     doc = inspect.getdoc(thing) or ""
-    said = dict(re.findall(r"^    (\w+): (.*)$", doc.partition("Attributes:")[2], flags=re.MULTILINE))
+    descriptions = dict(re.findall(r"^    (\w+): (.*)$", doc.partition("Attributes:")[2], flags=re.MULTILINE))
     lines = [f"# {doc.splitlines()[0]}" if doc else "#", f"# of the module {thing.__module__}"]
     values = {**(registry.settings or {}), **defaults(thing, registry)}
     shown = {k: "null" if v is None else json.dumps(v, ensure_ascii=False).strip('"') for k, v in values.items()}
-    return "\n".join([*lines, *(f"{k}: {v} # {said.get(k, '')}" for k, v in shown.items())])
+    return "\n".join([*lines, *(f"{k}: {v} # {descriptions.get(k, '')}" for k, v in shown.items())])
 
 
 def defaults(thing: type, registry: Registry) -> dict[str, Any]:
     """The fields of a class with their values; `???` where it has none. Noise has no settings."""
     if registry.kind == "mechanism":
         return {}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in dataclasses.fields(thing):
         made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         value = "???" if made is dataclasses.MISSING else made
-        found[field.name] = list(value) if isinstance(value, tuple) else value
-    return found
+        values[field.name] = list(value) if isinstance(value, tuple) else value
+    return values

@@ -58,11 +58,11 @@ def _marginals(record: Mapping[str, Any]) -> MarginalsSection:
     if not record["marginals"]:
         return MarginalsSection(0, ended_by, ())
     final: Mapping[str, float] = record["final"]
-    known = [[e for e in line if e is not None] for line in passes]
+    rows = [[e for e in line if e is not None] for line in passes]
     ranked = sorted(zip(record["marginals"], record["errors"], strict=True), key=lambda p: -final.get(p[0], 0.0))
     drawn = [_line("lthin", name, errors) for name, errors in ranked[:LINES]]
-    drawn.append(_line("lmade", "largest", [max(e) if e else None for e in known]))
-    drawn.append(_line("lreal", "mean", [sum(e) / len(e) if e else None for e in known]))
+    drawn.append(_line("lmade", "largest", [max(e) if e else None for e in rows]))
+    drawn.append(_line("lreal", "mean", [sum(e) / len(e) if e else None for e in rows]))
     picture = _over_steps(drawn, last=len(passes), label="Distance of each marginal from its target, by pass")
     worst = sorted(final.items(), key=lambda item: -item[1])[:SHOWN]
     left = Card("Distance by pass", picture, "logarithmic")
@@ -95,11 +95,11 @@ def _line(style: str, title: str, values: Sequence[float | None]) -> Line:
 
 def _over_steps(drawn: Sequence[Line], *, last: int, label: str, level: float | None = None) -> Drawing | None:
     """Lines over the steps of an iteration; None where there is nothing above 0."""
-    known = [v for line in drawn for _, v in line.points] + ([level] if level else [])
-    if not known:
+    values = [v for line in drawn for _, v in line.points] + ([level] if level else [])
+    if not values:
         return None
     x = Axis(0.0, 1.0, ((0.0, "first"), (1.0, f"step {last}")))
-    return lines(drawn, x, Axis.decades(known), label=label, level=level)
+    return lines(drawn, x, Axis.decades(values), label=label, level=level)
 
 
 def _thinned(values: Sequence[float | None]) -> list[float | None]:

@@ -14,13 +14,13 @@ from evaluation.score import Scorecard
 
 def as_text(card: Scorecard, detail: str, top: int) -> str:
     """The tables that were asked for, `top` rows of each; an empty text for none."""
-    wanted = list(DETAILS) if detail == "all" else [d for d in DETAILS if d == detail]
+    details = list(DETAILS) if detail == "all" else [d for d in DETAILS if d == detail]
     out = Console(file=io.StringIO(), width=160, highlight=False)
-    if "marginals" in wanted:
+    if "marginals" in details:
         frame = card.mgd.frame()
         _print(out, f"MGD: {min(top, len(frame))} of {len(frame)} marginals, the worst first", frame.head(top))
     for dive in card.dives:
-        for name in wanted:
+        for name in details:
             if name == "marginals":
                 continue
             for title, frame in dive.frames(name).items():

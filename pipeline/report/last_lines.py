@@ -29,8 +29,8 @@ def summary(card: Scorecard) -> str:
         lines.append(f"no MGD: {card.mgd.reason}")
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
     scored = {name: outcome for name, outcome in more.items() if outcome.score is not None}
-    known = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
-    lines += [", ".join(known[i : i + 4]) for i in range(0, len(known), 4)]
+    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
+    lines += [", ".join(figures[i : i + 4]) for i in range(0, len(figures), 4)]
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
     lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
     return "\n".join(lines)
@@ -38,27 +38,27 @@ def summary(card: Scorecard) -> str:
 
 def _floor(outcome: Outcome) -> str:
     """What two samples of the real rows score against each other, where that was measured."""
-    found = outcome.references.get("floor")
-    return f"; floor {_shown(found.value)}" if isinstance(found, Reference) else ""
+    floor = outcome.references.get("floor")
+    return f"; floor {_shown(floor.value)}" if isinstance(floor, Reference) else ""
 
 
 def where_to_look(done: Run) -> str:
     """What was made, what it cost, how good it is, and where it lies."""
-    said, folder = done.statement, done.folder
-    epsilon, delta = said.guarantee["epsilon"], said.guarantee["delta"]
+    statement, folder = done.statement, done.folder
+    epsilon, delta = statement.guarantee["epsilon"], statement.guarantee["delta"]
     promise = (
-        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {said.unit} ({said.neighbouring})"
-        if said.private
-        else "NOT PRIVATE: " + "; ".join(said.reasons_not_private)
+        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {statement.unit} ({statement.neighbouring})"
+        if statement.private
+        else "NOT PRIVATE: " + "; ".join(statement.reasons_not_private)
     )
-    verb = "  publish   " if said.private else "  do NOT publish "
-    lines = ["", promise, *(f"  warning   {w}" for w in said.warnings)]
-    lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(said.not_ours)]
+    verb = "  publish   " if statement.private else "  do NOT publish "
+    lines = ["", promise, *(f"  warning   {w}" for w in statement.warnings)]
+    lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
-    lines += [f"  accepted  {line}" for line in _accepted(said.events)]
-    if said.running_total is not None:
-        lines += [f"  budget    {said.running_total['sentence']}"]
+    lines += [f"  accepted  {line}" for line in _accepted(statement.events)]
+    if statement.running_total is not None:
+        lines += [f"  budget    {statement.running_total['sentence']}"]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]

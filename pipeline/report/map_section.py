@@ -47,8 +47,8 @@ def map_section(figure: Mapping[str, Any]) -> MapSection:
     losses: Sequence[Sequence[float]] = figure["losses"]
     names, times = figure["segments"], figure["times"]
     means = [sum(line) / max(len(line), 1) for line in losses]
-    known = [v for line in losses for v in line]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    values = [v for line in losses for v in line]
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
     order = sorted(range(len(names)), key=lambda i: -means[i])
     worst = [i for i in order if figure["records"][i] != 0][:WORST]
     rows = [(names[i], figure["records"][i], means[i]) for i in worst[:LISTED]]

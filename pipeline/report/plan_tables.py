@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.accountants import PrivacyLoss
-from mechanisms.accounting.adaptive import PURSE, AnyPlan
+from mechanisms.accounting.adaptive import RESERVE, AnyPlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import in_records
@@ -34,7 +34,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings
 
 #: What stands in the place of a marginal that is not known yet.
-STAGES = {PURSE: "rounds, in all"}
+STAGES = {RESERVE: "rounds, in all"}
 
 
 def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) -> dict[str, Any]:
@@ -60,12 +60,12 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
 
 def _selection(config: Config, plan: AnyPlan) -> dict[str, Any]:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
-    found = plan.selection
-    if found.tries == 1:
+    selection = plan.selection
+    if selection.tries == 1:
         return {"selection": None}
-    each, spent = PrivacyLoss(plan.epsilon, plan.delta), found.total(plan.loss)
+    each, spent = PrivacyLoss(plan.epsilon, plan.delta), selection.total(plan.loss)
     return {
-        "selection": found.to_json(each),
+        "selection": selection.to_json(each),
         "budget": {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta},
         "total": {"epsilon": spent.epsilon, "delta": spent.delta},
     }
@@ -80,17 +80,19 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
     domain, rows = schema.domain, config.plan.rows
     if rows is not None and rows < 1:
         raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
-    found: list[tuple[Clique, float, float]] = []
+    candidates: list[tuple[Clique, float, float]] = []
     if isinstance(plan, Plan):
         for m in plan.measurements:
             mean = m.event.mean_abs
-            found.append((m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean))
-    elif (cliques := method_of(plan.method).reported) and plan.purse is not None:
-        noise = plan.purse_event.mean_abs
+            candidates.append(
+                (m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean)
+            )
+    elif (cliques := method_of(plan.method).reported) and plan.reserve is not None:
+        noise = plan.reserve_event.mean_abs
         loads = [domain.cells(c) ** POWER for c in cliques]
         for clique, load in zip(cliques, loads, strict=True):
             part, alone = load / math.fsum(loads), domain.cells(clique) * noise
-            found.append((clique, alone, alone / plan.accountant.strength(part)))
+            candidates.append((clique, alone, alone / plan.accountant.strength(part)))
     return [
         {
             "clique": list(clique),
@@ -99,7 +101,7 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
             "error_all": together,
             "lost": None if rows is None else together >= 2 * rows,
         }
-        for clique, alone, together in found
+        for clique, alone, together in candidates
     ]
 
 
@@ -107,7 +109,7 @@ def as_text(facts: dict[str, Any]) -> str:
     """The same as a table for people."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    further = [facts[k] for k in ("purse", "histogram") if facts.get(k)]
+    further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)]
     for m in facts["measurements"] + further + facts["accept"]:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)

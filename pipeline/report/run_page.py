@@ -58,10 +58,10 @@ def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]
 def _facts(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = scores["rows"]
     facts = [("real records", number(rows["real"])), ("synthetic records", number(rows["synthetic"]))]
-    for name, said in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
+    for name, title in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
         value = scores["metrics"].get(name, {}).get("score")
         if value is not None:
-            facts.append((said, number(value)))
+            facts.append((title, number(value)))
     return facts
 
 

@@ -37,19 +37,19 @@ def metric_rows(card: Mapping[str, Any]) -> list[dict[str, Any]]:
     floor = metrics.get("tvd", {}).get("floor")
     for name, family in card.get("tvd", {}).items():
         if isinstance(family, dict) and "mean" in family:
-            known = floor if name == "2-way" else None
-            rows.append(_row(f"{name} TVD", "low", {"score": family["mean"], "floor": known}))
-    for name, found in metrics.items():
-        if isinstance(found, dict) and name not in ON_TOP:
-            rows.append(_row(str(name), str(found.get("goal", "low")), found))
+            floor_of_pairs = floor if name == "2-way" else None
+            rows.append(_row(f"{name} TVD", "low", {"score": family["mean"], "floor": floor_of_pairs}))
+    for name, metric in metrics.items():
+        if isinstance(metric, dict) and name not in ON_TOP:
+            rows.append(_row(str(name), str(metric.get("goal", "low")), metric))
     return [row for row in rows if row["score"] is not None]
 
 
-def _row(name: str, goal: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    floor = found.get("floor")
+def _row(name: str, goal: str, metric: Mapping[str, Any]) -> dict[str, Any]:
+    floor = metric.get("floor")
     if isinstance(floor, dict):
         floor = next((floor[k] for k in ("mean", "value", "score") if k in floor), None)
-    return {"metric": name, "goal": goal, "score": found.get("score"), "floor": floor}
+    return {"metric": name, "goal": goal, "score": metric.get("score"), "floor": floor}
 
 
 def measure_floors(real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int) -> dict[str, float]:
@@ -89,7 +89,7 @@ def keep_floors(path: Path, real: CodedTable, schema: Schema, spec: ScoreSpec, r
         if path.exists():
             return
         try:
-            found = measure_floors(real, schema, spec, real.rows if rows is None else rows)
-            write_whole(path, json.dumps(found), mode=0o600)
+            floors = measure_floors(real, schema, spec, real.rows if rows is None else rows)
+            write_whole(path, json.dumps(floors), mode=0o600)
         except UserError as error:
             LOG.warning("no floors: %s", error)

@@ -30,12 +30,12 @@ from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.settings.scoring import affordable
 
 
-def judge(
+def score_release(
     private: PrivateTable,
     source: Source,
     schema: Schema,
     folder: RunFolder,
-    made: CodedTable,
+    synthetic: CodedTable,
     spec: ScoreSpec,
     *,
     places: tuple[str, str] | None = None,
@@ -48,15 +48,15 @@ def judge(
     """
     truth, aside = _truth(private, source, schema, folder)
     # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
-    schema, tables = together(schema, {"real": truth, "made": made} | ({} if aside is None else {"aside": aside}))
-    truth, made, aside = tables["real"], tables["made"], tables.get("aside")
+    schema, tables = together(schema, {"real": truth, "made": synthetic} | ({} if aside is None else {"aside": aside}))
+    truth, synthetic, aside = tables["real"], tables["made"], tables.get("aside")
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
     unit = _unit_of_rows(private, source) if spec.references else None
     options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
-    card = score_tables(truth, made, schema, spec, progress=progress)
-    drawn = drawings(card, truth, made, schema, options, places) | {"units": _units(private)}
+    card = score_tables(truth, synthetic, schema, spec, progress=progress)
+    drawn = drawings(card, truth, synthetic, schema, options, places) | {"units": _units(private)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card
@@ -136,5 +136,5 @@ def _truth(
     if private.aside is None:
         return whole, None
     chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
-    kept, held = (CodedTable(whole.domain, tuple(np.asarray(c[rows]) for c in whole.columns)) for rows in chosen)
-    return kept, held
+    training, held = (CodedTable(whole.domain, tuple(np.asarray(c[rows]) for c in whole.columns)) for rows in chosen)
+    return training, held

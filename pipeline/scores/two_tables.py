@@ -30,7 +30,7 @@ from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles
-from pipeline.stage_bars import Stages, misfits
+from pipeline.stage_bars import Stages, unplaced_lines
 
 
 @dataclass(eq=False)
@@ -70,55 +70,55 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     spec = build_scores(config.evaluation, schema, roles)
     spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
     show = Stages(quiet=quiet)
-    known = known_roles(config.evaluation, roles, schema)
+    roles_used = known_roles(config.evaluation, roles, schema)
     reading = loaded(
-        given, schema, show, delimiter=config.delimiter, limits=config.limits, subject=known.get("subject")
+        given, schema, show, delimiter=config.delimiter, limits=config.limits, subject=roles_used.get("subject")
     )
-    with reading as found:
-        options = _with_rows(spec.options, found, known)
+    with reading as tables:
+        options = _with_rows(spec.options, tables, roles_used)
         spec = replace(spec, options=options)
-        real, synthetic = found.tables["real"], found.tables["synthetic"]
+        real, synthetic = tables.tables["real"], tables.tables["synthetic"]
         with show.stage("score") as report:
-            card = score_tables(real, synthetic, found.schema, spec, progress=report)
-            card = replace(card, unplaced=_unplaced(found))
+            card = score_tables(real, synthetic, tables.schema, spec, progress=report)
+            card = replace(card, unplaced=_unplaced(tables))
         if config.report:
             with show.stage("report"):
                 places = build_places(config.evaluation, roles, schema)
-                drawn = drawings(card, real, synthetic, found.schema, options, places)
+                drawn = drawings(card, real, synthetic, tables.schema, options, places)
                 write_whole(Path(config.report), render_scores(schema.name, card.to_json(), drawn), mode=0o600)
     return card
 
 
-def _with_rows(options: Options, found: Loaded, roles: Mapping[str, str]) -> Options:
+def _with_rows(options: Options, tables: Loaded, roles: Mapping[str, str]) -> Options:
     """The options with what only the rows tell: the holdout, the subjects and their order."""
-    if found.tables["synthetic"].domain != found.tables["real"].domain:
+    if tables.tables["synthetic"].domain != tables.tables["real"].domain:
         return options
-    options = replace(options, holdout=found.tables.get("holdout"))
+    options = replace(options, holdout=tables.tables.get("holdout"))
     if "subject" not in roles:
         return options
-    absent = [name for name in ("real", "synthetic") if name not in found.subjects]
+    absent = [name for name in ("real", "synthetic") if name not in tables.subjects]
     if absent:
-        said = f"the {absent[0]} table has no column {roles['subject']!r}"
-        return replace(options, why={**options.why, "subject": said})
-    real, synthetic = (found.subjects[name] for name in ("real", "synthetic"))
+        problem = f"the {absent[0]} table has no column {roles['subject']!r}"
+        return replace(options, why={**options.why, "subject": problem})
+    real, synthetic = (tables.subjects[name] for name in ("real", "synthetic"))
     codes, _ = pd.factorize(np.concatenate([real, synthetic]), use_na_sentinel=False)
     both = (codes[: len(real)], codes[len(real) :])
     order = roles.get("order")
     if order is None:
         return replace(options, subject=both)
-    columns = tuple(found.tables[name].column(order) for name in ("real", "synthetic"))
+    columns = tuple(tables.tables[name].column(order) for name in ("real", "synthetic"))
     return replace(options, subject=both, order=(columns[0], columns[1]))
 
 
-def _unplaced(found: Loaded) -> dict[str, Any]:
+def _unplaced(tables: Loaded) -> dict[str, Any]:
     """Per table: how many values of which column lie outside of the schema, or are none of its kind, and which."""
     return {
         name: {
             "outside": {column: n for column, n in report.outside.items() if n},
             "no_value": {column: n for column, n in report.unplaced.items() if n},
-            "values": {column: dict(values) for column, values in found.values[name].items()},
+            "values": {column: dict(values) for column, values in tables.values[name].items()},
         }
-        for name, report in found.reports.items()
+        for name, report in tables.reports.items()
     }
 
 
@@ -137,7 +137,7 @@ def loaded(
     Args:
         subject: a column whose texts are kept, where a table has it.
     """
-    found = Loaded(schema)
+    tables = Loaded(schema)
     with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
         with show.stage("load") as report:
             for name, table in given.items():
@@ -147,23 +147,23 @@ def loaded(
                     table.to_parquet(work / f"{name}.parquet")
                     table = work / f"{name}.parquet"
                 source = _opened(table, delimiter, limits or LimitsConfig(), work)
-                _load(found, name, source, schema, work, subject, report)
-                marked = found.reports[name].marked
-                found.values[name] = {column: values_outside(source, schema, column) for column in marked}
-                show.warn([f"{name}: {line}" for line in misfits(found.reports[name])])
-        found.schema, found.tables = together(schema, found.tables)
-        yield found
+                _load(tables, name, source, schema, work, subject, report)
+                marked = tables.reports[name].marked
+                tables.values[name] = {column: values_outside(source, schema, column) for column in marked}
+                show.warn([f"{name}: {line}" for line in unplaced_lines(tables.reports[name])])
+        tables.schema, tables.tables = together(schema, tables.tables)
+        yield tables
 
 
 def _load(
-    found: Loaded, name: str, source: Source, schema: Schema, work: Path, subject: str | None, report: Progress
+    tables: Loaded, name: str, source: Source, schema: Schema, work: Path, subject: str | None, report: Progress
 ) -> None:
     texts: list[Any] = []
     if subject is None or subject not in source.names:
         coded = encode_columns(source, schema, workdir=work, progress=report, apart=True)
-        found.tables[name], found.reports[name] = coded
+        tables.tables[name], tables.reports[name] = coded
         return
-    found.tables[name], found.reports[name] = encode_columns(
+    tables.tables[name], tables.reports[name] = encode_columns(
         source,
         schema,
         workdir=work,
@@ -172,7 +172,7 @@ def _load(
         further={"subject": source.text(source.index(subject, where="evaluation.subject"))},
         on_batch=lambda batch: texts.append(batch.column(batch.num_columns - 1).to_pandas().to_numpy(object)),
     )
-    found.subjects[name] = np.concatenate(texts) if texts else np.empty(0, object)
+    tables.subjects[name] = np.concatenate(texts) if texts else np.empty(0, object)
 
 
 @contextmanager
@@ -180,8 +180,8 @@ def encoded(
     tables: Mapping[str, Path | pd.DataFrame], schema: Schema, show: Stages
 ) -> Iterator[tuple[Schema, dict[str, CodedTable]]]:
     """The tables of `loaded`, and the schema of their codes."""
-    with loaded(tables, schema, show) as found:
-        yield found.schema, found.tables
+    with loaded(tables, schema, show) as both:
+        yield both.schema, both.tables
 
 
 def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:

@@ -209,13 +209,15 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     """The synthesizer and its settings."""
     kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
-    known = {f.name: f.type for f in dataclasses.fields(kind)}
+    setting_types = {f.name: f.type for f in dataclasses.fields(kind)}
     for name, value in config.options.items():
-        if name not in known:
+        if name not in setting_types:
             raise UserError(
-                "no such setting", where=f"synthesis.{name}", fix=did_you_mean(name, known) or str(list(known))
+                "no such setting",
+                where=f"synthesis.{name}",
+                fix=did_you_mean(name, setting_types) or str(list(setting_types)),
             )
-        fits, fix = _KINDS[str(known[name])]
+        fits, fix = _KINDS[str(setting_types[name])]
         if isinstance(value, bool) or not isinstance(value, fits):
             raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
     if config.rows is not None and config.rows < 0:
@@ -237,8 +239,8 @@ def planned_cells(plan: AnyPlan, domain: Domain) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
     if isinstance(plan, Plan):
         return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
-    known = [(" × ".join(s.reservation.clique), s.reservation.cells) for s in plan.slots if s.reservation.clique]
-    return known + later_cells(plan, domain)
+    slots_cells = [(" × ".join(s.reservation.clique), s.reservation.cells) for s in plan.slots if s.reservation.clique]
+    return slots_cells + later_cells(plan, domain)
 
 
 def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int:
@@ -248,7 +250,7 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int
     a million synthetic rows are assumed.
     """
     domain = schema.measured
-    cells, later = (sum(n for _, n in found) for found in (planned_cells(plan, domain), later_cells(plan, domain)))
+    cells, later = (sum(n for _, n in sizes) for sizes in (planned_cells(plan, domain), later_cells(plan, domain)))
     if isinstance(plan, Plan):
         cliques = [m.clique for m in plan.measurements]
     else:
@@ -270,8 +272,8 @@ def planned_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | 
         return None
     if isinstance(plan, Plan):
         return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
-    known = [s.reservation.clique for s in plan.slots if s.reservation.clique]
-    return model_cells(schema.measured, [*known, *(c for c, _ in schema.zeros)])
+    cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    return model_cells(schema.measured, [*cliques, *(c for c, _ in schema.zeros)])
 
 
 def grown_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | None:
@@ -282,7 +284,7 @@ def grown_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | No
 
 def check_rows(
     domain: Domain,
-    known: Measurements,
+    measurements: Measurements,
     spec: Synthesizer,
     rows: int | None,
     limits: LimitsConfig,
@@ -296,8 +298,8 @@ def check_rows(
     Raises:
         UserError: too many rows, asked for or by the noisy total.
     """
-    count = default_rows(known) if rows is None else rows
-    measured = [a.clique for a in known.answers]
+    count = default_rows(measurements) if rows is None else rows
+    measured = [a.clique for a in measurements.answers]
     needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, count, fixed=fixed)
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:

@@ -97,8 +97,8 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
             group = CONF / key
             if group.is_dir():
                 choices = _choices(key, own)
-                known = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
-                fix = f"{did_you_mean(value, choices)} one of:{known}".strip()
+                allowed = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
+                fix = f"{did_you_mean(value, choices)} one of:{allowed}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
             keys = setting_names(compose(name, groups))
             if key not in keys:

@@ -250,25 +250,25 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     Raises:
         UserError: a value of the wrong type, naming the setting; a module that cannot be loaded.
     """
-    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
     load_used({str(k): v for k, v in container.items()})
     for name in [n for n in ("where", "cluster") if n in container]:
-        if isinstance(said := container[name], str):  # a mapping whose keys Hydra cannot read
-            container[name] = yaml.safe_load(said)
+        if isinstance(text := container[name], str):  # a mapping whose keys Hydra cannot read
+            container[name] = yaml.safe_load(text)
     container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
-    for key in container.keys() - known - {"source", "hydra", "seed"}:
-        fix = did_you_mean(str(key), known) or "see --help"
+    for key in container.keys() - names - {"source", "hydra", "seed"}:
+        fix = did_you_mean(str(key), names) or "see --help"
         raise UserError("no such setting", where=str(key), fix=fix)
-    plain = OmegaConf.create({k: v for k, v in container.items() if k in known})
-    if "synthesis" in known:
+    plain = OmegaConf.create({k: v for k, v in container.items() if k in names})
+    if "synthesis" in names:
         plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
-    if "selection" in known:
+    if "selection" in names:
         plain.selection = _own_settings(plain.selection, {"kind"})
-    if "experiment" in known:
+    if "experiment" in names:
         plain.experiment = _own_settings(plain.experiment, {"kind"})
-    if "evaluation" in known:
+    if "evaluation" in names:
         shared = {f.name for f in dataclasses.fields(EvaluationConfig)} - {"options"}
         plain.evaluation = _own_settings(plain.evaluation, shared)
         plain.evaluation.options = typed_settings(OmegaConf.to_container(plain.evaluation.options))  # type: ignore[arg-type]

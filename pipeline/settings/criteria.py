@@ -56,8 +56,8 @@ def _criterion(place: int, entry: Mapping[str, Any], domain: Domain, share: floa
         if key not in KEYS:
             raise UserError(f"no such key: {key!r}", where=where, fix=choices_fix(str(key), KEYS))
     if entry.get("metric") != "l1":
-        said = f"got {entry['metric']!r}" if "metric" in entry else "no metric"
-        raise UserError(said, where=f"{where}.metric", fix="l1: the L1 distance of marginals, in records")
+        got = f"got {entry['metric']!r}" if "metric" in entry else "no metric"
+        raise UserError(got, where=f"{where}.metric", fix="l1: the L1 distance of marginals, in records")
     over = entry.get("of", "mean")
     if over not in get_args(Over):
         raise UserError(f"got {over!r}", where=f"{where}.of", fix=f"one of: {', '.join(get_args(Over))}")
@@ -84,11 +84,11 @@ def _marginals(order: object, domain: Domain, where: str) -> tuple[tuple[Clique,
         fix = f"fewer columns per marginal (at most {MOST_MARGINALS:,} marginals are compared)"
         raise UserError(f"{count:,} marginals", where=where, fix=fix)
     every = list(itertools.combinations(domain.names, order))
-    kept = tuple(c for c in every if domain.cells(c) <= MOST_CELLS)
-    if not kept:
+    small = tuple(c for c in every if domain.cells(c) <= MOST_CELLS)
+    if not small:
         fix = "fewer columns per marginal, or coarser bins in the schema"
         raise UserError(f"every marginal has more than {MOST_CELLS:,} cells", where=where, fix=fix)
-    return kept, len(every) - len(kept)
+    return small, len(every) - len(small)
 
 
 def _number(value: object) -> bool:

@@ -27,21 +27,21 @@ def typed_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: no metric has such a setting; a value of another type.
     """
-    known = declared_settings()
+    declared = declared_settings()
     for name in given:
-        if name not in known:
-            fix = did_you_mean(str(name), known) or "python -m pipeline score --help"
+        if name not in declared:
+            fix = did_you_mean(str(name), declared) or "python -m pipeline score --help"
             raise UserError("no such setting", where=f"evaluation.{name}", fix=fix)
-    found: dict[str, Any] = {}
-    for name, each in known.items():
+    settings: dict[str, Any] = {}
+    for name, each in declared.items():
         form = dataclasses.make_dataclass("Own", [(name, each.type, _default(each.default))])
         try:
             own = OmegaConf.merge(OmegaConf.structured(form), {name: given[name]} if name in given else {})
-            found[name] = OmegaConf.to_container(own)[name]  # type: ignore[call-overload,index]
+            settings[name] = OmegaConf.to_container(own)[name]  # type: ignore[call-overload,index]
         except OmegaConfBaseException as error:
             where = f"evaluation.{name}"
             raise UserError(first_line(error), where=where, fix=each.example or way_out(where)) from error
-    return found
+    return settings
 
 
 def _default(value: Any) -> Any:

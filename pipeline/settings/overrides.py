@@ -18,19 +18,19 @@ def spelled(override: str) -> str:
 
     `delimiter=tab` stands for a tab. A mapping whose keys need quotes becomes its own text: `typed` reads it again.
     """
-    key, found, value = override.partition("=")
-    if key in {"delimiter", "data.delimiter"} and found and value[:1] not in {"'", '"'}:
+    key, sign, value = override.partition("=")
+    if key in {"delimiter", "data.delimiter"} and sign and value[:1] not in {"'", '"'}:
         return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'
     if not value or readable(override):
         return override
     if value[0] in "[{":
-        said = _structure(value)
+        structure = _structure(value)
     elif "," in value and not Path(value).expanduser().exists():
-        said = ",".join(part if readable(f"a={part}") else quoted(part) for part in value.split(","))  # a sweep
+        structure = ",".join(part if readable(f"a={part}") else quoted(part) for part in value.split(","))  # a sweep
     else:
-        said = quoted(value)
-    made = f"{key}={said}"
-    return made if readable(made) else override
+        structure = quoted(value)
+    override_text = f"{key}={structure}"
+    return override_text if readable(override_text) else override
 
 
 def readable(override: str) -> bool:
@@ -52,10 +52,10 @@ def _structure(value: str) -> str:
     """A list or a mapping, read as YAML, in Hydra's grammar; as it is where it cannot be read."""
     try:
         parts = yaml.safe_load(value)
-        made = _encoded(parts)
+        text = _encoded(parts)
     except yaml.YAMLError:
         return value
-    return made if readable(f"a={made}") else quoted(value)
+    return text if readable(f"a={text}") else quoted(value)
 
 
 def _encoded(part: Any) -> str:

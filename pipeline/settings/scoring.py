@@ -52,20 +52,20 @@ def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, sc
     return {role: column for role, column in named.items() if column}
 
 
-def chosen_metrics(wanted: Any, options: Options) -> tuple[str, ...]:
+def chosen_metrics(chosen: Any, options: Options) -> tuple[str, ...]:
     """The metrics' names: quick, all, or a list.
 
     Raises:
         UserError: an unknown metric, with a suggestion.
     """
-    if wanted == "quick":
+    if chosen == "quick":
         return tuple(name for name in quick_metrics() if not unmet(METRICS[name], options))
-    if wanted == "all":
+    if chosen == "all":
         return tuple(METRICS)
-    names = [wanted] if isinstance(wanted, str) else wanted
+    names = [chosen] if isinstance(chosen, str) else chosen
     if not isinstance(names, list) or not names:
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
-        raise UserError(f"got {wanted!r}", where="evaluation.metrics", fix=fix)
+        raise UserError(f"got {chosen!r}", where="evaluation.metrics", fix=fix)
     return tuple(one_of(str(name), tuple(METRICS), "evaluation.metrics") for name in names)
 
 

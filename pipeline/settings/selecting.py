@@ -22,9 +22,9 @@ def selection_of(config: SelectionConfig) -> Selection:
         UserError: no such selection or setting; a value of another type.
     """
     kind = SELECTIONS[one_of(config.kind, tuple(SELECTIONS), "selection.kind")]
-    made = own_settings(kind, config.options, "selection", config.kind)
+    settings = own_settings(kind, config.options, "selection", config.kind)
     _check_cells(config.options)
-    return made
+    return settings
 
 
 def _check_cells(options: dict[str, Any]) -> None:

@@ -53,19 +53,19 @@ def known_advisories() -> tuple[Advisory, ...]:
     return tuple(Advisory(**{k: str(v).strip() for k, v in entry.items()}) for entry in content)
 
 
-def advisories_of(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def advisories_of(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> list[Finding]:
     """What is known about the version that measured a release, and whether it concerns this one.
 
     Args:
-        said: the content of privacy.json, of any version.
+        statement: the content of privacy.json, of any version.
         answers: the entries of measurements/index.json: noise, scale and query of each answer.
     """
-    version = str(said.get("versions", {}).get("pipeline", ""))
+    version = str(statement.get("versions", {}).get("pipeline", ""))
     concerned = [a for a in known_advisories() if not version or _numbers(version) < _numbers(a.below)]
-    return [Finding(a, *CHECKS[a.holds](said, answers)) for a in concerned]
+    return [Finding(a, *CHECKS[a.holds](statement, answers)) for a in concerned]
 
 
-def fine_laplace(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+def fine_laplace(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
     """Laplace noise beyond the scale at which the lattice of its query becomes too fine."""
     limits = [(a, FINE_WHOLE if a["query"] == "Identity" else FINE_GRID) for a in answers if a["noise"] == "laplace"]
     over = [a for a, limit in limits if a["scale"] > limit]
@@ -75,11 +75,13 @@ def fine_laplace(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) 
     return False, "none of its answers has such noise"
 
 
-def set_aside_by_position(said: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+def set_aside_by_position(
+    statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
+) -> tuple[bool | None, str]:
     """A release of such an experiment looks like any other; where the number of records is public, nothing was lost."""
-    if said.get("neighbouring") == "replace" and said.get("unit") == "one record":
+    if statement.get("neighbouring") == "replace" and statement.get("unit") == "one record":
         return False, "the number of records is public, so that positions are too"
-    if str(said.get("holdout", "none")).startswith("none"):
+    if str(statement.get("holdout", "none")).startswith("none"):
         return None, "affected if it was made by such an experiment; the release does not say"
     return False, "its units were set aside by their own coins"
 

@@ -52,37 +52,41 @@ FORMATS = {"csv": "text/csv", "parquet": "application/x-parquet"}
 KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
 
 
-def croissant(said: Mapping[str, Any], schema: Schema, *, table: str, digest: str) -> str:
+def croissant(statement: Mapping[str, Any], schema: Schema, *, table: str, digest: str) -> str:
     """The metadata as JSON-LD.
 
     Args:
-        said: the content of privacy.json, version 2.
+        statement: the content of privacy.json, version 2.
         schema: with which the table was written.
         table: the file's name in the release; `digest` its SHA-256.
     """
-    known = said["published"]
+    published = statement["published"]
     ids = schema.rules.unit_ids
     fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
     if ids is not None and ids.name not in {c.name for c in schema.columns}:
         fields.append(_field(table, ids.name, "sc:Text"))
     facts = {
-        "datePublished": known["date"],
-        "license": known["license"],
-        "creator": None if known["publisher"] is None else {"@type": "Organization", "name": known["publisher"]},
-        "citeAs": None if known["publisher"] is None else f"{known['publisher']}: synthetic {said['table']}",
-        "rai:dataUseCases": known["intended_use"],
+        "datePublished": published["date"],
+        "license": published["license"],
+        "creator": None
+        if published["publisher"] is None
+        else {"@type": "Organization", "name": published["publisher"]},
+        "citeAs": None
+        if published["publisher"] is None
+        else f"{published['publisher']}: synthetic {statement['table']}",
+        "rai:dataUseCases": published["intended_use"],
     }
     record = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
-        "name": f"synthetic {said['table']}",
-        "description": f"A synthetic table of {said['table']}. {_promise(said)}",
+        "name": f"synthetic {statement['table']}",
+        "description": f"A synthetic table of {statement['table']}. {_promise(statement)}",
         "version": "1.0.0",
         **{key: value for key, value in facts.items() if value is not None},
-        "rai:personalSensitiveInformation": _promise(said),
-        "rai:dataManipulationProtocol": f"Marginals were measured with noise ({said['accountant']}); rows were drawn "
-        "from a model of the noisy answers alone.",
+        "rai:personalSensitiveInformation": _promise(statement),
+        "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}); rows were "
+        "drawn from a model of the noisy answers alone.",
         "rai:dataLimitations": "Only what the measured marginals tell is alike; small groups are less exact. The noise "
         "of each answer stands in marginals/ and measurements/.",
         "distribution": [
@@ -100,13 +104,13 @@ def croissant(said: Mapping[str, Any], schema: Schema, *, table: str, digest: st
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _promise(said: Mapping[str, Any]) -> str:
-    if not said["private"]:
-        return f"NOT private: {'; '.join(said['reasons_not_private'])}."
-    promise = said["guarantee"]
+def _promise(statement: Mapping[str, Any]) -> str:
+    if not statement["private"]:
+        return f"NOT private: {'; '.join(statement['reasons_not_private'])}."
+    promise = statement["guarantee"]
     return (
-        f"Differentially private with ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} "
-        f"({said['neighbouring']}); see privacy.json and statement.html."
+        f"Differentially private with ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {statement['unit']} "
+        f"({statement['neighbouring']}); see privacy.json and statement.html."
     )
 
 

@@ -46,7 +46,7 @@ def file_digests(folder: Path) -> dict[str, str]:
     Raises:
         UserError: a link or a device lies there: a release holds plain files and folders.
     """
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
@@ -56,8 +56,8 @@ def file_digests(folder: Path) -> dict[str, str]:
                 raise UserError(f"{inner} is no plain file", where=str(folder), fix=fix)
             if path.is_file():
                 with path.open("rb") as file:
-                    found[inner] = hashlib.file_digest(file, "sha256").hexdigest()
-    return dict(sorted(found.items()))
+                    digests[inner] = hashlib.file_digest(file, "sha256").hexdigest()
+    return dict(sorted(digests.items()))
 
 
 def read_manifest(folder: Path) -> Manifest | None:

@@ -28,42 +28,42 @@ BETS = {
 
 
 def render_statement(
-    said: Mapping[str, Any], *, rows_asked: int | None, signer: str | None, digests: Mapping[str, str]
+    statement: Mapping[str, Any], *, rows_asked: int | None, signer: str | None, digests: Mapping[str, str]
 ) -> str:
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
     Args:
-        said: the content of privacy.json, version 2.
+        statement: the content of privacy.json, version 2.
         rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
         signer: the fingerprint of the key that signs the manifest, or None.
         digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
     """
     return rendered(
         "statement.html.j2",
-        said=said,
-        words=_in_words(said),
-        original=shown_original(said),
-        groups=[(g["units"], g["epsilon"], g["delta"]) for g in said["group_privacy"]],
-        facts=_first(said["public_facts"]),
-        outside=_first(said["outside"]),
-        hazards=hazards(said),
-        others=said_not_ours(said.get("not_ours")),
-        curve=_curve(said["curve"], said["guarantee"]),
+        said=statement,
+        words=_in_words(statement),
+        original=shown_original(statement),
+        groups=[(g["units"], g["epsilon"], g["delta"]) for g in statement["group_privacy"]],
+        facts=_first(statement["public_facts"]),
+        outside=_first(statement["outside"]),
+        hazards=hazards(statement),
+        others=said_not_ours(statement.get("not_ours")),
+        curve=_curve(statement["curve"], statement["guarantee"]),
         rows_asked=rows_asked,
         signer=signer,
         digests=digests,
     )
 
 
-def _in_words(said: Mapping[str, Any]) -> dict[str, str]:
-    epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
+def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
+    epsilon, delta = statement["guarantee"]["epsilon"], statement["guarantee"]["delta"]
     odds = 1 / (1 + math.exp(-epsilon))
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
     failure = "" if delta == 0 else f", up to an added δ = {few_digits(delta)} (1 in {_odds(delta)})"
     return {
-        "neighbours": NEIGHBOURS.get(said["neighbouring"], said["neighbouring"]),
-        "absent": ABSENT.get(said["neighbouring"], "if the records of any one unit were others"),
-        "bet": BETS.get(said["neighbouring"], "about a unit's records"),
+        "neighbours": NEIGHBOURS.get(statement["neighbouring"], statement["neighbouring"]),
+        "absent": ABSENT.get(statement["neighbouring"], "if the records of any one unit were others"),
+        "bet": BETS.get(statement["neighbouring"], "about a unit's records"),
         "factor": factor,
         "failure": failure,
         "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
@@ -82,22 +82,22 @@ def _first(facts: Sequence[str]) -> list[str]:
 
 def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> dict[str, Any] | None:
     """Where the points of ε over δ lie on a picture of 300 × 96, δ falling to the right; None where ε has no bound."""
-    known = [(d, e) for d, e in points if d is not None and e is not None]
-    if len(known) < 2:
+    points_shown = [(d, e) for d, e in points if d is not None and e is not None]
+    if len(points_shown) < 2:
         return None
     left, right, top, bottom = 34.0, 292.0, 8.0, 78.0
-    first, last = (math.log10(known[i][0]) for i in (0, -1))
-    most = max(e for _, e in known) or 1.0
+    first, last = (math.log10(points_shown[i][0]) for i in (0, -1))
+    most = max(e for _, e in points_shown) or 1.0
 
     def place(delta: float, epsilon: float) -> tuple[str, str]:
         x = left + (math.log10(delta) - first) / (last - first) * (right - left)
         return f"{x:.1f}", f"{bottom - epsilon / most * (bottom - top):.1f}"
 
-    ticks = [(place(d, 0)[0], f"{d:.0e}".replace("e-0", "e-")) for d, _ in known[::3]]
+    ticks = [(place(d, 0)[0], f"{d:.0e}".replace("e-0", "e-")) for d, _ in points_shown[::3]]
     own = guarantee["delta"]
     inside = 10**last <= own <= 10**first
     return {
-        "line": " ".join(",".join(place(d, e)) for d, e in known),
+        "line": " ".join(",".join(place(d, e)) for d, e in points_shown),
         "ticks": ticks,
         "most": few_digits(most),
         "here": place(own, min(guarantee["epsilon"], most)) if own and inside else None,

@@ -30,22 +30,22 @@ class Hazard:
     prompt: str = ""
 
 
-def hazards(said: Mapping[str, Any]) -> list[Hazard]:
+def hazards(statement: Mapping[str, Any]) -> list[Hazard]:
     """All rows, from the content of privacy.json."""
-    return [*_about_loss(said), *_about_data(said), *_about_building(said), *_about_people()]
+    return [*_about_loss(statement), *_about_data(statement), *_about_building(statement), *_about_people()]
 
 
-def _about_loss(said: Mapping[str, Any]) -> list[Hazard]:
-    epsilon, delta = said["guarantee"]["epsilon"], said["guarantee"]["delta"]
+def _about_loss(statement: Mapping[str, Any]) -> list[Hazard]:
+    epsilon, delta = statement["guarantee"]["epsilon"], statement["guarantee"]["delta"]
     size = "strong (up to 1)" if epsilon <= STRONG else "in the range seen (1 to 20)"
     size = size if epsilon <= SEEN else "beyond what is seen (20): hardly a promise"
     if delta == 0:
         failure = "none: δ = 0"
-    elif said["original"]:
-        failure = f"no sudden failure: accounted as {shown_original(said)} before any δ was chosen"
+    elif statement["original"]:
+        failure = f"no sudden failure: accounted as {shown_original(statement)} before any δ was chosen"
     else:
         failure = f"(ε, δ) alone: with probability {delta:.3g} nothing is promised"
-    total = said["running_total"]
+    total = statement["running_total"]
     other = "a budget ledger adds up all releases: see the running total" if total else ""
     return [
         Hazard("Large ε", f"ε = {epsilon:.4g}: {size}"),
@@ -55,23 +55,25 @@ def _about_loss(said: Mapping[str, Any]) -> list[Hazard]:
     ]
 
 
-def _about_data(said: Mapping[str, Any]) -> list[Hazard]:
-    if said["unit"] == "one record":
+def _about_data(statement: Mapping[str, Any]) -> list[Hazard]:
+    if statement["unit"] == "one record":
         unit = "one record: somebody with several records is protected like a group of as many"
     else:
-        unit = f"{said['unit']}, at most {said['max_records']} of them counted"
-    bound = "each unit has one record" if said["unit"] == "one record" else said["clip"]
+        unit = f"{statement['unit']}, at most {statement['max_records']} of them counted"
+    bound = "each unit has one record" if statement["unit"] == "one record" else statement["clip"]
     return [
         Hazard("Unit that does not meet the threat", unit, "Why this unit fits:"),
         Hazard("Bounds, bins or categories from the data", "all from the public schema; none is read off the rows"),
-        Hazard("Contribution bounds cost noise and bias", f"C = {said['max_records']}: {bound}"),
+        Hazard("Contribution bounds cost noise and bias", f"C = {statement['max_records']}: {bound}"),
         Hazard("Unstructured data without a unit", "a table of declared columns; no free text, no pictures"),
     ]
 
 
-def _about_building(said: Mapping[str, Any]) -> list[Hazard]:
-    noise = "noise on a lattice" if said["noise_source"].startswith("the operating") else "A FIXED SEED: no protection"
-    version, others = said["versions"].get("pipeline", "?"), said_not_ours(said.get("not_ours"))
+def _about_building(statement: Mapping[str, Any]) -> list[Hazard]:
+    noise = (
+        "noise on a lattice" if statement["noise_source"].startswith("the operating") else "A FIXED SEED: no protection"
+    )
+    version, others = statement["versions"].get("pipeline", "?"), said_not_ours(statement.get("not_ours"))
     tested = f"pipeline {version}; its known faults are told by verify (SECURITY.md)"
     tested += f". Its tests and audit do NOT cover: {'; '.join(others)}" if others else ""
     return [
@@ -92,9 +94,9 @@ def _about_people() -> list[Hazard]:
     ]
 
 
-def shown_original(said: Mapping[str, Any]) -> str:
+def shown_original(statement: Mapping[str, Any]) -> str:
     """μ or ρ in words; empty where the accountant has neither."""
-    original = said["original"]
+    original = statement["original"]
     if "mu" in original:
         return f"μ = {original['mu']:.6g} (Gaussian differential privacy)"
     if "rho" in original:

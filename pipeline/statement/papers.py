@@ -21,14 +21,20 @@ NAMED = ("measurements/answers.npz", "privacy.json")
 
 
 def write_papers(
-    folder: Path, said: Mapping[str, Any], schema: Schema, *, table: str, rows_asked: int | None, signer: Signer | None
+    folder: Path,
+    statement: Mapping[str, Any],
+    schema: Schema,
+    *,
+    table: str,
+    rows_asked: int | None,
+    signer: Signer | None,
 ) -> None:
     """Write statement.html, deployment.yaml, croissant.json, manifest.json and, with a key, signature.json.
 
     Guarantee: a function of the files that lie there, all of which crossed the wall, and of settings.
     Args:
         folder: the release with all its other files.
-        said: the content of its privacy.json, version 2.
+        statement: the content of its privacy.json, version 2.
         schema: with which the synthetic table was written.
         table: the name of the synthetic table's file.
         rows_asked: how many synthetic rows the settings asked for, or None.
@@ -37,10 +43,10 @@ def write_papers(
     fingerprint = None if signer is None else signer.fingerprint
     texts = {
         "statement.html": render_statement(
-            said, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table)
+            statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table)
         ),
-        "deployment.yaml": registry_record(said),
-        "croissant.json": croissant(said, schema, table=table, digest=digests[table]),
+        "deployment.yaml": registry_record(statement),
+        "croissant.json": croissant(statement, schema, table=table, digest=digests[table]),
     }
     for name, text in texts.items():
         write_whole(folder / name, text)

@@ -65,12 +65,12 @@ def build_publication(settings: Settings) -> Publication:
 
 
 def _text(name: str, value: str | None) -> str | None:
-    said = None if value is None else str(value).strip()
-    if said and (len(said) > LONGEST or re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", said)):
+    text = None if value is None else str(value).strip()
+    if text and (len(text) > LONGEST or re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text)):
         raise UserError(
             "not one short line", where=f"statement.{name}", fix=f"at most {LONGEST} characters on one line"
         )
-    return said or None
+    return text or None
 
 
 def _is_date(text: str) -> bool:

@@ -76,17 +76,17 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
     """
     if key is not None:
         public_key(key)  # a wrong path is the reader's mistake, and says nothing about the release
-    said, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
-    check_known(said, str(release), ("mechanism", "accountant"))
-    checks = [*_bound(release, said, key)]
+    statement, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
+    check_known(statement, str(release), ("mechanism", "accountant"))
+    checks = [*_bound(release, statement, key)]
     for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", _answers)):
-        checks.append(_guarded(name, check, said, index))
-    checks.append(_guarded("page", lambda s, _: _page(release, s), said, index))
-    checks.append(_private(said))
+        checks.append(_guarded(name, check, statement, index))
+    checks.append(_guarded("page", lambda s, _: _page(release, s), statement, index))
+    checks.append(_private(statement))
     checks += [
-        Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(said.get("not_ours"))
+        Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))
     ]
-    checks += _advisories(said, index)
+    checks += _advisories(statement, index)
     return Verdict(tuple(checks))
 
 
@@ -111,13 +111,15 @@ def _no_number(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-def _bound(release: Path, said: Mapping[str, Any], key: str | None) -> list[Check]:
+def _bound(release: Path, statement: Mapping[str, Any], key: str | None) -> list[Check]:
     """Files and signature; who signed is told of an edited release too."""
     try:
         manifest = read_manifest(release)
         if manifest is None:
-            made = "was lost" if said.get("version") == STATEMENT_VERSION else "did not exist yet in its version"
-            return [Check("files", False, f"not bound: a manifest {made}, so that an edited file would not be noticed")]
+            absent = "was lost" if statement.get("version") == STATEMENT_VERSION else "did not exist yet in its version"
+            return [
+                Check("files", False, f"not bound: a manifest {absent}, so that an edited file would not be noticed")
+            ]
     except UserError as error:
         return [Check("files", False, error.what)]
     return [_files(release, manifest), _signature(release, manifest, key)]
@@ -147,88 +149,89 @@ Finding = tuple[bool | None, str]
 
 
 def _guarded(
-    name: str, check: Callable[[Mapping[str, Any], Mapping[str, Any]], Finding], said: Any, index: Any
+    name: str, check: Callable[[Mapping[str, Any], Mapping[str, Any]], Finding], statement: Any, index: Any
 ) -> Check:
     """A check that a made-up file cannot bring down."""
     try:
-        return Check(name, *check(said, index))
+        return Check(name, *check(statement, index))
     except (*BROKEN, UserError) as error:
         return Check(name, False, f"cannot be read: {type(error).__name__}: {error}".replace("\n", " "))
 
 
-def _tries(said: Mapping[str, Any]) -> PrivateSelection:
+def _tries(statement: Mapping[str, Any]) -> PrivateSelection:
     """How the release was chosen among tries."""
-    chosen = said.get("selection")
+    chosen = statement.get("selection")
     if chosen is None:
         return ONE_TRY
     return PrivateSelection(int(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
 
 
-def _accountant(said: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
+def _accountant(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
     """The accountant of the statement, and the events that it booked for the try that was released."""
-    budget = said["selection"]["one_try"] if said.get("selection") else said["budget"]
-    kind, at = said["accountant"], delta(float(budget["delta"]))
-    events = booked_events(said["events"])
-    slots = said.get("slots")
+    budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
+    kind, at = statement["accountant"], delta(float(budget["delta"]))
+    events = booked_events(statement["events"])
+    slots = statement.get("slots")
     if slots is None:  # version 1 names δ of each charge instead
-        each = [e["cost"].get("delta", 0.0) for e in said["events"]]
+        each = [e["cost"].get("delta", 0.0) for e in statement["events"]]
         one = make_accountant(kind, delta=at, slots=1).delta_each
         slots = round(one / max(each)) if one and each and max(each) > 0 else 0
     return make_accountant(kind, delta=at, slots=int(slots)), events
 
 
-def _receipts(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """The charges, added up again, are what is said to be spent, and within the budget."""
-    accountant, events = _accountant(said)
+    accountant, events = _accountant(statement)
     if len({e.id for e in events}) < len(events):
         return False, "a charge stands there twice"
-    for receipt, event in zip(said["events"], events, strict=True):
+    for receipt, event in zip(statement["events"], events, strict=True):
         for name, value in accountant.cost(event).items():
             if not math.isclose(value, receipt["cost"][name], rel_tol=SLACK) and value > receipt["cost"][name]:
                 return False, f"{event.id} costs {name} = {value:.6g}, not {receipt['cost'][name]:.6g}"
-    selection, one = _tries(said), accountant.loss(events)
-    if selection.tries > 1 and one.epsilon > said["selection"]["one_try"]["epsilon"] * (1 + SLACK):
+    selection, one = _tries(statement), accountant.loss(events)
+    if selection.tries > 1 and one.epsilon > statement["selection"]["one_try"]["epsilon"] * (1 + SLACK):
         return False, f"a try costs ε = {one.epsilon:.6g}, more than it may"
-    loss, spent, budget = selection.total(one), said["spent"], said["budget"]
+    loss, spent, budget = selection.total(one), statement["spent"], statement["budget"]
     for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta)):
         if value > spent[name] * (1 + SLACK) or spent[name] > budget[name] * (1 + SLACK):
-            told = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
-            return False, told
+            figures = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
+            return False, figures
     return True, f"{len(events)} charges add up to ε = {loss.epsilon:.6g}, δ = {loss.delta:.3g} by {accountant.kind}"
 
 
-def _promise(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """What is promised covers what was charged, stays within the budget, and says the same in all its terms."""
-    if "guarantee" not in said:
+    if "guarantee" not in statement:
         return None, "stated by its budget alone in its version"
-    accountant, events = _accountant(said)
-    selection, promise, budget = _tries(said), said["guarantee"], said["budget"]
+    accountant, events = _accountant(statement)
+    selection, promise, budget = _tries(statement), statement["guarantee"], statement["budget"]
     loss = selection.total(accountant.loss(events))
     if loss.epsilon > promise["epsilon"] * (1 + SLACK) or loss.delta > promise["delta"] * (1 + SLACK):
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
         return False, "more than the budget"
-    for at, value in (*said["epsilon_at"].items(), *said["curve"]):
+    for at, value in (*statement["epsilon_at"].items(), *statement["curve"]):
         if value is not None and epsilon_at(accountant, events, float(at), selection) > value * (1 + SLACK):
             return False, f"ε at δ = {at} is more than {value:.6g}"
-    for group in said["group_privacy"]:
+    for group in statement["group_privacy"]:
         least = group_loss(accountant, events, group["units"], selection)
         value = group["epsilon"]
         if value is not None and least.epsilon > value * (1 + SLACK):
             return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"
-    for name, value in said["original"].items():
+    for name, value in statement["original"].items():
         currency = accountant.currency
         if currency is None or name != currency.name:
             return False, f"{accountant.kind} has no original parameter {name}"
         again = currency.epsilon(value, delta(promise["delta"]))
         if not math.isclose(again, promise["epsilon"], rel_tol=1e-6):
             return False, f"its original parameter gives ε = {again:.6g}, not {promise['epsilon']:.6g}"
-    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} ({said['neighbouring']})"
+    whom = f"{statement['unit']} ({statement['neighbouring']})"
+    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom}"
 
 
-def _answers(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _answers(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """Every noisy answer has a receipt with its kind and scale of noise."""
-    receipts = {e["id"]: e for e in said["events"]}
+    receipts = {e["id"]: e for e in statement["events"]}
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
     for answer in every:
         paid = receipts.get(answer["event"])
@@ -239,7 +242,7 @@ def _answers(said: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     return True, f"{len(every)} noisy answers, each with a receipt of its noise"
 
 
-def _page(release: Path, said: Mapping[str, Any]) -> Finding:
+def _page(release: Path, statement: Mapping[str, Any]) -> Finding:
     """statement.html says what privacy.json says."""
     manifest = read_manifest(release)
     if manifest is None:
@@ -247,7 +250,7 @@ def _page(release: Path, said: Mapping[str, Any]) -> Finding:
     if manifest.pipeline != __version__:
         return None, f"statement.html was written by version {manifest.pipeline}, not compared"
     again = render_statement(
-        said,
+        statement,
         rows_asked=manifest.rows_asked,
         signer=manifest.signer,
         digests=named_digests(manifest.files, _table(manifest)),
@@ -261,26 +264,26 @@ def _table(manifest: Manifest) -> str:
     return next(name for name in manifest.files if name.startswith("synthetic."))
 
 
-def _private(said: Mapping[str, Any]) -> Check:
-    if said.get("private") is True and not said.get("reasons_not_private"):
+def _private(statement: Mapping[str, Any]) -> Check:
+    if statement.get("private") is True and not statement.get("reasons_not_private"):
         return Check("private", True, "the release says that it is private")
-    reasons = "; ".join(map(str, said.get("reasons_not_private") or ["no reason given"]))
+    reasons = "; ".join(map(str, statement.get("reasons_not_private") or ["no reason given"]))
     return Check("private", False, f"the release says of itself that it is NOT private: {reasons}")
 
 
-def _advisories(said: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check]:
+def _advisories(statement: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check]:
     """Known wrong claims of the version that measured."""
-    version = said.get("versions", {}).get("pipeline", "unknown")
+    version = statement.get("versions", {}).get("pipeline", "unknown")
     try:
-        findings = advisories_of(said, index["answers"])
+        findings = advisories_of(statement, index["answers"])
     except BROKEN as error:
         return [Check("advisories", False, f"cannot be read: {error}")]
     if not findings:
         return [Check("advisories", True, f"none is known that concerns version {version}")]
     states = {True: "AFFECTED", False: "not affected", None: "cannot be told"}
     checks = []
-    for found in findings:
-        holds = None if found.affected is None else not found.affected
-        told = f"{found.advisory.title} (version {version}): {states[found.affected]}; {found.why}"
-        checks.append(Check(found.advisory.id, holds, told))
+    for finding in findings:
+        holds = None if finding.affected is None else not finding.affected
+        line = f"{finding.advisory.title} (version {version}): {states[finding.affected]}; {finding.why}"
+        checks.append(Check(finding.advisory.id, holds, line))
     return checks

@@ -29,7 +29,7 @@ OUTCOME = "outcome.json"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How a job ended. NOT private.
 
     Attributes:
@@ -72,19 +72,19 @@ def job(config: DictConfig) -> None:
     if child.exitcode:
         signal = f"by signal {-child.exitcode}" if child.exitcode < 0 else f"with code {child.exitcode}"
         why = f"its process was ended {signal}" + (" (out of memory?)" if child.exitcode == -9 else "")
-        keep(root, Outcome("failed", digest(settings), why, seconds=time.perf_counter() - start))
+        keep(root, JobOutcome("failed", digest(settings), why, seconds=time.perf_counter() - start))
 
 
-def keep(root: Path, outcome: Outcome) -> None:
+def keep(root: Path, outcome: JobOutcome) -> None:
     """The outcome, under the job's internal/; a disk that is full leaves none, and the job counts as failed."""
     (root / "internal").mkdir(parents=True, exist_ok=True, mode=0o700)
     write_whole(root / "internal" / OUTCOME, json.dumps(asdict(outcome), indent=1), mode=0o600)
 
 
-def outcome_of(root: Path) -> Outcome | None:
+def outcome_of(root: Path) -> JobOutcome | None:
     """The outcome that a job left; None where there is none that can be read."""
     try:
-        return Outcome(**json.loads((root / "internal" / OUTCOME).read_text(encoding="utf-8")))
+        return JobOutcome(**json.loads((root / "internal" / OUTCOME).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -93,7 +93,7 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, par
     """In the process of the job: its own output goes to internal/output.log."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     start = time.perf_counter()
-    outcome = Outcome("failed", digest(settings))
+    outcome = JobOutcome("failed", digest(settings))
     try:
         inside = root / "internal"
         inside.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -139,7 +139,7 @@ def _alive(process: int) -> bool:
 def load_json(path: Path) -> dict[str, Any]:
     """A JSON file of a job; empty where there is none."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return content

@@ -63,7 +63,7 @@ class Job:
 
 
 @dataclass
-class Seen:
+class CheckedSettings:
     """What was found in order, so that jobs which share it do not check it again.
 
     Attributes:
@@ -94,8 +94,8 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
     swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
-    seen = Seen()
-    return [_job(line, swept, load, seen) for line in combinations(parsed)]
+    checked = CheckedSettings()
+    return [_job(line, swept, load, checked) for line in combinations(parsed)]
 
 
 def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
@@ -114,7 +114,7 @@ def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
     return [tuple(f"{k}={v}" for k, v in zip(values, line, strict=True)) for line in product(*values.values())]
 
 
-def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -> Job:
+def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: CheckedSettings) -> Job:
     values = dict(o.split("=", 1) for o in overrides)
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
@@ -125,14 +125,14 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, seen: Seen) -
             not_in_release(job.root / hidden, "hydra.output_subdir")
         settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
-        return replace(job, memory=_check(settings, seen), releases=_releases(settings, job.root, seen))
+        return replace(job, memory=_check(settings, checked), releases=_releases(settings, job.root, checked))
     except UserError as error:
         return replace(job, error=str(error))
     except (HydraException, OmegaConfBaseException) as error:
         return replace(job, error=str(misspelt("config", overrides, error)))
 
 
-def _check(config: Config, seen: Seen) -> int:
+def _check(config: Config, checked: CheckedSettings) -> int:
     """Whatever can be known without the data; returns the predicted bytes.
 
     Raises:
@@ -142,8 +142,8 @@ def _check(config: Config, seen: Seen) -> int:
         experiments.known(config)
         return build.LIBRARIES_BYTES
     key = _without_seeds(config)
-    if key in seen.memory:
-        return seen.memory[key]
+    if key in checked.memory:
+        return checked.memory[key]
     schema = build.build_schema(config)
     build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
@@ -151,23 +151,23 @@ def _check(config: Config, seen: Seen) -> int:
     one_of(config.release.format, ("csv", "parquet"), "release.format")
     build.check_memory(config, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
-    if scores not in seen.scores:
+    if scores not in checked.scores:
         build_scores(config.evaluation, schema, config.data.roles)
-        seen.scores.add(scores)
+        checked.scores.add(scores)
     if not generated(config):
         check_file(data_path(config))
-    seen.memory[key] = build.predicted_memory_bytes(config, schema, plan)
+    checked.memory[key] = build.predicted_memory_bytes(config, schema, plan)
     if config.budget.ledger is not None:
-        seen.plans[key] = (schema, plan)
-    return seen.memory[key]
+        checked.plans[key] = (schema, plan)
+    return checked.memory[key]
 
 
-def _releases(config: Config, root: Path, seen: Seen) -> tuple[PlannedRelease, ...]:
+def _releases(config: Config, root: Path, checked: CheckedSettings) -> tuple[PlannedRelease, ...]:
     """What the job books in a shared ledger, where one is set."""
     if config.experiment.kind or config.smoke:
         return experiments.planned_releases(config, root)
-    known = seen.plans.get(_without_seeds(config))
-    return () if known is None else admission.planned_release(config, *known, root)
+    cached = checked.plans.get(_without_seeds(config))
+    return () if cached is None else admission.planned_release(config, *cached, root)
 
 
 def _without_seeds(config: Config) -> str:

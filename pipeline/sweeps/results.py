@@ -14,7 +14,7 @@ from mechanisms.public.files import whole_file
 from pipeline.folders import RunFolder
 from pipeline.report.text_table import lined_up
 from pipeline.scores.floors import FLOORS, floors_file, metric_rows
-from pipeline.sweeps.jobs import Outcome, load_json
+from pipeline.sweeps.jobs import JobOutcome, load_json
 from pipeline.sweeps.planned import Job
 
 #: What every results table has, besides the varied settings.
@@ -25,7 +25,7 @@ MEASURES = (
 )
 
 
-def results_table(jobs: Sequence[tuple[Job, Outcome]]) -> pd.DataFrame:
+def results_table(jobs: Sequence[tuple[Job, JobOutcome]]) -> pd.DataFrame:
     """A row per job and metric; a job without scores has one row with none."""
     rows = [row for job, outcome in jobs for row in _rows(job, outcome)]
     varied = list(dict.fromkeys(k for job, _ in jobs for k in job.varied))
@@ -35,7 +35,7 @@ def results_table(jobs: Sequence[tuple[Job, Outcome]]) -> pd.DataFrame:
     return frame.reindex(columns=[*names, *further])
 
 
-def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
+def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
     facts: dict[str, Any] = {"job": job.name, "status": outcome.status, **job.varied}
     if job.settings is not None:
         privacy = job.settings.privacy
@@ -50,17 +50,17 @@ def _rows(job: Job, outcome: Outcome) -> list[dict[str, Any]]:
     facts["error"] = facts["error"][0] if facts["error"] else ""
     facts |= {f"seconds_{stage}": spent for stage, spent in outcome.stages.items()}
     folder = RunFolder(job.root)
-    said = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
-    if said:
-        facts |= {k: said[k] for k in ("private", "unit", "neighbouring")}
-        promise = said.get("guarantee", said["budget"])  # of all that a job may charge, whatever part it used
+    statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
+    if statement:
+        facts |= {k: statement[k] for k in ("private", "unit", "neighbouring")}
+        promise = statement.get("guarantee", statement["budget"])  # of all that a job may charge, whatever part it used
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
     floors = _shared_floors(job.root, load_json(folder.manifest))
     scores = [row | {"floor": floors.get(row["metric"])} if row["floor"] is None else row for row in scores]
-    made = [facts | row for row in [*scores, *experiment]]
-    return made or [facts | {"metric": None}]
+    rows = [facts | row for row in [*scores, *experiment]]
+    return rows or [facts | {"metric": None}]
 
 
 def _shared_floors(root: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -92,20 +92,20 @@ def write_results(frame: pd.DataFrame, inside: Path) -> None:
 def total(frame: pd.DataFrame) -> str:
     """What all jobs together promise about the same people."""
     jobs = frame.drop_duplicates("job")
-    known = jobs[jobs["private"].notna()]
-    if known.empty:
+    stated = jobs[jobs["private"].notna()]
+    if stated.empty:
         return "no releases: nothing of this sweep may be published"
-    open_ = int((~known["private"].astype(bool)).sum())
+    open_ = int((~stated["private"].astype(bool)).sum())
     if open_:
-        said = f"{open_} of {len(known)} are NOT private: no total holds for what is published together with them"
+        words = f"{open_} of {len(stated)} are NOT private: no total holds for what is published together with them"
         if jobs["seed"].notna().any() and jobs["epsilon"].nunique() > 1:
-            said += " (a seed: equal noise at two ε gives the truth away)"
-        return said
+            words += " (a seed: equal noise at two ε gives the truth away)"
+        return words
     for kind, what in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
-        if kind in known and known[kind].nunique() > 1:
-            these = "; ".join(sorted(map(str, known[kind].dropna().unique())))
+        if kind in stated and stated[kind].nunique() > 1:
+            these = "; ".join(sorted(map(str, stated[kind].dropna().unique())))
             return f"the releases {what} ({these}): no total holds for what is published together"
-    epsilon, delta = (math.fsum(known[f"spent_{k}"]) for k in ("epsilon", "delta"))
+    epsilon, delta = (math.fsum(stated[f"spent_{k}"]) for k in ("epsilon", "delta"))
     return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
 
 
@@ -120,7 +120,7 @@ def choice_warning(frame: pd.DataFrame) -> str:
     )
 
 
-def efficiency(outcomes: Sequence[Outcome], wall: float, cores: int) -> str:
+def efficiency(outcomes: Sequence[JobOutcome], wall: float, cores: int) -> str:
     """One line: the time of the sweep beside that of its jobs, and the most memory that jobs side by side can have had.
 
     The memory is a bound: the largest peaks of as many jobs as there are cores, with the pages that they share.
@@ -143,9 +143,9 @@ def as_text(frame: pd.DataFrame) -> str:
     names = list(dict.fromkeys(scores["metric"]))[:6]
     rows = [["job", *names, "seconds", "MB"]]
     for name, group in jobs.groupby("job", sort=False):
-        found = dict(zip(group["metric"], group["score"], strict=True))
+        by_metric = dict(zip(group["metric"], group["score"], strict=True))
         times = [f"{group['seconds'].iloc[0]:.1f}", f"{group['memory_mb'].iloc[0]:.0f}"]
-        rows.append([str(name), *(_shown(found.get(n)) for n in names), *times])
+        rows.append([str(name), *(_shown(by_metric.get(n)) for n in names), *times])
     return "\n".join(lined_up(rows))
 
 
@@ -153,6 +153,6 @@ def _shown(value: Any) -> str:
     return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.4g}"
 
 
-def outcomes_json(jobs: Iterable[tuple[Job, Outcome]]) -> list[dict[str, Any]]:
+def outcomes_json(jobs: Iterable[tuple[Job, JobOutcome]]) -> list[dict[str, Any]]:
     """How each job ended, for programs."""
     return [{"job": job.name, "folder": str(job.root), **asdict(outcome)} for job, outcome in jobs]

@@ -35,7 +35,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
-from pipeline.sweeps.jobs import OUTCOME, Outcome, job, load_json, outcome_of
+from pipeline.sweeps.jobs import OUTCOME, JobOutcome, job, load_json, outcome_of
 from pipeline.sweeps.launching import launcher_of
 from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
@@ -67,14 +67,14 @@ def sweep(overrides: Sequence[str]) -> int:
         params = [f"{k}={v}" for k, v in (master.hydra.sweeper.params or {}).items()]
         asked = [*params, *master.hydra.overrides.task]
         jobs = planned_jobs(asked, lambda o: loader.load_sweep_config(master, [*o, *fixed]))
-        wanted = [j for j in jobs if not j.error]
+        valid = [j for j in jobs if not j.error]
         _name_the_invalid(jobs)
         with _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
-            ended = _skipped(wanted)
-            left = [j for j in wanted if j.name not in ended]
+            ended = _skipped(valid)
+            left = [j for j in valid if j.name not in ended]
             if ended:
-                print(f"{len(ended)} of {len(wanted)} jobs were done before", file=sys.stderr)
+                print(f"{len(ended)} of {len(valid)} jobs were done before", file=sys.stderr)
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:
@@ -82,7 +82,7 @@ def sweep(overrides: Sequence[str]) -> int:
             if launched:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], build.threads(None)))
             ended |= launched
-            ended |= {j.name: Outcome("failed", "", j.error) for j in jobs if j.error}
+            ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
             return _told([(j, ended[j.name]) for j in jobs], inside)
 
 
@@ -103,8 +103,10 @@ def _name_the_invalid(jobs: Sequence[Job]) -> None:
     """
     wrong = [j for j in jobs if j.error]
     if len(wrong) == len(jobs):
-        said = sorted({j.error for j in wrong})
-        raise UserError("none of the jobs can run:\n  " + "\n  ".join(said), where="run -m", fix="mend these settings")
+        errors = sorted({j.error for j in wrong})
+        raise UserError(
+            "none of the jobs can run:\n  " + "\n  ".join(errors), where="run -m", fix="mend these settings"
+        )
     for j in wrong:
         print(f"cannot run {j.name}: {j.error}", file=sys.stderr)
     if wrong:
@@ -139,17 +141,17 @@ def _opened(root: Path) -> Iterator[Path]:
             shutil.rmtree(shared, ignore_errors=True)
 
 
-def _skipped(jobs: Sequence[Job]) -> dict[str, Outcome]:
+def _skipped(jobs: Sequence[Job]) -> dict[str, JobOutcome]:
     """The jobs that a sweep before this one finished, with the same settings, schema and data."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, JobOutcome] = {}
     prints: dict[str, str] = {}
     for j in jobs:
         outcome = outcome_of(j.root)
         if j.settings is None or not j.settings.resume or outcome is None or outcome.status == "failed":
             continue
         if outcome.settings == digest(j.settings) and _same_data(j.settings, j.root, prints):
-            found[j.name] = outcome
-    return found
+            outcomes[j.name] = outcome
+    return outcomes
 
 
 def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
@@ -171,7 +173,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
 
 def _launched(
     loader: ConfigLoader, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Progress
-) -> dict[str, Outcome]:
+) -> dict[str, JobOutcome]:
     """The outcomes of the jobs, run by Hydra's launcher."""
     if not jobs:
         return {}
@@ -205,10 +207,10 @@ def _launched(
     return {j.name: outcome_of(j.root) or _lost(r) for j, r in zip(jobs, returns, strict=True)}
 
 
-def _lost(returned: Any) -> Outcome:
+def _lost(returned: Any) -> JobOutcome:
     """A job that left no outcome: what the launcher says about it."""
-    said = getattr(returned, "_return_value", None)
-    return Outcome("failed", "", str(said) if said else "it left no outcome: is the disk full?")
+    returned_value = getattr(returned, "_return_value", None)
+    return JobOutcome("failed", "", str(returned_value) if returned_value else "it left no outcome: is the disk full?")
 
 
 def _watch(jobs: Sequence[Job], report: Progress, stop: threading.Event) -> None:
@@ -244,7 +246,7 @@ def _free(path: Path) -> bool:
     return True
 
 
-def _told(jobs: list[tuple[Job, Outcome]], inside: Path) -> int:
+def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path) -> int:
     """The table and the report on disk; what a person should know on the screen."""
     from pipeline.sweeps.sweep_page import render
 

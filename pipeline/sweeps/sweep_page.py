@@ -91,12 +91,12 @@ def render(folders: Sequence[Path], output: Path | None = None, *, metric: str |
 
 def _named(metric: str, names: Sequence[str]) -> str:
     """A metric of the results by its name in any case, or by that of the setting."""
-    known = {n.lower(): n for n in names}
-    found = known.get(metric.lower(), known.get(f"2-way {metric.lower()}"))
-    if found is None:
+    by_lower_name = {n.lower(): n for n in names}
+    name = by_lower_name.get(metric.lower(), by_lower_name.get(f"2-way {metric.lower()}"))
+    if name is None:
         what = f"no scores of {metric!r} in this sweep"
         raise UserError(what, where="metric", fix=choices_fix(metric, names))
-    return found
+    return name
 
 
 def _drawing(frame: pd.DataFrame) -> str:

@@ -107,11 +107,11 @@ def estimated(evidence: Sequence[Evidence], total: float, overlaps: dict[Clique,
         start.append(product(sides, total))
 
     def project(changes: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        made = [Target(e.clique, c * e.stddev, e.stddev) for e, c in zip(evidence, changes, strict=True)]
-        return [t.values / t.stddev for t in agreed(made, 0.0, overlaps)]
+        targets = [Target(e.clique, c * e.stddev, e.stddev) for e, c in zip(evidence, changes, strict=True)]
+        return [t.values / t.stddev for t in agreed(targets, 0.0, overlaps)]
 
-    found = joint_least_squares(evidence, start, project)
-    return [Target(e.clique, x, e.stddev, None if e.whole else e.rows) for e, x in zip(evidence, found, strict=True)]
+    solution = joint_least_squares(evidence, start, project)
+    return [Target(e.clique, x, e.stddev, None if e.whole else e.rows) for e, x in zip(evidence, solution, strict=True)]
 
 
 def agreed(targets: Sequence[Target], total: float, overlaps: dict[Clique, list[int]]) -> list[Target]:
@@ -186,8 +186,8 @@ class _Settling:
         }
         if len(clique) > 1 and other is not None:
             base = between(product([settled[(n,)] for n in clique], self.total), sides)
-            told = soften(other.answer(values), other.answer(base), 1.0)
-            values = lifted(other, told, base)
+            softened = soften(other.answer(values), other.answer(base), 1.0)
+            values = lifted(other, softened, base)
         elif values.size - 1 > sum(n - 1 for n in values.shape):
             values = soften(values, product([settled[(n,)] for n in clique], self.total), noise)
         return fit(values, self.total, sides, stddev=noise, nonnegative=self.nonnegative, impossible=impossible)

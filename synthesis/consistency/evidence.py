@@ -63,11 +63,11 @@ class Evidence:
 
     def transpose(self, answers: Values) -> Values:
         """The transpose of `answer`: shaped as the marginal."""
-        found, place = np.zeros(self.shape).ravel(), 0
+        cells, place = np.zeros(self.shape).ravel(), 0
         for query, stddev in self.queries:
-            found = found + query.transpose(answers[place : place + query.rows] / stddev)
+            cells = cells + query.transpose(answers[place : place + query.rows] / stddev)
             place += query.rows
-        return found.reshape(self.shape)
+        return cells.reshape(self.shape)
 
 
 def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]:

@@ -31,15 +31,15 @@ def merged_values(measurements: Measurements) -> Groups:
     Raises:
         UserError: two answers merge the values of one attribute differently.
     """
-    found: dict[str, NDArray[np.int64]] = {}
+    groups: dict[str, NDArray[np.int64]] = {}
     for answer in measurements.answers:
         if not isinstance(answer.query, MergedQuery):
             continue
         for name, own in zip(answer.clique, answer.query.labels, strict=True):
-            if not np.array_equal(found.setdefault(name, own), own):
+            if not np.array_equal(groups.setdefault(name, own), own):
                 fix = "synthesis=pgm, which takes any linear queries"
                 raise UserError(f"the answers merge the values of {name!r} in two ways", where="synthesis", fix=fix)
-    return {n: own for n, own in found.items() if not np.array_equal(own, np.arange(own.size))}
+    return {n: own for n, own in groups.items() if not np.array_equal(own, np.arange(own.size))}
 
 
 def compressed(measurements: Measurements, groups: Groups) -> Measurements:
@@ -95,8 +95,8 @@ def _expanded(
     counts: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.unsignedinteger]:
-    found = np.empty(len(codes), code_dtype(groups.size))
+    expanded_codes = np.empty(len(codes), code_dtype(groups.size))
     for group in range(int(groups.max()) + 1):
         members, rows = np.flatnonzero(groups == group), np.flatnonzero(codes == group)
-        found[rows] = members[spread_codes(np.maximum(counts[members], 0.0), rows.size, rng)]
-    return found
+        expanded_codes[rows] = members[spread_codes(np.maximum(counts[members], 0.0), rows.size, rng)]
+    return expanded_codes

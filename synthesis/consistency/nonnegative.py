@@ -25,10 +25,10 @@ def norm_sub(values: Values, total: float, stddev: float = 0.0) -> Values:
     active = values.ravel()
     while True:
         constant = (active.sum() - total) / active.size
-        kept = active[active > constant]
-        if kept.size == active.size or not kept.size:
+        positive = active[active > constant]
+        if positive.size == active.size or not positive.size:
             break
-        active = kept
+        active = positive
     return np.asarray(np.maximum(values - constant, 0.0))
 
 
@@ -47,9 +47,9 @@ def norm_cut(values: Values, total: float, stddev: float = 0.0) -> Values:
     order = np.argsort(-values, axis=None, kind="stable")
     largest = np.maximum(values.ravel()[order], 0.0)
     before = np.concatenate([[0.0], np.cumsum(largest)[:-1]])
-    found = np.empty(values.size)
-    found[order] = np.minimum(largest, np.maximum(total - before, 0.0))
-    return _scaled(found.reshape(values.shape), total)
+    cut = np.empty(values.size)
+    cut[order] = np.minimum(largest, np.maximum(total - before, 0.0))
+    return _scaled(cut.reshape(values.shape), total)
 
 
 def base_cut(values: Values, total: float, stddev: float = 0.0) -> Values:
@@ -60,8 +60,8 @@ def base_cut(values: Values, total: float, stddev: float = 0.0) -> Values:
     from scipy.special import ndtri
 
     threshold = stddev * float(ndtri(1 - min(EXPECTED_ABOVE / values.size, 0.5)))
-    kept = np.where(values > threshold, np.maximum(values, 0.0), 0.0)
-    return _scaled(kept, total) if kept.sum() > 0 else norm_sub(values, total)
+    cut = np.where(values > threshold, np.maximum(values, 0.0), 0.0)
+    return _scaled(cut, total) if cut.sum() > 0 else norm_sub(values, total)
 
 
 #: The ways by name (Wang et al., "Locally differentially private frequency estimation with consistency", 2020).

@@ -81,10 +81,10 @@ def fit(
     """
     possible = None if impossible is None else ~impossible
     result = _possible(values, total, stddev, nonnegative, possible)
-    wanted = [(_others(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
+    sides_wide = [(_others(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
     for _ in range(ALTERNATIONS):
         worst = 0.0
-        for others, side in wanted:
+        for others, side in sides_wide:
             gap = side - result.sum(axis=others, keepdims=True)
             worst = max(worst, float(np.abs(gap).max(initial=0.0)))
             if possible is None:
@@ -108,10 +108,10 @@ def _possible(
     """The way to non-negative cells, on the possible ones."""
     if possible is None:
         return nonnegative(values, total, stddev)
-    found = np.zeros_like(values)
+    projected = np.zeros_like(values)
     if possible.any():
-        found[possible] = nonnegative(values[possible], total, stddev)
-    return found
+        projected[possible] = nonnegative(values[possible], total, stddev)
+    return projected
 
 
 def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Values:

@@ -35,8 +35,8 @@ def estimate_total(measurements: Measurements) -> float:
         for answer in sorted(measurements.answers, key=lambda a: a.query.columns):
             if answer.query.columns > FEW_CELLS and pairs:
                 break  # sums over more cells have more noise, and take long
-            told = _told(answer)
-            pairs += [] if told is None else [told]
+            estimate = _told(answer)
+            pairs += [] if estimate is None else [estimate]
     if not pairs:
         return max(max((_uniform(a) for a in measurements.answers), default=0.0), 0.0)
     precision = np.array([1 / variance for _, variance in pairs])

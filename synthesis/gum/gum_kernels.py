@@ -48,17 +48,17 @@ def pick_rows(
     done = 0
     for i in range(len(keys)):
         cell = keys[i]
-        wanted = remove[cell]
+        count = remove[cell]
         giving = donate[cell]
-        if wanted == 0 and giving == 0:
+        if count == 0 and giving == 0:
             continue
         seed = following(seed)
         draw = np.float64(seed >> np.uint64(11)) * 1.1102230246251565e-16 * counts[cell]
         counts[cell] -= 1
-        if draw < wanted:
+        if draw < count:
             freed[done] = i
             done += 1
-            remove[cell] = wanted - 1
+            remove[cell] = count - 1
         elif giving > 0 and draw < giving:
             donors[starts[cell]] = i
             starts[cell] += 1

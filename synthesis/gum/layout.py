@@ -53,8 +53,8 @@ def lay_out(targets: Targets, *, append: bool, separate: bool) -> Layout:
             break
         appended.append(taken)
         outer = [t for t in outer if t is not taken.target]
-        kept = set(taken.kept)
-        if (len(kept) > 1 or kept & bound) and not any(kept <= set(t.clique) for t in outer):
+        columns_used = set(taken.kept)
+        if (len(columns_used) > 1 or columns_used & bound) and not any(columns_used <= set(t.clique) for t in outer):
             own = taken.target
             variance = own.stddev**2 * own.values.size / targets.domain.cells(taken.kept)
             outer.append(replace(own, clique=taken.kept, values=own.sums(taken.kept), stddev=variance**0.5))
@@ -128,9 +128,9 @@ def _drawn(table: NDArray[np.float64], keys: NDArray[np.int64], rng: np.random.G
     shares[:, -1] = 1.0
     shares += np.arange(len(table))[:, None]
     spot = mine + (place + rng.random(len(table))[mine]) / counts[mine]
-    found = np.searchsorted(shares.ravel(), spot, side="right") - mine * table.shape[1]
+    drawn = np.searchsorted(shares.ravel(), spot, side="right") - mine * table.shape[1]
     cells = np.empty(keys.size, np.int64)
-    cells[mixed] = np.clip(found, 0, table.shape[1] - 1)
+    cells[mixed] = np.clip(drawn, 0, table.shape[1] - 1)
     return cells
 
 
@@ -146,17 +146,17 @@ def tree_columns(
         for i, one in enumerate(target.clique):
             for two in target.clique[i + 1 :]:
                 pairs[one, two] = Target((one, two), target.sums((one, two)), target.stddev)
-    told = sorted(pairs, key=lambda p: -_information(pairs[p].values))
+    by_information = sorted(pairs, key=lambda p: -_information(pairs[p].values))
     columns: Columns = {}
     while len(columns) < len(names):
-        link = next((p for p in told if (p[0] in columns) != (p[1] in columns)), None)
+        link = next((p for p in by_information if (p[0] in columns) != (p[1] in columns)), None)
         if link is None:
             name = next(n for n in names if n not in columns)
             alone = Target((name,), targets.one_way(name), 1.0)
             draw_lone(targets.domain, columns, Appended(alone, (), (name,)), rows=rows, rng=rng)
             continue
-        kept, lone = link if link[0] in columns else link[::-1]
-        draw_lone(targets.domain, columns, Appended(pairs[link], (kept,), (lone,)), rows=rows, rng=rng)
+        placed, lone = link if link[0] in columns else link[::-1]
+        draw_lone(targets.domain, columns, Appended(pairs[link], (placed,), (lone,)), rows=rows, rng=rng)
     return columns
 
 

@@ -44,7 +44,7 @@ def flow(work: Work, target: Target) -> tuple[int, float]:
     return moved, off
 
 
-def fewest_changes(counts: Whole, wanted: Whole, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
+def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
     """Which rows go from which cell to which: (from, to, how many), with the least number of codes changed.
 
     A row that keeps the attributes S goes through the node of its codes there, at the cost of the others: the graph has
@@ -53,7 +53,7 @@ def fewest_changes(counts: Whole, wanted: Whole, shape: tuple[int, ...]) -> tupl
     Args:
         counts, wanted: rows per cell now and after (flat), with equal sums; `shape` the attributes' sizes.
     """
-    over, under = np.flatnonzero(counts > wanted), np.flatnonzero(counts < wanted)
+    over, under = np.flatnonzero(counts > target), np.flatnonzero(counts < target)
     none = np.zeros(0, np.int64)
     if not over.size:
         return none, none, none
@@ -63,14 +63,14 @@ def fewest_changes(counts: Whole, wanted: Whole, shape: tuple[int, ...]) -> tupl
     for size in range(len(shape)):
         for kept in itertools.combinations(range(len(shape)), size):
             keys = [_key(places[k], kept, shape) for k in ("over", "under")]
-            found, hub = np.unique(np.concatenate(keys), return_inverse=True)
+            hub_keys, hub = np.unique(np.concatenate(keys), return_inverse=True)
             hub = hub + first
             tails += [np.arange(over.size), hub[over.size :]]
             heads += [hub[: over.size], np.arange(over.size, over.size + under.size)]
             costs += [np.full(over.size, len(shape) - size), np.zeros(under.size, np.int64)]
-            hubs.append(found.size)
-            first += found.size
-    flows = _solved(np.concatenate(tails), np.concatenate(heads), np.concatenate(costs), counts - wanted, over, under)
+            hubs.append(hub_keys.size)
+            first += hub_keys.size
+    flows = _solved(np.concatenate(tails), np.concatenate(heads), np.concatenate(costs), counts - target, over, under)
     return _paths(np.concatenate(tails), np.concatenate(heads), flows, over, under)
 
 

@@ -15,7 +15,7 @@ from mechanisms.public.progress import Progress
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import Target, Targets
 from synthesis.consistency.nonnegative import NONNEGATIVE
-from synthesis.convergence import Made, Record, convergence
+from synthesis.convergence import Record, Synthesized, convergence
 from synthesis.gum.gradual_update import Work
 from synthesis.gum.layout import Columns, draw_lone, lay_out, tree_columns
 from synthesis.impossible import Zeros, mended
@@ -75,7 +75,7 @@ class Passes(ByTargets):
 
     def follow(
         self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Made:
+    ) -> Synthesized:
         """Rows whose marginals are close to the targets."""
         return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
 
@@ -87,7 +87,7 @@ def gum_rows(
     rows: int,
     rng: np.random.Generator,
     progress: Progress | None = None,
-) -> Made:
+) -> Synthesized:
     """`rows` rows whose marginals are close to the targets.
 
     Each connected part of the table starts from one-way marginals or a tree; each update moves one marginal a part of
@@ -101,7 +101,7 @@ def gum_rows(
     """
     table = independent_rows(targets, rows=rows, rng=rng)
     if rows == 0 or targets.total <= 0:
-        return Made(mended(table, targets.zeros, rng), convergence([], table, ()))
+        return Synthesized(mended(table, targets.zeros, rng), convergence([], table, ()))
     layout = lay_out(targets, append=spec.lone == "append", separate=spec.groups == "separate")
     columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
     records = []
@@ -112,7 +112,7 @@ def gum_rows(
     for appended in layout.appended:
         draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
     table = mended(CodedTable(table.domain, tuple(columns[n] for n in table.domain.names)), targets.zeros, rng)
-    return Made(table, convergence(records, table, targets.marginals))
+    return Synthesized(table, convergence(records, table, targets.marginals))
 
 
 @dataclass(frozen=True, eq=False)

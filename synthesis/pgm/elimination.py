@@ -78,12 +78,12 @@ def eliminate(
     now, logs = list(graph), [math.log(s) for s in sizes]
     left = [i for i in range(len(now)) if not keep >> i & 1]
     costs = {i: (cost(i, now[i], now, logs), _size(i, now[i], now, logs), i) for i in left}
-    made = []
+    cliques = []
     while costs:
         ranked = sorted(costs.values())[: 1 if rng is None else 3]
         gone = ranked[0 if rng is None else int(rng.integers(len(ranked)))][2]
         beside = now[gone]
-        made.append((gone, beside | 1 << gone))
+        cliques.append((gone, beside | 1 << gone))
         touched = beside
         for j in members(beside):
             now[j] = (now[j] | beside) & ~(1 << gone | 1 << j)
@@ -92,16 +92,16 @@ def eliminate(
         for j in members(touched):
             if j in costs:
                 costs[j] = (cost(j, now[j], now, logs), _size(j, now[j], now, logs), j)
-    return made
+    return cliques
 
 
 def maximal(cliques: Sequence[Bits]) -> list[Bits]:
     """The cliques that lie in no other, each once, in their order."""
-    kept: list[Bits] = []
+    largest: list[Bits] = []
     for clique in sorted(set(cliques), key=lambda c: (-c.bit_count(), c)):
-        if not any(clique & other == clique for other in kept):
-            kept.append(clique)
-    return sorted(kept)
+        if not any(clique & other == clique for other in largest):
+            largest.append(clique)
+    return sorted(largest)
 
 
 def cells_of(clique: Bits, sizes: Sequence[int]) -> int:
@@ -123,10 +123,10 @@ def best_cover(cliques: Sequence[Bits], sizes: Sequence[int], *, tries: int = RA
     least = math.inf
     chordal = sum(cells_of(c, sizes) for c in maximal([*cliques, *(1 << i for i in range(len(sizes)))]))
     for cost, source in searches:
-        found = maximal([c for _, c in eliminate(graph, sizes, cost, rng=source)])
-        total = sum(cells_of(c, sizes) for c in found)
+        cover = maximal([c for _, c in eliminate(graph, sizes, cost, rng=source)])
+        total = sum(cells_of(c, sizes) for c in cover)
         if total < least:
-            best, least = found, total
+            best, least = cover, total
         if least <= chordal:
             break  # no triangulation is smaller than the cliques themselves
     return best

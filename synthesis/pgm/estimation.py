@@ -104,8 +104,8 @@ class Watch:
             self.best = point
         step, rules, floor = len(self.losses) - 1, self.stopping, self.loss.floor
         if self.progress is not None and step:
-            said = f"loss {point.loss / floor:.4g} × the noise floor" if floor else "no answers"
-            self.progress(step, rules.iterations, said)
+            figure = f"loss {point.loss / floor:.4g} × the noise floor" if floor else "no answers"
+            self.progress(step, rules.iterations, figure)
         if self.best.loss <= rules.target:
             return "the loss is at its target"
         if rules.judge is not None and rules.judge(point):

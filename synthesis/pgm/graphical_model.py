@@ -128,19 +128,19 @@ def fit_model(
     count = sum(a.values.size for a in measurements.answers)
     loss = plan_loss(engine, statistics, total, count)
     first = np.zeros(tree.cells) if start is None else carried(start, tree)
-    found = _found(loss, first, spec, progress)
+    fitted = _found(loss, first, spec, progress)
     report = FitReport(
-        loss=found.point.loss,
+        loss=fitted.point.loss,
         floor=loss.floor,
-        gap=found.gap,
-        iterations=found.iterations,
-        evaluations=found.evaluations,
-        reason=found.reason,
+        gap=fitted.gap,
+        iterations=fitted.iterations,
+        evaluations=fitted.evaluations,
+        reason=fitted.reason,
         cells=tree.cells,
         answers=count,
-        losses=found.losses,
+        losses=fitted.losses,
     )
-    return GraphicalModel(engine, found.point.potentials, total, report)
+    return GraphicalModel(engine, fitted.point.potentials, total, report)
 
 
 def _found(loss: Loss, start: Values, spec: ModelSettings, progress: Progress | None) -> Estimate:

@@ -54,8 +54,10 @@ def split(loss: Loss, rng: np.random.Generator) -> tuple[Loss, Loss]:
     second: list[tuple[Part, ...]] = []
     for plan in loss.plans:
         pairs = [[t.split(SHARE, rng) for t in part.terms] for part in plan]
-        for made, side in ((first, 0), (second, 1)):
-            made.append(tuple(replace(p, terms=tuple(t[side] for t in ts)) for p, ts in zip(plan, pairs, strict=True)))
+        for measurements, side in ((first, 0), (second, 1)):
+            measurements.append(
+                tuple(replace(p, terms=tuple(t[side] for t in ts)) for p, ts in zip(plan, pairs, strict=True))
+            )
     return replace(loss, plans=tuple(first), constant=0.0), replace(loss, plans=tuple(second), constant=0.0)
 
 

@@ -142,26 +142,26 @@ class Engine:
         """
         tree, mu = self.tree, self.views(marginals)
         flat = direction.copy()
-        means, told = self.views(flat), [np.empty(0)] * len(tree.parents)
+        means, messages = self.views(flat), [np.empty(0)] * len(tree.parents)
         for node in reversed(range(len(means))):
             table = self.rows(node, means[node])
-            told[node] = np.empty(len(table))
-            mean_of_rows(table, self.rows(node, mu[node]), told[node])
+            messages[node] = np.empty(len(table))
+            mean_of_rows(table, self.rows(node, mu[node]), messages[node])
             if tree.parents[node] >= 0:
                 shape = tree.domain.shape(tree.separators[node])
                 clique = tree.cliques[tree.parents[node]]
-                means[tree.parents[node]] += spread(told[node].reshape(shape), tree.separators[node], clique)
+                means[tree.parents[node]] += spread(messages[node].reshape(shape), tree.separators[node], clique)
         sums: dict[tuple[int, Clique], Values] = {}
         for node, parent in enumerate(tree.parents):
             if parent < 0:
-                means[node] -= told[node][0]
+                means[node] -= messages[node][0]
                 means[node] *= mu[node]
                 continue
             weight = self.rows(node, mu[node]).sum(axis=1)
             side = self._side(means, parent, tree.separators[node], sums).ravel()
-            known = np.divide(side, weight, out=np.zeros_like(side), where=weight > 0)
+            ratio = np.divide(side, weight, out=np.zeros_like(side), where=weight > 0)
             table = self.rows(node, means[node])
-            table += (known - told[node])[:, None]
+            table += (ratio - messages[node])[:, None]
             means[node] *= mu[node]
         return flat
 

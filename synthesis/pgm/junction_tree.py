@@ -61,8 +61,8 @@ class JunctionTree:
 
     def home(self, clique: Clique) -> int | None:
         """The smallest node that contains a clique; None where none does."""
-        wanted = set(clique)
-        homes = [i for i, c in enumerate(self.cliques) if wanted <= set(c)]
+        names = set(clique)
+        homes = [i for i, c in enumerate(self.cliques) if names <= set(c)]
         return min(homes, key=lambda i: self.sizes[i], default=None)
 
 
@@ -141,7 +141,7 @@ def _fit(
             where="synthesis.max_cells",
             fix="raise it, or use coarser bins in the schema",
         )
-    kept: list[int] = []
+    chosen: list[int] = []
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
     if outer and (least := _quick_cells(outer, sizes)) > max_cells:
         raise UserError(
@@ -152,13 +152,13 @@ def _fit(
     for i in sorted(range(len(cliques)), key=lambda i: (-useful[i], i)):
         bits = bits_of(cliques[i], index)
         if any(bits & o == bits for o in outer):
-            kept.append(i)
+            chosen.append(i)
             continue
         more = maximal([*outer, bits])
         if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes) <= max_cells:
-            kept.append(i)
+            chosen.append(i)
             outer = more
-    keep = set(kept)
+    keep = set(chosen)
     inside = tuple(c for i, c in enumerate(cliques) if i in keep)
     return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
 

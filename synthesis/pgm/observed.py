@@ -48,22 +48,22 @@ def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Cliqu
     A root gives its marginal, every other node its probabilities given the separator. Nodes that only sum to 1 are
     left out from the leaves up, then from the root down; each node is first summed to what is asked or shared.
     """
-    wanted = set(clique)
+    names = set(clique)
     used = set(range(len(tree.cliques)))
     for node in reversed(range(len(tree.cliques))):
         inner = set(tree.cliques[node]) - set(tree.separators[node])
-        if not inner & wanted and not any(child in used for child in tree.children[node]):
+        if not inner & names and not any(child in used for child in tree.children[node]):
             used.discard(node)
     for node in sorted(used):
         children = [c for c in tree.children[node] if c in used]
         top = tree.parents[node] not in used
-        if top and len(children) == 1 and set(tree.cliques[node]) & wanted <= set(tree.cliques[children[0]]):
+        if top and len(children) == 1 and set(tree.cliques[node]) & names <= set(tree.cliques[children[0]]):
             used.discard(node)
     needed = []
     for node in sorted(used):
         shared = {n for c in tree.children[node] if c in used for n in tree.separators[c]}
         separator = tree.separators[node] if tree.parents[node] in used else ()
-        kept = tuple(n for n in tree.cliques[node] if n in wanted | shared | set(separator))
+        kept = tuple(n for n in tree.cliques[node] if n in names | shared | set(separator))
         needed.append((node, kept, separator))
     return needed
 

@@ -11,7 +11,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.contract import Synthesizer, row_bytes
-from synthesis.convergence import FitRecord, Made
+from synthesis.convergence import FitRecord, Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.junction_tree import junction_tree
@@ -30,12 +30,12 @@ class PgmSpec(ModelSettings, Synthesizer):
         rng: np.random.Generator,
         zeros: Zeros = (),
         progress: Progress | None = None,
-    ) -> Made:
+    ) -> Synthesized:
         """Rows drawn from the model."""
         model = fit_model(measurements, self, impossible=zeros, progress=progress)
         report = model.report
         fit = FitRecord(report.losses, report.floor, report.gap, report.reason)
-        return Made(model.rows(rows, rng), fit=fit)
+        return Synthesized(model.rows(rows, rng), fit=fit)
 
     @property
     def max_model_cells(self) -> int:

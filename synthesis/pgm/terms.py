@@ -207,11 +207,11 @@ def _sparse(several: Sequence[tuple[SparseQuery, Values, float]]) -> tuple[Spars
         from scipy import linalg
 
         basis, upper = linalg.qr(dense, mode="economic")
-        kept = np.asarray(basis.T @ values)
+        projected = np.asarray(basis.T @ values)
         cells, filled = np.nonzero(upper.T)
         starts = np.concatenate(([0], np.cumsum(np.bincount(cells, minlength=columns)))).astype(np.int64)
-        term = SparseTerm(starts, filled.astype(np.int32), upper[filled, cells], np.ones(len(kept)), kept)
-        return term, 0.5 * max(float(values @ values - kept @ kept), 0.0)
+        term = SparseTerm(starts, filled.astype(np.int32), upper[filled, cells], np.ones(len(projected)), projected)
+        return term, 0.5 * max(float(values @ values - projected @ projected), 0.0)
     common = [_common(q) for q, _, _ in several]
     alike = all(c is not None for c in common)
     counts = np.sum([np.bincount(q.scaled.indices, minlength=columns) for q, _, _ in several], axis=0)

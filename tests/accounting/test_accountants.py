@@ -195,13 +195,13 @@ def test_a_plan_whose_noise_no_answer_holds_is_refused(mechanism):
     assert loudest < MAX_SCALE
 
 
-@pytest.mark.parametrize("purse", [0.0, 1.0])
-def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(purse):
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(share):
     wanted, method = [Reservation("given", ("a",), 2, 1.0)], PrivBasis(("a", "b"), 1, 1)
     options = {"noise": "gaussian", "accountant": "gdp", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE}
-    for bound, fits in ((1, True), (10**5, not purse), (10**12, False)):
+    for bound, fits in ((1, True), (10**5, not share), (10**12, False)):
         try:
-            reserve(wanted, method=method.description, epsilon=1e-2, max_records=bound, purse=purse, **options)
+            reserve(wanted, method=method.description, epsilon=1e-2, max_records=bound, filter_share=share, **options)
         except UserError as error:
             assert not fits and "supported maximum" in str(error)
         else:

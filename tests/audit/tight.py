@@ -29,7 +29,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_choice import Candidate, PrivateCounts
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.measuring.selection_context import Rounds
+from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from tests.audit.hooks import Broken, current
@@ -128,7 +128,7 @@ def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> 
     """The answers of a real measurement: charged, drawn, kept."""
     with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         ledger = Ledger.open(Path(folder) / "ledger", plan)
-        run = Rounds(coded(domain, rows), plan, ledger, current("source")(seed), Path(folder) / "answers")
+        run = MeasurementContext(coded(domain, rows), plan, ledger, current("source")(seed), Path(folder) / "answers")
         return list(current("measure plan")(run, fit=None).answers)
 
 

@@ -156,7 +156,7 @@ def _gaussian_epsilon(mu: Any, delta: Any) -> Any:
 
 
 def check_plan(plan: Any, label: str, rng: random.Random) -> Ratios:
-    """One plan's total against both; with a purse, spent as one event and in random parts.
+    """One plan's total against both; with a reserve, spent as one event and in random parts.
 
     Raises:
         Broken: the claim is too small.
@@ -166,7 +166,7 @@ def check_plan(plan: Any, label: str, rng: random.Random) -> Ratios:
     if claim.epsilon > plan.epsilon or claim.delta > plan.delta:
         raise Broken(f"{label}: a total of {claim}, above the budget of ({plan.epsilon}, {plan.delta})")
     try:
-        for events in purses(plan, rng):
+        for events in reserves(plan, rng):
             ratio = exact_epsilon(events, plan.epsilon, plan.delta) / plan.epsilon
             found.compositions += 1
             found.exact[f"{kind} + {'gaussian' if _gaussian(events) else 'laplace'}"].append(ratio)
@@ -186,12 +186,12 @@ def _gaussian(events: Sequence[Any]) -> bool:
     return any(numbers(e).kind == "gaussian" for e in events)
 
 
-def purses(plan: Any, rng: random.Random) -> Iterator[list[Any]]:
-    """All events that the plan may charge: a purse as one, and as random parts for choices and measurements."""
-    if isinstance(plan, Plan) or plan.purse is None:
+def reserves(plan: Any, rng: random.Random) -> Iterator[list[Any]]:
+    """All events that the plan may charge: a reserve as one, and as random parts for choices and measurements."""
+    if isinstance(plan, Plan) or plan.reserve is None:
         yield list(plan.events)
         return
-    yield [*plan.events, plan.purse.event]
+    yield [*plan.events, plan.reserve.event]
     cuts = sorted(rng.random() for _ in range(rng.randint(3, 12)))
     parts = [b - a for a, b in zip([0.0, *cuts], [*cuts, 1.0], strict=True) if b - a > 1e-4]
     made = [

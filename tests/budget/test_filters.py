@@ -46,7 +46,7 @@ def plan(epsilon: float = 1.0, delta: float = 1e-9, accountant: str = "gdp", mec
     )
 
 
-def with_purse(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> AdaptivePlan:
+def with_reserve(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> AdaptivePlan:
     wanted = [Reservation("one-way", (n,), SMALL[n].size, 0.1) for n in SMALL.names]
     pure = accountant == "basic"
     method = Indif((("a", "b"),)) if pure else Aim((("a", "b"), ("b", "c")), (1.0, 1.0), 0.9, 10, 1000)
@@ -59,7 +59,7 @@ def with_purse(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> Ad
         delta=delta,
         neighbouring=Neighbouring.ADD_REMOVE,
         max_records=1,
-        purse=0.7,
+        filter_share=0.7,
     )
 
 
@@ -98,8 +98,8 @@ class TestSpends:
             with pytest.raises(UserError):
                 spend_of_pair(*wrong)
 
-    def test_a_pure_run_with_a_purse_books_the_whole_epsilon(self):
-        assert spend_of_plan(with_purse("basic")) == spend_of_pair(1.0, 0.0)
+    def test_a_pure_run_with_a_reserve_books_the_whole_epsilon(self):
+        assert spend_of_plan(with_reserve("basic")) == spend_of_pair(1.0, 0.0)
 
     @pytest.mark.parametrize("accountant", ["gdp", "zcdp"])
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
@@ -107,8 +107,8 @@ class TestSpends:
     def test_no_sequence_of_events_that_the_ledger_of_a_run_lets_through_costs_more_than_it_booked(
         self, accountant, epsilon, choice
     ):
-        """The ledger looks at the total of the run, so that a purse may also spend what rounding left of the slots."""
-        made = with_purse(accountant, epsilon)
+        """The ledger looks at the total of the run, so that a reserve may spend what rounding left of the slots."""
+        made = with_reserve(accountant, epsilon)
         spend = spend_of_plan(made)
         gdp = Gdp(Delta(0.5))
         events: list[Gaussian | Exponential] = []

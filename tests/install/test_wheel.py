@@ -109,7 +109,7 @@ def test_another_programs_package_of_the_same_name_is_one_clear_message(name: st
         done = ran(*start, "--help", cwd=tmp_path, PYTHONPATH=str(tmp_path))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"error: the package {name!r} that Python finds in {tmp_path / name} is another")
-        assert "way out:" in done.stderr and "Traceback" not in done.stderr
+        assert "fix:" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_our_own_packages_from_two_places_are_refused(installed: Path, tmp_path: Path):

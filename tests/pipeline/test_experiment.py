@@ -190,7 +190,7 @@ def test_a_mistake_is_one_clear_message(arguments, said, tmp_path, monkeypatch, 
     assert command("run", "data.rows=100", *arguments) == 1
     error = capsys.readouterr().err
     assert said in error
-    assert "way out" in error
+    assert "fix: " in error
     assert "Traceback" not in error
 
 

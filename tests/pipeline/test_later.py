@@ -1,4 +1,4 @@
-"""Sizes before the work: marginals that are chosen later, the purse, and impossible combinations count."""
+"""Sizes before the work: marginals that are chosen later, the reserve, and impossible combinations count."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
     assert measured <= sum(n for _, n in build.planned_cells(plan, schema.measured))
 
 
-def test_the_memory_of_what_a_purse_buys_is_predicted(town):
+def test_the_memory_of_what_a_reserve_buys_is_predicted(town):
     config, schema, plan = planned(town, "selection=aim", "synthesis=pgm")
     assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method["rounds"]
     base = build.predicted_memory_bytes(config, schema, plan)

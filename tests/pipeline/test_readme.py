@@ -35,7 +35,7 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert Path("outputs/mine/internal/report.html").exists()
     assert "pie chart score" in Path("report.html").read_text(encoding="utf-8")
     assert len(pd.read_csv("hour.csv")) == 24
-    assert "way out" not in capsys.readouterr().err
+    assert "fix: " not in capsys.readouterr().err
 
 
 def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch):

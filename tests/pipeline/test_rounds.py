@@ -33,7 +33,7 @@ from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
-from pipeline.measuring.selection_context import Rounds
+from pipeline.measuring.selection_context import MeasurementContext
 from synthesis.pgm.junction_tree import model_cells
 from synthesis.pgm.pgm_settings import PgmSpec
 
@@ -66,10 +66,17 @@ class Town:
 
 
 def plan_of(
-    method, wanted, purse=0.0, *, accountant="gdp", noise="gaussian", epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE
+    method,
+    wanted,
+    filter_share=0.0,
+    *,
+    accountant="gdp",
+    noise="gaussian",
+    epsilon=1.0,
+    neighbouring=Neighbouring.ADD_REMOVE,
 ):
     options = {"accountant": accountant, "noise": noise, "epsilon": epsilon, "neighbouring": neighbouring}
-    return Schedule(method, wanted, purse).plan(delta=1e-6, max_records=1, **options)
+    return Schedule(method, wanted, filter_share).plan(delta=1e-6, max_records=1, **options)
 
 
 def given(method, *marginals):
@@ -88,7 +95,7 @@ def reserving(method, *arguments):
 
 
 EVERY_SET = tuple((n,) for n in TOWN.names) + EVERY
-PURSES = ("indif", "groups", "priview", "privbasis")
+RESERVES = ("indif", "groups", "priview", "privbasis")
 METHODS = {
     "given": given(Adagrid(2.0), ["a", "b", "c"], ["c", "d"]),
     "tree": tree(Adagrid(2.0, EVERY), 1, 1, 8),
@@ -107,7 +114,7 @@ METHODS = {
 def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = Rounds(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
+    rounds = MeasurementContext(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
     return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 
@@ -128,7 +135,11 @@ def forget(folder, plan, name):
 )
 @pytest.mark.parametrize("name", METHODS)
 def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, noise, neighbouring):
-    if name in PURSES and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian"), ("basic", "laplace")}:
+    if name in RESERVES and (accountant, noise) not in {
+        ("gdp", "gaussian"),
+        ("zcdp", "gaussian"),
+        ("basic", "laplace"),
+    }:
         with pytest.raises(UserError, match=r"privacy\.accountant"):
             plan_of(*METHODS[name], accountant=accountant, noise=noise)
         return
@@ -285,7 +296,7 @@ def test_the_plan_names_its_method_so_that_a_ledger_never_serves_another(tmp_pat
         Ledger.open(tmp_path / "ledger.jsonl", two)
 
 
-def test_aim_spends_its_purse_in_rounds_of_growing_size(tmp_path):
+def test_aim_spends_its_reserve_in_rounds_of_growing_size(tmp_path):
     plan = plan_of(*METHODS["aim"], epsilon=2.0)
     known, ledger = run(tmp_path, plan)
     assert 0.999 * 2 < ledger.spent.epsilon <= 2.0

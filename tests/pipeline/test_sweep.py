@@ -22,7 +22,7 @@ from pipeline.folders import is_sweep
 from pipeline.scores.floors import floors_file, metric_rows
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned
-from pipeline.sweeps.jobs import Outcome, outcome_of
+from pipeline.sweeps.jobs import JobOutcome, outcome_of
 from pipeline.sweeps.launching import JobCallbacks
 from pipeline.sweeps.planned import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
@@ -268,7 +268,7 @@ def test_dear_jobs_start_first_and_equal_ones_in_their_order(tmp_path):
 
 
 def test_the_time_of_a_sweep_is_set_beside_that_of_its_jobs():
-    jobs = [Outcome("done", "", seconds=s, cpu_seconds=s / 2, memory_mb=100 * s) for s in (4.0, 3.0, 1.0)]
+    jobs = [JobOutcome("done", "", seconds=s, cpu_seconds=s / 2, memory_mb=100 * s) for s in (4.0, 3.0, 1.0)]
     said = efficiency(jobs, wall=5.0, cores=2)
     assert "wall 5.0 s; jobs 8.0 s (processor 4.0 s) on 2 cores: efficiency 80%" in said
     assert "at most 700 MB" in said
@@ -338,7 +338,7 @@ def test_scores_of_either_form_become_rows():
 
 def test_a_failed_job_has_a_row_with_its_reason(tmp_path):
     job = Job((), {"privacy.epsilon": "1"}, tmp_path, load_config([]))
-    table = results_table([(job, Outcome("failed", "", "out of memory\n  way out: less"))])
+    table = results_table([(job, JobOutcome("failed", "", "out of memory\n  fix: less"))])
     assert table["error"].tolist() == ["out of memory"]
     assert table["score"].isna().all()
 

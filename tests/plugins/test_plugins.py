@@ -125,7 +125,7 @@ def test_a_package_that_cannot_be_imported_is_named_before_anything_is_charged(s
         "error: entry point 'selection.broken' of shop-of-others: "
         "the module raises cannot be imported: RuntimeError: imported"
     )
-    assert second == "  way out: python -c 'import raises' shows all of it"
+    assert second == "  fix: python -c 'import raises' shows all of it"
     assert not Path("out").exists()
 
 

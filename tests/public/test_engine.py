@@ -80,8 +80,8 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv", b"\n\n", "the file has no header"),
     ("t.csv", b"\xef\xbb\xbf", "the file has no header"),
     ("t.csv", b"a,b,a\n1,2,3\n", "columns named twice in the header: 'a'"),
-    ("t.csv", b"a;b\n1;2\n", "way out: data.delimiter=';'"),
-    ("t.csv", b"a\tb\n1\t2\n", "way out: data.delimiter='\\t'"),
+    ("t.csv", b"a;b\n1;2\n", "fix: data.delimiter=';'"),
+    ("t.csv", b"a\tb\n1\t2\n", "fix: data.delimiter='\\t'"),
     ("t.csv", b'"a\nb",c\n1,2\n', "a column name with a line break"),
     ("t.csv", b"a,\xff\n1,2\n", "is not UTF-8 text"),
     ("t.csv", b"a,b\n1,\xff\n", "is not UTF-8 text at line 2"),
@@ -108,7 +108,7 @@ def test_a_malformed_file_is_named_and_no_row_is_quoted(name: str, content: byte
     path = csv(tmp_path, content, name)
     with pytest.raises(UserError) as caught:
         read(path)
-    assert says in str(caught.value) and str(path) in str(caught.value) and "way out" in str(caught.value)
+    assert says in str(caught.value) and str(path) in str(caught.value) and "fix: " in str(caught.value)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
 
 
@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         table = open_table(path, workdir=blocked / "work", memory_limit_bytes=10**9, threads=1)
         with table.connect():
             pass
-    assert str(blocked / "work") in str(caught.value) and "way out: free some space" in str(caught.value)
+    assert str(blocked / "work") in str(caught.value) and "fix: free some space" in str(caught.value)
 
 
 def test_too_little_memory_names_the_setting(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def said(fields: dict[str, Any], folder: Path = Path()) -> str:
     with pytest.raises(UserError) as caught:
         parse_schema({"columns": {"place": fields}}, where="s.yaml", folder=folder)
     text = str(caught.value)
-    assert text.startswith("s.yaml: column 'place': ") and "way out" in text
+    assert text.startswith("s.yaml: column 'place': ") and "fix: " in text
     return text
 
 

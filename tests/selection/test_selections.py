@@ -26,7 +26,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from pipeline.conf_folder import CONF
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
-from pipeline.measuring.selection_context import Rounds
+from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings.config import load_config
 from pipeline.settings.selecting import selection_of
 from synthesis.pgm.pgm_settings import PgmSpec
@@ -91,7 +91,7 @@ class World:
     def run(self, folder: Path, plan):
         folder.mkdir(exist_ok=True)
         ledger = Ledger.open(folder / "ledger.jsonl", plan)
-        rounds = Rounds(Tiny(self.facts.domain), plan, ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
+        rounds = MeasurementContext(Tiny(self.facts.domain), plan, ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
         return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 

@@ -83,14 +83,14 @@ def dense(table: Tradeoff) -> list[int]:
     chosen: list[int] = []
     left = np.arange(len(table.loads))
     load, row = 0.0, np.zeros_like(table.grid)
-    kept = 0.0  # the noise error of what is chosen
+    chosen_error = 0.0  # the noise error of what is chosen
     while left.size:
         sums = load + table.loads[left]
         totals = np.interp(sums, table.grid, row) + table.at(left, sums) - table.gaps[left]
         best = int(np.argmin(totals))
-        if totals[best] >= kept:
+        if totals[best] >= chosen_error:
             break
-        kept = float(totals[best] + table.gaps[left[best]])
+        chosen_error = float(totals[best] + table.gaps[left[best]])
         chosen.append(int(left[best]))
         load, row = float(sums[best]), row + table.errors[left[best]]
         left = np.delete(left, best)
@@ -106,16 +106,16 @@ def combined(domain: Domain, chosen: Sequence[Clique], max_cells: int, *, slack:
     """
     edges = {frozenset(c) for c in chosen if len(c) == 2}
     order = sorted(_sets(domain, edges, max_cells), key=lambda c: (-len(c), domain.cells(c), domain.axes(c)))
-    kept = [c for c in chosen if len(c) != 2]
+    others = [c for c in chosen if len(c) != 2]
     open_ = set(edges)
     for clique in order:
         mine = [p for p in map(frozenset, itertools.combinations(clique, 2)) if p in open_]
         cells = np.array([domain.cells(p) for p in mine], np.float64)
         together = float(np.sqrt(cells * domain.cells(clique)).sum())
         if mine and together <= slack * float((cells ** (2 / 3)).sum()) ** 1.5 * (1 + 1e-9):
-            kept.append(clique)
+            others.append(clique)
             open_ -= set(mine)
-    return sorted(kept, key=lambda c: (len(c), domain.axes(c)))
+    return sorted(others, key=lambda c: (len(c), domain.axes(c)))
 
 
 def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> list[Clique]:
@@ -124,8 +124,8 @@ def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> 
     for a, b in map(sorted, edges):
         near.setdefault(a, set()).add(b)
         near.setdefault(b, set()).add(a)
-    found = [domain.canonical(e) for e in edges]
-    level = sorted(found, key=domain.axes)
+    cliques = [domain.canonical(e) for e in edges]
+    level = sorted(cliques, key=domain.axes)
     while level:
         grown = {
             domain.canonical((*s, n))
@@ -134,5 +134,5 @@ def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> 
             if domain.cells(s) * domain[n].size <= max_cells
         }
         level = sorted(grown, key=lambda c: (domain.cells(c), domain.axes(c)))[:MAX_SETS]
-        found += level
-    return found
+        cliques += level
+    return cliques

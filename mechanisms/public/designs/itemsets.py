@@ -47,12 +47,12 @@ def bases(domain: Domain, items: Sequence[str], pairs: Collection[Clique], max_c
     for a, b in pairs:
         near[a].add(b)
         near[b].add(a)
-    found: list[frozenset[str]] = []
+    itemsets: list[frozenset[str]] = []
     for clique in _maximal(near):
-        found += _split(domain, domain.canonical(clique), max_cells)
-    found = _merged(domain, sorted(set(found), key=lambda s: domain.axes(domain.canonical(s))), max_cells)
-    kept = [s for s in found if not any(s < t for t in found)]
-    return sorted((domain.canonical(s) for s in kept), key=lambda c: (len(c), domain.axes(c)))
+        itemsets += _split(domain, domain.canonical(clique), max_cells)
+    itemsets = _merged(domain, sorted(set(itemsets), key=lambda s: domain.axes(domain.canonical(s))), max_cells)
+    maximal_sets = [s for s in itemsets if not any(s < t for t in itemsets)]
+    return sorted((domain.canonical(s) for s in maximal_sets), key=lambda c: (len(c), domain.axes(c)))
 
 
 def frequent_itemsets(
@@ -70,7 +70,7 @@ def frequent_itemsets(
     Returns:
         the most frequent first.
     """
-    told: dict[Clique, list[tuple[float, float]]] = {}
+    estimates: dict[Clique, list[tuple[float, float]]] = {}
     for answer in measurements.answers:
         if not isinstance(answer.query, Identity):
             continue
@@ -79,9 +79,9 @@ def frequent_itemsets(
         for size in range(1, min(len(mine), largest) + 1):
             for subset in itertools.combinations(mine, size):
                 part = values[tuple(PRESENT if n in subset else slice(None) for n in answer.clique)]
-                told.setdefault(subset, []).append((float(part.sum()), part.size * answer.stddev**2))
+                estimates.setdefault(subset, []).append((float(part.sum()), part.size * answer.stddev**2))
     result = []
-    for subset, several in told.items():
+    for subset, several in estimates.items():
         count, precision = np.array([c for c, _ in several]), np.array([1 / v for _, v in several])
         mean = float(count @ precision / precision.sum())
         if mean >= least:
@@ -91,13 +91,13 @@ def frequent_itemsets(
 
 def _maximal(near: dict[str, set[str]]) -> list[frozenset[str]]:
     """All maximal cliques (Bron & Kerbosch 1973, with a pivot)."""
-    found: list[frozenset[str]] = []
+    largest: list[frozenset[str]] = []
     stack: list[tuple[frozenset[str], set[str], set[str]]] = [(frozenset(), set(near), set())]
     while stack:
         clique, open_, done = stack.pop()
         if not open_ and not done:
             if clique:
-                found.append(clique)
+                largest.append(clique)
             continue
         if not open_:
             continue
@@ -106,7 +106,7 @@ def _maximal(near: dict[str, set[str]]) -> list[frozenset[str]]:
             stack.append((clique | {name}, open_ & near[name], done & near[name]))
             open_ = open_ - {name}
             done = done | {name}
-    return found
+    return largest
 
 
 def _split(domain: Domain, clique: Clique, max_cells: int) -> list[frozenset[str]]:
@@ -134,20 +134,20 @@ def _blocks(domain: Domain, clique: Clique, max_cells: int) -> list[Clique]:
     return [tuple(b) for b in blocks if domain.cells(b) <= half]
 
 
-def _merged(domain: Domain, found: list[frozenset[str]], max_cells: int) -> list[frozenset[str]]:
+def _merged(domain: Domain, itemsets: list[frozenset[str]], max_cells: int) -> list[frozenset[str]]:
     """Merged greedily while m · Σ cells falls."""
-    while len(found) > 1:
-        cells = [domain.cells(s) for s in found]
-        now, count = len(found) * sum(cells), len(found)
+    while len(itemsets) > 1:
+        cells = [domain.cells(s) for s in itemsets]
+        now, count = len(itemsets) * sum(cells), len(itemsets)
         best: tuple[int, int, int] | None = None
         for i, j in itertools.combinations(range(count), 2):
-            both = domain.cells(found[i] | found[j])
+            both = domain.cells(itemsets[i] | itemsets[j])
             if both <= max_cells:
                 then = (count - 1) * (sum(cells) - cells[i] - cells[j] + both)
                 if then <= now and (best is None or then < best[0]):
                     best = (then, i, j)
         if best is None:
-            return found
+            return itemsets
         _, i, j = best
-        found = [s for k, s in enumerate(found) if k not in (i, j)] + [found[i] | found[j]]
-    return found
+        itemsets = [s for k, s in enumerate(itemsets) if k not in (i, j)] + [itemsets[i] | itemsets[j]]
+    return itemsets

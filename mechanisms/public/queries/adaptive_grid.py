@@ -106,8 +106,8 @@ class GridQuery:
         """The entries of each row, times 2**bits, rounded down."""
         kinds, place = np.unique(self._root.parts, return_inverse=True)
         one = 1 << self.bits
-        found = [math.isqrt(one * one // int(n)) if self.norm == "l2" else one // int(n) for n in kinds]
-        return np.array(found, np.int64)[place]
+        weights = [math.isqrt(one * one // int(n)) if self.norm == "l2" else one // int(n) for n in kinds]
+        return np.array(weights, np.int64)[place]
 
     @property
     def rows(self) -> int:
@@ -203,15 +203,15 @@ def plausible(answers: Sequence[NoisyMarginal], threshold: float) -> NDArray[np.
     precision = np.array([a.stddev**-2 for a in answers])
     fine = _fine_cells(answers[0])
     mean = sum(p * a.values[: fine.size] for p, a in zip(precision, answers, strict=True)) / precision.sum()
-    found = np.zeros(answers[0].query.columns, np.bool_)
-    found[fine[mean >= threshold * precision.sum() ** -0.5]] = True
-    return found
+    occupied = np.zeros(answers[0].query.columns, np.bool_)
+    occupied[fine[mean >= threshold * precision.sum() ** -0.5]] = True
+    return occupied
 
 
 def grid_query(
     domain: Domain,
     clique: Clique,
-    known: Sequence[NoisyMarginal],
+    answers: Sequence[NoisyMarginal],
     *,
     threshold: float,
     norm: Norm,
@@ -225,12 +225,12 @@ def grid_query(
 
     Guarantee: a function of noisy answers and public facts alone.
     Args:
-        known: answers so far, identities or adaptive grids; the parents are the largest cliques strictly inside.
+        answers: answers so far, identities or adaptive grids; the parents are the largest cliques strictly inside.
         threshold: in standard deviations of the parent's noise.
         norm: l2 for Gaussian, l1 for Laplace noise: every column has norm 1, up to rounding down by 2**-bits.
     """
     by_clique: dict[Clique, list[NoisyMarginal]] = {}
-    for answer in known:
+    for answer in answers:
         if set(answer.clique) < set(clique):
             by_clique.setdefault(answer.clique, []).append(answer)
     parents = largest_inside(clique, list(by_clique))

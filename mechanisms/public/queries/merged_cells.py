@@ -35,10 +35,10 @@ class MergedQuery:
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
         """Each cell's answer."""
-        found = np.zeros(1, np.int64)
+        row_of_cell = np.zeros(1, np.int64)
         for own, size in zip(self.labels, self.groups, strict=True):
-            found = (found[:, None] * size + own[None, :]).ravel()
-        return found
+            row_of_cell = (row_of_cell[:, None] * size + own[None, :]).ravel()
+        return row_of_cell
 
     @property
     def rows(self) -> int:
@@ -52,9 +52,9 @@ class MergedQuery:
         return np.bincount(self._rows, marginal, minlength=self.rows).astype(np.float64)
 
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = np.zeros(self.rows, np.int64)
-        np.add.at(found, self._rows, marginal)
-        return found
+        sums = np.zeros(self.rows, np.int64)
+        np.add.at(sums, self._rows, marginal)
+        return sums
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(answers[self._rows], np.float64)
@@ -81,7 +81,7 @@ class MergedQuery:
 
 
 def rare_groups(
-    domain: Domain, known: Sequence[NoisyMarginal], threshold: float, floor: float = 0.0
+    domain: Domain, answers: Sequence[NoisyMarginal], threshold: float, floor: float = 0.0
 ) -> dict[str, NDArray[np.int64]]:
     """Per attribute the groups of its codes: all codes with a noisy count below θ (two or more) are the last group.
 
@@ -90,10 +90,10 @@ def rare_groups(
     An attribute without a noisy one-way marginal keeps all of its codes apart.
 
     Args:
-        known: whole one-way marginals; others are passed over.
+        answers: whole one-way marginals; others are passed over.
     """
     groups = {a.name: np.arange(a.size) for a in domain.attributes}
-    for answer in known:
+    for answer in answers:
         if len(answer.clique) > 1 or not isinstance(answer.query, Identity):
             continue
         common = answer.values >= max(threshold * answer.stddev, floor)

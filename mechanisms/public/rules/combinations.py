@@ -17,7 +17,7 @@ from mechanisms.public.schema.fields import as_text
 
 
 def possible_cells(
-    columns: object, given: object, known: Mapping[str, Column], rule: str, where: str, folder: Path
+    columns: object, given: object, columns_by_name: Mapping[str, Column], rule: str, where: str, folder: Path
 ) -> tuple[tuple[str, ...], NDArray[np.bool_], list[list[str | None]]]:
     """A list of possible combinations: the columns, which of their cells are listed, and the list as labels.
 
@@ -27,7 +27,7 @@ def possible_cells(
     if not isinstance(columns, list | tuple) or not columns or len(set(map(str, columns))) < len(columns):
         raise UserError(f"{rule}: columns: got {columns!r}", where=where, fix="a list of columns, each named once")
     names = tuple(as_text(n, rule, where) for n in columns)
-    sizes = [known_column(n, known, rule, where).size for n in names]
+    sizes = [known_column(n, columns_by_name, rule, where).size for n in names]
     check_cells(sizes, rule, where)
     rows = given
     if isinstance(given, str):
@@ -38,25 +38,28 @@ def possible_cells(
         rows = [[row[header.index(n)] for n in names] for row in rows]
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
-    labels = [codes_by_label(known[n]) for n in names]
+    labels = [codes_by_label(columns_by_name[n]) for n in names]
     cells = np.zeros(cells_of(sizes), np.bool_)
-    said = []
+    content = []
     for row in rows:
         values = [row.get(n, row) for n in names] if isinstance(row, Mapping) else row
         if not isinstance(values, list | tuple) or len(values) != len(names):
             raise UserError(f"{rule}: got {row!r}", where=where, fix=f"a value for each of {', '.join(names)}")
-        codes = [code_of(known[n], v, k, rule=rule, where=where) for n, v, k in zip(names, values, labels, strict=True)]
+        codes = [
+            code_of(columns_by_name[n], v, k, rule=rule, where=where)
+            for n, v, k in zip(names, values, labels, strict=True)
+        ]
         cells[np.ravel_multi_index(codes, sizes)] = True
-        said.append([label_of(known[n], c) for n, c in zip(names, codes, strict=True)])
-    return names, cells, said
+        content.append([label_of(columns_by_name[n], c) for n, c in zip(names, codes, strict=True)])
+    return names, cells, content
 
 
-def known_column(name: str, known: Mapping[str, Column], rule: str, where: str) -> Column:
+def known_column(name: str, columns: Mapping[str, Column], rule: str, where: str) -> Column:
     """The column of that name; UserError with a suggestion for an unknown one."""
-    if name not in known:
-        fix = did_you_mean(name, known) or f"one of {', '.join(known)}"
+    if name not in columns:
+        fix = did_you_mean(name, columns) or f"one of {', '.join(columns)}"
         raise UserError(f"{rule}: no column {name!r}", where=where, fix=fix)
-    return known[name]
+    return columns[name]
 
 
 def check_cells(sizes: Sequence[int], rule: str, where: str) -> None:

@@ -61,27 +61,27 @@ def build_engineering(
     Raises:
         UserError: two steps take the same column; no combination is left possible.
     """
-    steps, domains, found = tuple(steps), [domain], list(joined(zeros))
-    free, fixed = tuple(found), False
+    steps, domains, all_zeros = tuple(steps), [domain], list(joined(zeros))
+    free, fixed = tuple(all_zeros), False
     for step in steps:
         if not isinstance(step, Derive) and not fixed:
-            free, fixed = tuple(found), True
+            free, fixed = tuple(all_zeros), True
         domains.append(_behind(step, domains[-1]))
-        pushed = [after(step, z, domains[-2], domains[-1]) for z in found]
+        pushed = [after(step, z, domains[-2], domains[-1]) for z in all_zeros]
         if isinstance(step, Derive) and None in [z if z is None else 0 for z in pushed]:
             fix = f"coarser columns: with the sources at most {MAX_COMBINATIONS:,} combinations"
             raise UserError("its structural zeros need too large a table", where=step.rule, fix=fix)
-        found = [z for z in pushed if z is not None and z[1].any()]
+        all_zeros = [z for z in pushed if z is not None and z[1].any()]
         if isinstance(step, Availability):
             new = domains[-1]
             clique = new.canonical((step.name, step.shared.name))
             table = step.impossible().reshape(2 ** len(step.columns), step.shared.size)
-            found.append((clique, (table if clique[0] == step.name else table.T).ravel()))
+            all_zeros.append((clique, (table if clique[0] == step.name else table.T).ravel()))
     if not fixed:
-        free = tuple(found)
+        free = tuple(all_zeros)
     free = joined([*free, *_combinations(steps, domains)])
     lonely = {*alone, *(s.fine.name + FINE for s in steps if isinstance(s, Coarsen))} & set(domains[-1].names)
-    return Engineering(tuple(domains), steps, joined(found), free, frozenset(lonely))
+    return Engineering(tuple(domains), steps, joined(all_zeros), free, frozenset(lonely))
 
 
 def _behind(step: Step, domain: Domain) -> Domain:
@@ -90,30 +90,30 @@ def _behind(step: Step, domain: Domain) -> Domain:
         if name not in domain:
             fix = "each column in one step; a derived column in none"
             raise UserError(f"column {name!r} is taken by another step, or unknown", where=step.rule, fix=fix)
-    kept: list[Any] = []
+    columns: list[Any] = []
     for attribute in domain.attributes:
         if attribute.name == step.takes[0]:
-            kept += step.gives
+            columns += step.gives
         elif attribute.name not in step.takes:
-            kept.append(attribute)
-    if not kept:
+            columns.append(attribute)
+    if not columns:
         raise UserError("no column is left to measure", where=step.rule, fix="a column that follows from no other")
-    names = [a.name for a in kept]
+    names = [a.name for a in columns]
     twice = next((a.name for a in step.gives if names.count(a.name) > 1), None)
     if twice is not None:
         raise UserError(f"{twice!r} is the name of a column", where=step.rule, fix="another name")
-    return Domain(tuple(kept))
+    return Domain(tuple(columns))
 
 
 def _combinations(steps: tuple[Step, ...], domains: list[Domain]) -> list[Zeros]:
     """The combinations that a recoding leaves out, as zeros over its columns."""
-    found = []
+    combinations = []
     for step, before in zip(steps, domains, strict=False):
         if isinstance(step, Recode) and step.cells.size < step.place.size <= MAX_COMBINATIONS:
             cells = np.ones(step.place.size, np.bool_)
             cells[step.cells] = False
-            found.append((before.canonical(step.columns), cells))
-    return found
+            combinations.append((before.canonical(step.columns), cells))
+    return combinations
 
 
 def engineer(
@@ -131,7 +131,7 @@ def engineer(
     """
     conflicts = {step.rule: 0 for step in plan.steps}
     names = [n for n in plan.measured.names if n not in plan.domains[0] or _changed(plan, n)]
-    made = {n: _room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
+    buffers = {n: _room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
     for start in range(0, coded.rows, CHUNK):
         stop = min(start + CHUNK, coded.rows)
         codes = {n: np.asarray(coded.column(n)[start:stop]) for n in coded.domain.names}
@@ -144,8 +144,8 @@ def engineer(
             conflicts[step.rule] += count
             codes = {n: c for n, c in codes.items() if n not in step.takes} | new
         for name in names:
-            made[name][start:stop] = codes[name]
-    columns = tuple(made[n] if n in made else coded.column(n) for n in plan.measured.names)
+            buffers[name][start:stop] = codes[name]
+    columns = tuple(buffers[n] if n in buffers else coded.column(n) for n in plan.measured.names)
     return CodedTable(plan.measured, columns, coded.weights), conflicts
 
 
@@ -160,7 +160,7 @@ def _room(workdir: Path | None, place: int, rows: int, size: int) -> NDArray[Any
     return np.memmap(workdir / f"{place:04}.codes", dtype=code_dtype(size), mode="w+", shape=(rows,))
 
 
-def undo(made: CodedTable, plan: Engineering, rng: np.random.Generator) -> CodedTable:
+def undo(synthetic: CodedTable, plan: Engineering, rng: np.random.Generator) -> CodedTable:
     """Synthetic rows of the measured domain as rows of the table's columns; no row breaks a rule.
 
     Guarantee: post-processing; costs no privacy.
@@ -168,8 +168,8 @@ def undo(made: CodedTable, plan: Engineering, rng: np.random.Generator) -> Coded
         UserError: the structural zeros leave no row possible.
     """
     if not plan.steps and not plan.free:
-        return made
-    codes = {n: np.array(made.column(n)) for n in made.domain.names}
+        return synthetic
+    codes = {n: np.array(synthetic.column(n)) for n in synthetic.domain.names}
     for step in reversed(plan.steps[plan.derived :]):
         codes |= step.backward(codes, rng)
         gone = {a.name for a in step.gives} - set(step.takes)
@@ -178,4 +178,6 @@ def undo(made: CodedTable, plan: Engineering, rng: np.random.Generator) -> Coded
     for step in reversed(plan.steps[: plan.derived]):
         codes |= step.backward(codes, rng)
     table = plan.domains[0]
-    return CodedTable(table, tuple(codes[a.name].astype(code_dtype(a.size)) for a in table.attributes), made.weights)
+    return CodedTable(
+        table, tuple(codes[a.name].astype(code_dtype(a.size)) for a in table.attributes), synthetic.weights
+    )

@@ -70,7 +70,7 @@ def _level(column: Column, value: object, where: str) -> NDArray[np.int64]:
         number = column.tree.number(value if isinstance(value, int) else str(value))
     except UserError as error:
         raise UserError(f"joint_bins: {error.what}", where=where, fix=error.fix) from error
-    found = np.arange(column.value_codes)
+    bin_of_code = np.arange(column.value_codes)
     for level in reversed(column.tree.levels[number:]):
-        found = np.asarray(level.parents)[found]
-    return found.astype(np.int64)
+        bin_of_code = np.asarray(level.parents)[bin_of_code]
+    return bin_of_code.astype(np.int64)

@@ -30,7 +30,7 @@ class Mapped:
     source: str
 
 
-def parse_mapped(given: object, known: Collection[str], where: str) -> tuple[tuple[Mapped, ...], dict[str, Any]]:
+def parse_mapped(given: object, names: Collection[str], where: str) -> tuple[tuple[Mapped, ...], dict[str, Any]]:
     """`mapped: {column: {from: other}}`, and the fields that say it again.
 
     Raises:
@@ -39,20 +39,20 @@ def parse_mapped(given: object, known: Collection[str], where: str) -> tuple[tup
     entries = {} if given is None else given
     if not isinstance(entries, Mapping):
         raise UserError(f"mapped: got {given!r}", where=where, fix=FIX)
-    found = []
+    parsed = []
     for name, fields in entries.items():
         if not isinstance(fields, Mapping) or set(fields) != {"from"}:
             raise UserError(f"mapped {name!r}: got {fields!r}", where=where, fix=FIX)
         pair = Mapped(str(name), str(fields["from"]))
         for column in (pair.target, pair.source):
-            if column not in known:
-                fix = did_you_mean(column, known) or FIX
+            if column not in names:
+                fix = did_you_mean(column, names) or FIX
                 raise UserError(f"mapped {name!r}: no column {column!r}", where=where, fix=fix)
         if pair.source in entries:
             what = f"mapped {name!r}: {pair.source!r} is mapped itself"
             raise UserError(what, where=where, fix="a column that is synthesized")
-        found.append(pair)
-    return tuple(found), {m.target: {"from": m.source} for m in found}
+        parsed.append(pair)
+    return tuple(parsed), {m.target: {"from": m.source} for m in parsed}
 
 
 def check_mapped(mapped: Sequence[Mapped], table: Domain, measured: Domain) -> None:
@@ -76,19 +76,19 @@ def in_pairs(domain: Domain, mapped: Sequence[Mapped], clique: Clique) -> Clique
 
 def with_pairs(domain: Domain, mapped: Sequence[Mapped], workload: Workload) -> Workload:
     """The workload with every target in the marginal with its source, and in no other."""
-    kept = {in_pairs(domain, mapped, c): w for c, w in zip(workload.cliques, workload.weights, strict=True)}
+    weights = {in_pairs(domain, mapped, c): w for c, w in zip(workload.cliques, workload.weights, strict=True)}
     for pair in mapped:
-        kept.setdefault(domain.canonical((pair.target, pair.source)), 1.0)
-    order = sorted(kept, key=lambda c: (len(c), domain.axes(c)))
-    return Workload(tuple(order), tuple(kept[c] for c in order), workload.left_out)
+        weights.setdefault(domain.canonical((pair.target, pair.source)), 1.0)
+    order = sorted(weights, key=lambda c: (len(c), domain.axes(c)))
+    return Workload(tuple(order), tuple(weights[c] for c in order), workload.left_out)
 
 
-def filled(made: CodedTable, mapped: Sequence[Mapped], measurements: Measurements) -> CodedTable:
+def filled(synthetic: CodedTable, mapped: Sequence[Mapped], measurements: Measurements) -> CodedTable:
     """Synthetic rows with every target as the noisy mapping says; where its marginal was lost, as it was made.
 
     Guarantee: post-processing; costs no privacy.
     """
-    domain, columns = made.domain, list(made.columns)
+    domain, columns = synthetic.domain, list(synthetic.columns)
     for pair in mapped:
         clique = domain.canonical((pair.target, pair.source))
         whole = [a for a in measurements.answers if a.clique == clique and isinstance(a.query, Identity)]
@@ -97,5 +97,5 @@ def filled(made: CodedTable, mapped: Sequence[Mapped], measurements: Measurement
         counts = sum((a.values / a.stddev**2 for a in whole), np.zeros(domain.cells(clique)))
         best = counts.reshape(domain.shape(clique)).argmax(axis=clique.index(pair.target))
         place = domain.index(pair.target)
-        columns[place] = best.astype(code_dtype(domain[pair.target].size))[made.column(pair.source)]
-    return replace(made, columns=tuple(columns))
+        columns[place] = best.astype(code_dtype(domain[pair.target].size))[synthetic.column(pair.source)]
+    return replace(synthetic, columns=tuple(columns))

@@ -30,13 +30,13 @@ class Ordered:
 
     def zeros(self, domain: Domain) -> list[Zeros]:
         """Descending pairs of bins as structural zeros."""
-        found = []
+        zeros = []
         for place, first in enumerate(self.columns):
             for second in self.columns[place + 1 :]:
                 cells = np.zeros(domain.shape((first, second)), np.bool_)
                 cells[: self.values, : self.values] = np.tri(self.values, k=-1, dtype=np.bool_)
-                found.append(permuted(domain, (first, second), cells.ravel()))
-        return found
+                zeros.append(permuted(domain, (first, second), cells.ravel()))
+        return zeros
 
 
 def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]]) -> list[NDArray[Any]]:
@@ -44,19 +44,21 @@ def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]
 
     Values of bins that ascend stay in their bins.
     """
-    found = [np.array(v) for v in values]
-    for last in range(len(found), 1, -1):
+    columns = [np.array(v) for v in values]
+    for last in range(len(columns), 1, -1):
         for low in range(last - 1):
             for high in range(low + 1, last):
-                swap = (found[low] > found[high]) & ~absent[low] & ~absent[high]
-                found[low], found[high] = (
-                    np.where(swap, found[high], found[low]),
-                    np.where(swap, found[low], found[high]),
+                swap = (columns[low] > columns[high]) & ~absent[low] & ~absent[high]
+                columns[low], columns[high] = (
+                    np.where(swap, columns[high], columns[low]),
+                    np.where(swap, columns[low], columns[high]),
                 )
-    return found
+    return columns
 
 
-def parse_ordered(given: object, known: Mapping[str, Column], where: str) -> tuple[tuple[Ordered, ...], list[Any]]:
+def parse_ordered(
+    given: object, columns_by_name: Mapping[str, Column], where: str
+) -> tuple[tuple[Ordered, ...], list[Any]]:
     """`ordered: [[received, dispatched, on_scene]]`.
 
     Raises:
@@ -65,12 +67,12 @@ def parse_ordered(given: object, known: Mapping[str, Column], where: str) -> tup
     if given is None:
         return (), []
     groups = given if isinstance(given, list | tuple) else [given]
-    found = []
+    parsed = []
     for group in groups:
         if not isinstance(group, list | tuple) or len(group) < 2 or len(set(map(str, group))) < len(group):
             fix = "lists of two or more columns: ordered: [[received, dispatched]]"
             raise UserError(f"ordered: got {group!r}", where=where, fix=fix)
-        columns = [known_column(str(n), known, "ordered", where) for n in group]
+        columns = [known_column(str(n), columns_by_name, "ordered", where) for n in group]
         first = columns[0]
         for column in columns:
             runs = column.kind in ORDERED_KINDS and not _cyclic(column)
@@ -79,8 +81,8 @@ def parse_ordered(given: object, known: Mapping[str, Column], where: str) -> tup
                 what = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
                 raise UserError(what, where=where, fix=fix)
         check_cells((first.size, first.size), "ordered", where)
-        found.append(Ordered(tuple(c.name for c in columns), first.value_codes))
-    return tuple(found), [list(o.columns) for o in found]
+        parsed.append(Ordered(tuple(c.name for c in columns), first.value_codes))
+    return tuple(parsed), [list(o.columns) for o in parsed]
 
 
 def _cyclic(column: Column) -> bool:

@@ -26,7 +26,7 @@ MAX_FLAGS = 16
 
 
 def parse_derive(
-    name: str, given: object, known: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+    name: str, given: object, columns_by_name: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
 ) -> tuple[Derive, dict[str, Any]]:
     """`derive: {column: {from: column, map: {value: value}, otherwise: value, conflict: mapping}}`.
 
@@ -39,12 +39,12 @@ def parse_derive(
     """
     rule = f"derive {name!r}"
     fields = _fields(given, ("from", "map", "otherwise", "conflict"), rule, where)
-    target = known_column(name, known, rule, where)
-    said = fields.get("from")
-    sources = tuple(as_text(n, rule, where) for n in (said if isinstance(said, list | tuple) else [said]))
+    target = known_column(name, columns_by_name, rule, where)
+    origin = fields.get("from")
+    sources = tuple(as_text(n, rule, where) for n in (origin if isinstance(origin, list | tuple) else [origin]))
     if name in sources or len(set(sources)) < len(sources):
-        raise UserError(f"{rule}: from: got {said!r}", where=where, fix="other columns, each named once")
-    columns = [known_column(n, known, rule, where) for n in sources]
+        raise UserError(f"{rule}: from: got {origin!r}", where=where, fix="other columns, each named once")
+    columns = [known_column(n, columns_by_name, rule, where) for n in sources]
     sizes = tuple(c.size for c in columns)
     check_cells(sizes, rule, where)
     table = _unlisted(target, columns, fields.get("otherwise"), rule, where)
@@ -106,15 +106,15 @@ def _place(
         codes = [code_of(c, v, k, rule=rule, where=where) for c, v, k in zip(columns, row, labels, strict=True)]
         cell = int(np.ravel_multi_index(codes[:-1], sizes))
         if seen.setdefault(cell, codes[-1]) != codes[-1]:
-            said = ", ".join(map(repr, row[:-1]))
-            raise UserError(f"{rule}: {said} is mapped to two values", where=where, fix="one value for each source")
+            values = ", ".join(map(repr, row[:-1]))
+            raise UserError(f"{rule}: {values} is mapped to two values", where=where, fix="one value for each source")
         table[cell] = codes[-1]
     cells = [(*map(int, np.unravel_index(cell, sizes)), code) for cell, code in seen.items()]
     return [[label_of(c, v) for c, v in zip(columns, codes, strict=True)] for codes in cells]
 
 
 def parse_recode(
-    name: str, given: object, known: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+    name: str, given: object, columns: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
 ) -> tuple[Recode, dict[str, Any]]:
     """`recode: {name: {columns: [a, b], combinations: all | rows | path.csv, conflict: mapping}}`.
 
@@ -125,21 +125,23 @@ def parse_recode(
     """
     rule = f"recode {name!r}"
     fields = _fields(given, ("columns", "combinations", "conflict"), rule, where)
-    names = _columns(fields.get("columns"), known, rule, where)
-    sizes = tuple(known[n].size for n in names)
+    names = _columns(fields.get("columns"), columns, rule, where)
+    sizes = tuple(columns[n].size for n in names)
     check_cells(sizes, rule, where)
     possible = np.ones(cells_of(sizes), np.bool_)
     again: dict[str, Any] = {"columns": list(names), "combinations": "all", "conflict": _conflict(fields, rule, where)}
     listed = fields.get("combinations", "all")
     if listed != "all":
-        own, cells, _ = possible_cells(fields["columns"], listed, known, rule, where, folder)
-        shape = [known[n].size for n in own]
+        own, cells, _ = possible_cells(fields["columns"], listed, columns, rule, where, folder)
+        shape = [columns[n].size for n in own]
         possible = cells.reshape(shape).transpose([own.index(n) for n in names]).ravel()
         codes = np.stack(np.unravel_index(np.flatnonzero(possible), sizes), axis=1)
-        again["combinations"] = [[label_of(known[n], int(v)) for n, v in zip(names, row, strict=True)] for row in codes]
+        again["combinations"] = [
+            [label_of(columns[n], int(v)) for n, v in zip(names, row, strict=True)] for row in codes
+        ]
     for clique, cells in zeros:
         if set(clique) <= set(names):
-            inside = tuple(known[n].size if n in clique else 1 for n in names)
+            inside = tuple(columns[n].size if n in clique else 1 for n in names)
             possible = (possible.reshape(sizes) & ~cells.reshape(inside)).ravel()
     if not possible.any():
         raise UserError(f"{rule}: no combination is possible", where=where, fix="list one that `impossible` allows")
@@ -147,7 +149,7 @@ def parse_recode(
 
 
 def parse_availability(
-    name: str, given: object, known: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+    name: str, given: object, columns: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
 ) -> tuple[Availability, dict[str, Any]]:
     """`availability: {name: {columns: [received, on_scene], shared: when, conflict: mapping}}`.
 
@@ -158,11 +160,11 @@ def parse_availability(
     """
     rule = f"availability {name!r}"
     fields = _fields(given, ("columns", "shared", "conflict"), rule, where)
-    names = _columns(fields.get("columns"), known, rule, where)
+    names = _columns(fields.get("columns"), columns, rule, where)
     if len(names) > MAX_FLAGS:
         raise UserError(f"{rule}: {len(names)} columns", where=where, fix=f"at most {MAX_FLAGS}")
-    first = known[names[0]]
-    for column in (known[n] for n in names):
+    first = columns[names[0]]
+    for column in (columns[n] for n in names):
         if column.missing_code is None:
             raise UserError(f"{rule}: column {column.name!r} is never missing", where=where, fix="missing: true")
         if (column.labels, column.other) != (first.labels, first.other):
@@ -179,12 +181,12 @@ def parse_availability(
     }
 
 
-def _columns(given: object, known: Known, rule: str, where: str) -> tuple[str, ...]:
+def _columns(given: object, columns: Known, rule: str, where: str) -> tuple[str, ...]:
     """Two or more columns, in the order of the table."""
     if not isinstance(given, list | tuple) or len(given) < 2 or len(set(map(str, given))) < len(given):
         raise UserError(f"{rule}: columns: got {given!r}", where=where, fix="two or more columns, each named once")
-    names = [known_column(as_text(n, rule, where), known, rule, where).name for n in given]
-    return tuple(sorted(names, key=list(known).index))
+    names = [known_column(as_text(n, rule, where), columns, rule, where).name for n in given]
+    return tuple(sorted(names, key=list(columns).index))
 
 
 def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Mapping[str, Any]:

@@ -23,14 +23,14 @@ def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
     Raises:
         UserError: every combination of some columns is impossible.
     """
-    found: dict[Clique, NDArray[np.bool_]] = {}
+    by_clique: dict[Clique, NDArray[np.bool_]] = {}
     for clique, cells in zeros:
-        found[clique] = found[clique] | cells if clique in found else cells
-    for clique, cells in found.items():
+        by_clique[clique] = by_clique[clique] | cells if clique in by_clique else cells
+    for clique, cells in by_clique.items():
         if cells.all():
             fix = "leave at least one combination possible"
             raise UserError("every combination is impossible", where=f"impossible: {' × '.join(clique)}", fix=fix)
-    return tuple(found.items())
+    return tuple(by_clique.items())
 
 
 def permuted(domain: Domain, names: Sequence[str], cells: NDArray[np.bool_]) -> Zeros:
@@ -96,10 +96,10 @@ def mend(codes: Found, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Ge
 def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
     """Whether each row has an impossible combination."""
     rows = len(next(iter(codes.values()))) if codes else 0
-    found = np.zeros(rows, np.bool_)
+    is_broken = np.zeros(rows, np.bool_)
     for clique, cells in zeros:
-        found |= cells[cell_numbers(codes, clique, domain.shape(clique))]
-    return found
+        is_broken |= cells[cell_numbers(codes, clique, domain.shape(clique))]
+    return is_broken
 
 
 def _mend_one(codes: Found, domain: Domain, zeros: Zeros, rng: np.random.Generator) -> int:
@@ -125,12 +125,12 @@ def _mend_one(codes: Found, domain: Domain, zeros: Zeros, rng: np.random.Generat
 
 def _neighbours(cell: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """The cells that differ in one column."""
-    found, stride = [], 1
+    cells, stride = [], 1
     for size in reversed(shape):
         code = cell // stride % size
-        found.append(cell + (np.delete(np.arange(size), code) - code) * stride)
+        cells.append(cell + (np.delete(np.arange(size), code) - code) * stride)
         stride *= size
-    return np.concatenate(found).astype(np.int64)
+    return np.concatenate(cells).astype(np.int64)
 
 
 def _possible_row(domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> dict[str, int]:
@@ -147,8 +147,8 @@ def _possible_row(domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generat
                 at[i] += 1
             continue
         row[names[i]] = int(orders[i][at[i]])
-        known = set(names[: i + 1])
-        whole = [(c, z) for c, z in zeros if names[i] in c and set(c) <= known]
+        names_so_far = set(names[: i + 1])
+        whole = [(c, z) for c, z in zeros if names[i] in c and set(c) <= names_so_far]
         if any(z[np.ravel_multi_index([row[n] for n in c], domain.shape(c))] for c, z in whole):
             at[i] += 1
         else:

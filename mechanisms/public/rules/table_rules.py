@@ -65,27 +65,29 @@ def parse_rules(
     Raises:
         UserError: a rule that cannot be; names the rule and the column.
     """
-    known = {c.name: c for c in columns}
+    by_name = {c.name: c for c in columns}
     domain = Domain(tuple(c.attribute for c in columns))
     declared: dict[str, Any] = {}
-    ordered, orders = parse_ordered(given.get("ordered"), known, where)
-    impossible, patterns = parse_impossible(given.get("impossible"), domain, known, where, folder)
+    ordered, orders = parse_ordered(given.get("ordered"), by_name, where)
+    impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     steps: list[Step] = []
     for field_name, parse in (("derive", parse_derive), ("availability", parse_availability), ("recode", parse_recode)):
         entries = given.get(field_name) or {}
         if not isinstance(entries, Mapping):
             raise UserError(f"{field_name}: got {entries!r}", where=where, fix=f"{field_name}: {{name: {{…}}}}")
-        found = [parse(str(n), e, known, zeros=zeros, where=where, folder=folder) for n, e in entries.items()]
-        if found:
-            declared[field_name] = {str(n): said for n, (_, said) in zip(entries, found, strict=True)}
-        steps += [step for step, _ in found]
+        parsed_steps = [parse(str(n), e, by_name, zeros=zeros, where=where, folder=folder) for n, e in entries.items()]
+        if parsed_steps:
+            declared[field_name] = {
+                str(n): ids_content for n, (_, ids_content) in zip(entries, parsed_steps, strict=True)
+            }
+        steps += [step for step, _ in parsed_steps]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
     declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}
-    ids, said = parse_unit_ids(given.get("unit_id"), known, leave_out=leave_out, where=where, folder=folder)
-    declared |= {} if ids is None else {"unit_id": said}
-    mapped, pairs = parse_mapped(given.get("mapped"), known, where)
+    ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, leave_out=leave_out, where=where, folder=folder)
+    declared |= {} if ids is None else {"unit_id": ids_content}
+    mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
     declared |= {"mapped": pairs} if pairs else {}
     return Rules(declared, tuple(steps), zeros, ordered, ids, mapped)
 
@@ -97,7 +99,7 @@ def _sorted(steps: list[Step], where: str) -> list[Step]:
         UserError: columns that follow from each other.
     """
     targets = {t for s in steps if not s.gives for t in s.takes}
-    left, found = [s for s in steps if not s.gives], []
+    left, ordered = [s for s in steps if not s.gives], []
     while left:
         free = [s for s in left if not any(s.takes[0] in other.reads for other in left)]
         if not free:
@@ -105,18 +107,18 @@ def _sorted(steps: list[Step], where: str) -> list[Step]:
             raise UserError(
                 f"columns follow from each other: {names}", where=f"{where}: derive", fix="drop one of them"
             )
-        found += free
+        ordered += free
         left = [s for s in left if s not in free]
     for step in steps:
         both = [n for n in step.takes if step.gives and n in targets]
         if both:
             fix = "leave it out here: it is written from the columns that it follows from"
             raise UserError(f"{step.rule}: column {both[0]!r} is derived", where=where, fix=fix)
-    return found + [s for s in steps if s.gives]
+    return ordered + [s for s in steps if s.gives]
 
 
 def parse_impossible(
-    given: object, domain: Domain, known: Mapping[str, Column], where: str, folder: Path
+    given: object, domain: Domain, columns: Mapping[str, Column], where: str, folder: Path
 ) -> tuple[list[Zeros], list[Any]]:
     """Structural zeros, from patterns that cannot occur or from lists of all that can."""
     if given is None:
@@ -124,20 +126,20 @@ def parse_impossible(
     if not isinstance(given, list | tuple):
         fix = "impossible: [{age: {max: 14}, employed: [yes]}, {columns: [city, county], possible: pairs.csv}]"
         raise UserError(f"impossible: got {given!r}", where=where, fix=fix)
-    found, said = [], []
+    zeros, content = [], []
     for number, entry in enumerate(given, start=1):
         rule = f"impossible: rule {number}"
         if not isinstance(entry, Mapping) or not entry:
             raise UserError(f"{rule}: got {entry!r}", where=where, fix="{column: value, other column: [values]}")
         if set(entry) == {"columns", "possible"}:
-            names, cells, rows = possible_cells(entry["columns"], entry["possible"], known, rule, where, folder)
-            found.append(permuted(domain, names, ~cells))
-            said.append({"columns": list(names), "possible": rows})
+            names, cells, rows = possible_cells(entry["columns"], entry["possible"], columns, rule, where, folder)
+            zeros.append(permuted(domain, names, ~cells))
+            content.append({"columns": list(names), "possible": rows})
             continue
         names = tuple(str(n) for n in entry)
-        sizes = [known_column(n, known, rule, where).size for n in names]
+        sizes = [known_column(n, columns, rule, where).size for n in names]
         check_cells(sizes, rule, where)
-        parts = [codes_meant(known[n], v, rule=rule, where=where) for n, v in zip(names, entry.values(), strict=True)]
-        found.append(permuted(domain, names, reduce(np.logical_and.outer, parts).ravel()))
-        said.append(dict(zip(names, entry.values(), strict=True)))
-    return found, said
+        parts = [codes_meant(columns[n], v, rule=rule, where=where) for n, v in zip(names, entry.values(), strict=True)]
+        zeros.append(permuted(domain, names, reduce(np.logical_and.outer, parts).ravel()))
+        content.append(dict(zip(names, entry.values(), strict=True)))
+    return zeros, content

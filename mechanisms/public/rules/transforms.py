@@ -64,10 +64,10 @@ class Step(Protocol):
 
 def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.int64]:
     """Each row's cell in the marginal of some attributes, flattened in C order."""
-    found: Any = np.int64(0)
+    numbers: Any = np.int64(0)
     for name, size in zip(names, sizes, strict=True):
-        found = found * size + codes[name].astype(np.int64)
-    return np.asarray(found, np.int64)
+        numbers = numbers * size + codes[name].astype(np.int64)
+    return np.asarray(numbers, np.int64)
 
 
 def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Sequence[int]) -> Found:
@@ -151,11 +151,11 @@ class Recode:
         place = np.zeros(possible.size, code_dtype(cells.size))
         place[cells] = np.arange(cells.size)
         other = np.flatnonzero(~possible)
-        known = np.stack(np.unravel_index(cells, sizes))
+        combinations = np.stack(np.unravel_index(cells, sizes))
         for start in range(0, other.size, max(1, 2_000_000 // cells.size)):
             part = other[start : start + max(1, 2_000_000 // cells.size)]
             agree = sum(
-                a[:, None] == b[None, :] for a, b in zip(np.unravel_index(part, sizes), known, strict=True)
+                a[:, None] == b[None, :] for a, b in zip(np.unravel_index(part, sizes), combinations, strict=True)
             )  # fmt: skip
             place[part] = np.argmax(agree, axis=1)
         return cls(name, columns, sizes, cells, place, conflict)
@@ -282,21 +282,21 @@ class Coarsen:
 
         The synthesizer made the fine column from the noisy one-way marginal alone.
         """
-        found = np.empty(len(codes[self.coarse.name]), code_dtype(self.fine.size))
+        fine_codes = np.empty(len(codes[self.coarse.name]), code_dtype(self.fine.size))
         weights = np.bincount(codes[self.fine.name + FINE], minlength=self.fine.size).astype(np.float64)
         for group in range(self.coarse.size):
             rows, members = np.flatnonzero(codes[self.coarse.name] == group), np.flatnonzero(self.groups == group)
-            found[rows] = members[spread_codes(weights[members], rows.size, rng)]
-        return {self.fine.name: found}
+            fine_codes[rows] = members[spread_codes(weights[members], rows.size, rng)]
+        return {self.fine.name: fine_codes}
 
 
 def spread_codes(weights: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`rows` places in proportion to the weights, each rounded up or down without bias, in random order."""
     sums = np.cumsum(weights if weights.sum() > 0 else np.ones_like(weights))
     points = (np.arange(rows) + rng.random()) * (sums[-1] / max(rows, 1))
-    found = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
-    rng.shuffle(found)
-    return np.asarray(found, np.int64)
+    spread = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
+    rng.shuffle(spread)
+    return np.asarray(spread, np.int64)
 
 
 def cells_of(sizes: Sequence[int]) -> int:

@@ -90,8 +90,8 @@ def assign_units(table: CodedTable, spec: UnitIds, rng: np.random.Generator) -> 
     units = _listed(groups, spec, domain.shape(spec.same), rng) if spec.units else _drawn(groups, spec.records, rng)
     keys = [codes[n] for n in reversed(spec.order_by)]
     order = np.lexsort((*keys, units)).astype(np.int64)
-    found = units[order]
-    return order, np.array([u.name for u in spec.units], dtype=object)[found] if spec.units else found + 1
+    unit_of_row = units[order]
+    return order, np.array([u.name for u in spec.units], dtype=object)[unit_of_row] if spec.units else unit_of_row + 1
 
 
 def _drawn(
@@ -99,15 +99,15 @@ def _drawn(
 ) -> NDArray[np.int64]:
     """Unit numbers, 0 … units − 1, by a distribution of records per unit."""
     sizes, shares = np.array([n for n, _ in records]), np.array([p for _, p in records], np.float64)
-    found = np.empty(len(groups), np.int64)
+    unit_of_group = np.empty(len(groups), np.int64)
     mixed = rng.permutation(len(groups))
     mixed = mixed[np.argsort(groups[mixed], kind="stable")]
     first = 0
     for rows in np.split(mixed, np.flatnonzero(np.diff(groups[mixed])) + 1):
         ends = _ends(sizes, shares / shares.sum(), rows.size, rng)
-        found[rows] = first + np.searchsorted(ends, np.arange(rows.size), side="right")
+        unit_of_group[rows] = first + np.searchsorted(ends, np.arange(rows.size), side="right")
         first += len(ends)
-    return found
+    return unit_of_group
 
 
 def _ends(
@@ -127,17 +127,17 @@ def _listed(
     """Unit numbers from a public list."""
     weights = np.array([u.weight for u in spec.units])
     cells = np.array([int(np.ravel_multi_index(u.codes, tuple(sizes))) if sizes else 0 for u in spec.units])
-    found = np.empty(len(groups), np.int64)
+    unit_of_group = np.empty(len(groups), np.int64)
     order = np.argsort(groups, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         own = np.flatnonzero(cells == groups[rows[0]]) if rows.size else cells[:0]
         own = own if own.size else np.arange(len(spec.units))
-        found[rows] = own[spread_codes(weights[own], rows.size, rng)]
-    return found
+        unit_of_group[rows] = own[spread_codes(weights[own], rows.size, rng)]
+    return unit_of_group
 
 
 def parse_unit_ids(
-    given: object, known: Mapping[str, Column], *, leave_out: Sequence[str], where: str, folder: Path
+    given: object, columns: Mapping[str, Column], *, leave_out: Sequence[str], where: str, folder: Path
 ) -> tuple[UnitIds | None, dict[str, Any]]:
     """`unit_id: {name, records: {1: 0.7, 2: 0.3}, same, order_by}`; or `records: measured`; or `units: path.csv`.
 
@@ -156,33 +156,33 @@ def parse_unit_ids(
                 f"unit_id: unknown field {field!r}", where=where, fix=did_you_mean(str(field), FIELDS) or FIX
             )
     name = as_text(given["name"], "unit_id: name", where)
-    if name in known:
+    if name in columns:
         fix = "another name; or leave the column out of the schema: ids are written, not measured"
         raise UserError(f"unit_id: {name!r} is a column of the schema", where=where, fix=fix)
     if ("records" in given) == ("units" in given):
         raise UserError("unit_id: needs either records or units", where=where, fix=FIX)
-    same, order = (_names(given.get(f), f, known, where) for f in ("same", "order_by"))
-    said: dict[str, Any] = {"name": name}
+    same, order = (_names(given.get(f), f, columns, where) for f in ("same", "order_by"))
+    content: dict[str, Any] = {"name": name}
     records: tuple[tuple[int, float], ...] = ()
     units: tuple[PublicUnit, ...] = ()
     measured = given.get("records") == MEASURED
     if measured:
-        said["records"] = MEASURED
+        content["records"] = MEASURED
     elif "records" in given:
         records = _records(given["records"], where)
-        said["records"] = dict(records)
+        content["records"] = dict(records)
     else:
-        units, said["units"] = _units(given["units"], name, [known[n] for n in same], where, folder)
-    said |= {k: list(v) for k, v in (("same", same), ("order_by", order)) if v}
-    return UnitIds(name, records, same, order, units, measured), said
+        units, content["units"] = _units(given["units"], name, [columns[n] for n in same], where, folder)
+    content |= {k: list(v) for k, v in (("same", same), ("order_by", order)) if v}
+    return UnitIds(name, records, same, order, units, measured), content
 
 
-def _names(given: object, field: str, known: Mapping[str, Column], where: str) -> tuple[str, ...]:
+def _names(given: object, field: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:
     if given is None:
         return ()
     rule = f"unit_id: {field}"
     return tuple(
-        known_column(as_text(n, rule, where), known, rule, where).name
+        known_column(as_text(n, rule, where), columns, rule, where).name
         for n in (given if isinstance(given, list | tuple) else [given])
     )
 
@@ -216,7 +216,7 @@ def _units(
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="the path of a CSV")
     labels = [codes_by_label(c) for c in columns]
-    found, said = [], []
+    ids, content = [], []
     for row in rows:
         try:
             weight = float(row[-1]) if len(row) == len(names) + 1 else math.nan
@@ -227,6 +227,6 @@ def _units(
         codes = tuple(
             code_of(c, v, k, rule=rule, where=where) for c, v, k in zip(columns, row[1:-1], labels, strict=True)
         )
-        found.append(PublicUnit(as_text(row[0], rule, where), codes, weight))
-        said.append([found[-1].name, *(label_of(c, v) for c, v in zip(columns, codes, strict=True)), weight])
-    return tuple(found), said
+        ids.append(PublicUnit(as_text(row[0], rule, where), codes, weight))
+        content.append([ids[-1].name, *(label_of(c, v) for c, v in zip(columns, codes, strict=True)), weight])
+    return tuple(ids), content

@@ -30,15 +30,15 @@ def code_values(column: Column) -> tuple[object, ...]:
 
 def codes_by_label(column: Column) -> dict[str, int]:
     """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
-    found = {label: code for code, label in enumerate(column.labels)}
+    code_of_label = {label: code for code, label in enumerate(column.labels)}
     if column.kind == "flag":
-        found = dict.fromkeys(column.false, 0) | dict.fromkeys(column.true, 1)
+        code_of_label = dict.fromkeys(column.false, 0) | dict.fromkeys(column.true, 1)
     if column.other is not None and column.other_code is not None:
-        found.setdefault(column.other, column.other_code)
+        code_of_label.setdefault(column.other, column.other_code)
     if column.missing_code is not None:
         for text in ("", *column.missing_texts):
-            found.setdefault(text, column.missing_code)
-    return found
+            code_of_label.setdefault(text, column.missing_code)
+    return code_of_label
 
 
 def label_of(column: Column, code: int) -> str | None:
@@ -48,11 +48,11 @@ def label_of(column: Column, code: int) -> str | None:
     return column.other if code == column.other_code else column.labels[code]
 
 
-def code_of(column: Column, value: object, known: Mapping[str, int], *, rule: str, where: str) -> int:
+def code_of(column: Column, value: object, code_of_label: Mapping[str, int], *, rule: str, where: str) -> int:
     """The code that a rule's value names; null is missing.
 
     Args:
-        known: from `codes_by_label`.
+        code_of_label: from `codes_by_label`.
         rule: names the rule in messages.
 
     Raises:
@@ -65,35 +65,35 @@ def code_of(column: Column, value: object, known: Mapping[str, int], *, rule: st
             )
         return column.missing_code
     text = as_text(value, rule, where)
-    if text not in known:
-        few = ", ".join(map(repr, list(known)[:8])) + (", …" if len(known) > 8 else "")
-        fix = did_you_mean(text, known) or f"one of {few}"
+    if text not in code_of_label:
+        few = ", ".join(map(repr, list(code_of_label)[:8])) + (", …" if len(code_of_label) > 8 else "")
+        fix = did_you_mean(text, code_of_label) or f"one of {few}"
         raise UserError(f"{rule}: column {column.name!r} has no value {text!r}", where=where, fix=fix)
-    return known[text]
+    return code_of_label[text]
 
 
-def codes_meant(column: Column, wanted: object, *, rule: str, where: str) -> NDArray[np.bool_]:
+def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:
     """Which codes a pattern means: one value, a list of values, or {min, max} over a column of whole numbers.
 
     Raises:
         UserError: an unknown value, or bounds on a column that has none, or that cut a bin.
     """
-    found = np.zeros(column.size, np.bool_)
-    known = codes_by_label(column)
-    if isinstance(wanted, Mapping):
-        found[: column.value_codes] = _between(column, wanted, rule, where)
-        return found
-    for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
-        found[code_of(column, value, known, rule=rule, where=where)] = True
-    return found
+    is_meant = np.zeros(column.size, np.bool_)
+    code_of_label = codes_by_label(column)
+    if isinstance(meant, Mapping):
+        is_meant[: column.value_codes] = _between(column, meant, rule, where)
+        return is_meant
+    for value in meant if isinstance(meant, list | tuple) else [meant]:
+        is_meant[code_of(column, value, code_of_label, rule=rule, where=where)] = True
+    return is_meant
 
 
-def _between(column: Column, wanted: Mapping[object, object], rule: str, where: str) -> NDArray[np.bool_]:
+def _between(column: Column, bounds: Mapping[object, object], rule: str, where: str) -> NDArray[np.bool_]:
     numbers = column.kind in ORDERED_KINDS and column.kind not in DATE_KINDS
-    if not (numbers or column.codes is not None) or not wanted or set(wanted) - {"min", "max"}:
+    if not (numbers or column.codes is not None) or not bounds or set(bounds) - {"min", "max"}:
         fix = "a value, a list of values, or {min: …, max: …} for a column of numbers"
-        raise UserError(f"{rule}: column {column.name!r}: got {dict(wanted)!r}", where=where, fix=fix)
-    low, high = (_number(wanted.get(k), d, rule, where) for k, d in (("min", -np.inf), ("max", np.inf)))
+        raise UserError(f"{rule}: column {column.name!r}: got {dict(bounds)!r}", where=where, fix=fix)
+    low, high = (_number(bounds.get(k), d, rule, where) for k, d in (("min", -np.inf), ("max", np.inf)))
     first, last = bin_bounds(column)
     inside, touched = (first >= low) & (last <= high), (last >= low) & (first <= high)
     if (inside != touched).any():

@@ -178,11 +178,11 @@ def _parsed(text: str, form: str) -> datetime.datetime | None:
 
 
 def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
-    known = ("count", "edges", "calendar") if kind in DATE_KINDS else ("count", "edges")
+    allowed = ("count", "edges", "calendar") if kind in DATE_KINDS else ("count", "edges")
     if not isinstance(declared, Mapping) or len(declared) != 1:
-        raise UserError(f"bins: got {declared!r}", where=where, fix=f"one of {', '.join(known)}: bins: {{count: 20}}")
+        raise UserError(f"bins: got {declared!r}", where=where, fix=f"one of {', '.join(allowed)}: bins: {{count: 20}}")
     name, value = next(iter(declared.items()))
-    one_of(name, known, "bins", where)
+    one_of(name, allowed, "bins", where)
     if name == "count":
         return Bins(count=whole_number(value, "bins: count", where, low=1, high=MAX_CODES))
     if name == "calendar":
@@ -190,8 +190,8 @@ def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
     edges = value if isinstance(value, list | tuple) else []
     if not 2 <= len(edges) <= MAX_CODES + 1:
         fix = f"at least two ascending edges, at most {MAX_CODES + 1:,}"
-        said = repr(value) if len(edges) < 2 else f"{len(edges):,} edges"
-        raise UserError(f"bins: edges: got {said}", where=where, fix=fix)
+        got = repr(value) if len(edges) < 2 else f"{len(edges):,} edges"
+        raise UserError(f"bins: edges: got {got}", where=where, fix=fix)
     return Bins(edges=tuple(bound(e, kind, form, "bins: edges", where) for e in edges))
 
 

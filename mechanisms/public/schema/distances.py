@@ -43,8 +43,8 @@ class Distances:
         if bad.any():
             i, j = np.argwhere(bad)[0]
             fix = "0: a value is at no distance from itself" if i == j else "a number from 0 to 1, or inf"
-            said = f"from {self.names[i]!r} to {self.names[j]!r}: got {matrix[i, j]:g}"
-            raise UserError(said, where="distances", fix=fix)
+            problem = f"from {self.names[i]!r} to {self.names[j]!r}: got {matrix[i, j]:g}"
+            raise UserError(problem, where="distances", fix=fix)
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
 

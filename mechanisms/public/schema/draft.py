@@ -140,9 +140,9 @@ def _guess(source: Source, engine: Any, index: int) -> tuple[dict[str, Any] | No
     if not facts.filled:
         return {"kind": "categorical", "values": ["value"], **gap}, "empty throughout; nothing is known of its values"
     if facts.numbers == facts.filled and not facts.padded and facts.low is not None and facts.high is not None:
-        found = _numbers(facts, facts.low, facts.high)
-        if found is not None:
-            return found[0] | gap, found[1] + words
+        guess = _numbers(facts, facts.low, facts.high)
+        if guess is not None:
+            return guess[0] | gap, guess[1] + words
     moments = _moments(source, engine, index, facts)
     if moments is not None:
         return moments[0] | gap, moments[1]
@@ -169,17 +169,17 @@ def _among_numbers(source: Source, engine: Any, index: int, facts: Facts) -> tup
     words = [str(t) for (t,) in rows]
     if not words or len(words) > 3 or any(c.isdigit() for word in words for c in word):
         return facts, ""
-    known = replace(facts, filled=facts.numbers, gaps=tuple(sorted({*facts.gaps, *words})))
-    return known, f"; do {', '.join(map(repr, words))} mean a gap?"
+    as_numbers = replace(facts, filled=facts.numbers, gaps=tuple(sorted({*facts.gaps, *words})))
+    return as_numbers, f"; do {', '.join(map(repr, words))} mean a gap?"
 
 
 def _listed(source: Source, engine: Any, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
     """The declaration of a column whose values are the leaves of a hierarchy."""
     facts = _facts(source, engine, index)
     gaps = [t for t in facts.gaps if t not in tree.leaves]
-    known = ", ".join(map(literal, [*tree.leaves, *gaps]))
+    values = ", ".join(map(literal, [*tree.leaves, *gaps]))
     ((beyond,),) = engine.execute(
-        f"""SELECT count(DISTINCT t) FILTER (t NOT IN ({known}) AND trim(t) <> '')
+        f"""SELECT count(DISTINCT t) FILTER (t NOT IN ({values}) AND trim(t) <> '')
         FROM (SELECT {source.text(index)} AS t FROM {source.relation})"""
     ).fetchall()
     fields: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}

@@ -61,8 +61,10 @@ def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[l
     header = lines[0][1]
     for number, cells in lines[1:]:
         if len(cells) != len(header):
-            said = f"{path}, line {number}, with {cells[0]!r}: {len(cells)} cells below {len(header)} in the header"
+            problem = f"{path}, line {number}, with {cells[0]!r}: {len(cells)} cells below {len(header)} in the header"
             raise UserError(
-                f"{field}: {said}", where=where, fix="every row as long as the header; quotes around texts with commas"
+                f"{field}: {problem}",
+                where=where,
+                fix="every row as long as the header; quotes around texts with commas",
             )
     return header, [cells for _, cells in lines[1:]]

@@ -100,8 +100,8 @@ class Hierarchy:
             return names.index(level) + 1
         number = int(level) if isinstance(level, int) or level.isdecimal() else 0
         if isinstance(level, bool) or not 1 <= number <= self.depth:
-            known = ", ".join(n if n == str(i) else f"{n} ({i})" for i, n in enumerate(names, start=1))
-            fix = f"{did_you_mean(str(level), names)} coarsest first: {known}; leave the attribute out for the root"
+            levels = ", ".join(n if n == str(i) else f"{n} ({i})" for i, n in enumerate(names, start=1))
+            fix = f"{did_you_mean(str(level), names)} coarsest first: {levels}; leave the attribute out for the root"
             raise UserError(f"no level {level!r}", where="hierarchy", fix=fix.strip())
         return number
 
@@ -119,8 +119,8 @@ class Hierarchy:
 
     def nodes_of(self, level: str | int) -> Ints:
         """The node of `level` above each leaf: leaves → positions in `level(level).nodes`."""
-        wanted = self.number(level)
-        return list(self.ancestors(self.depth))[wanted - 1]
+        number = self.number(level)
+        return list(self.ancestors(self.depth))[number - 1]
 
     def distances(self, level: str | int) -> Floats:
         """Semantic distances in [0, 1] between the k nodes of a level, k × k.

@@ -47,8 +47,10 @@ def build_hierarchy(
         for way in by_code:
             node, parent = way[number], way[number - 1] if number else ""
             if parents.setdefault(node, parent) != parent:
-                said = f"hierarchy: node {node!r} of level {name!r} has two parents, {parents[node]!r} and {parent!r}"
-                raise UserError(said, where=where, fix="names that are unique in their level")
+                problem = (
+                    f"hierarchy: node {node!r} of level {name!r} has two parents, {parents[node]!r} and {parent!r}"
+                )
+                raise UserError(problem, where=where, fix="names that are unique in their level")
         if ordered:
             _check_together([way[number] for way in by_code], leaves, name, where)
         levels.append(Level(name, tuple(parents), tuple(above[p] for p in parents.values())))
@@ -73,8 +75,8 @@ def match_leaves(
         fix = "leave it out: only values are in it, not what stands for other or missing ones"
         raise UserError(f"{field}: {unknown[0]!r} is no value", where=where, fix=fix)
     if unknown:
-        known = did_you_mean(unknown[0], leaves) or f"the values: {', '.join(map(repr, leaves[:8]))}, …"
-        raise UserError(f"{field}: no value of the column is {_some(unknown)}", where=where, fix=known)
+        allowed = did_you_mean(unknown[0], leaves) or f"the values: {', '.join(map(repr, leaves[:8]))}, …"
+        raise UserError(f"{field}: no value of the column is {_some(unknown)}", where=where, fix=allowed)
     absent = [leaf for leaf in leaves if leaf not in set(given)] if len(given) < len(leaves) else []
     if absent:
         fix = "every value of the column once"
@@ -91,9 +93,9 @@ def _one_depth(ways: Sequence[Way], where: str) -> int:
     first = ways[0]
     for way in ways:
         if len(way) != len(first):
-            said = f"{way[-1]!r} lies {len(way)} below the root, but {first[-1]!r} {len(first)}"
+            problem = f"{way[-1]!r} lies {len(way)} below the root, but {first[-1]!r} {len(first)}"
             fix = f"all leaves at the same depth: {{{way[-1]}: [{way[-1]}]}} puts a leaf one deeper"
-            raise UserError(f"hierarchy: leaf {said}", where=where, fix=fix)
+            raise UserError(f"hierarchy: leaf {problem}", where=where, fix=fix)
     return len(first)
 
 
@@ -121,8 +123,10 @@ def _check_order(ways: Sequence[Way], codes: Sequence[int], leaves: Sequence[str
     for place, (way, code) in enumerate(zip(ways, codes, strict=True)):
         if code != place:
             inside = f" (in {way[-2]!r})" if len(way) > 1 else ""
-            said = f"hierarchy: leaf {way[-1]!r}{inside} stands where {leaves[place]!r} belongs; the column is ordinal"
-            raise UserError(said, where=where, fix="nodes and leaves in the order of the column's values")
+            problem = (
+                f"hierarchy: leaf {way[-1]!r}{inside} stands where {leaves[place]!r} belongs; the column is ordinal"
+            )
+            raise UserError(problem, where=where, fix="nodes and leaves in the order of the column's values")
 
 
 def _check_together(nodes: Sequence[str], leaves: Sequence[str], level: str, where: str) -> None:
@@ -131,7 +135,7 @@ def _check_together(nodes: Sequence[str], leaves: Sequence[str], level: str, whe
     for place, node in enumerate(nodes):
         if last.get(node, place - 1) != place - 1:
             gap = leaves[last[node] + 1]
-            said = f"hierarchy: node {node!r} of level {level!r} has {leaves[place]!r} but not {gap!r} before it"
+            problem = f"hierarchy: node {node!r} of level {level!r} has {leaves[place]!r} but not {gap!r} before it"
             fix = "the column is ordinal: the leaves of a node are neighbours"
-            raise UserError(said, where=where, fix=fix)
+            raise UserError(problem, where=where, fix=fix)
         last[node] = place

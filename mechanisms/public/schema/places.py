@@ -87,8 +87,8 @@ def read_points(path: Path, where: str) -> tuple[list[str], list[str], NDArray[n
         for j, cell in enumerate(row[1:]):
             places[i, j] = _finite(cell)
             if math.isnan(places[i, j]):
-                said = f"coordinates: {header[j + 1]!r} of {row[0]!r}: got {cell!r}"
-                raise UserError(said, where=where, fix="a finite number")
+                problem = f"coordinates: {header[j + 1]!r} of {row[0]!r}: got {cell!r}"
+                raise UserError(problem, where=where, fix="a finite number")
     return header, [row[0] for row in rows], places
 
 
@@ -107,12 +107,12 @@ def _points(given: object, where: str, folder: Path) -> tuple[tuple[str, Point],
         if len(header) < 3:
             raise UserError("coordinates: one number per value", where=where, fix=POINTS)
         east, north = east_and_north(header) or (0, 1)
-        found = [(n, (line[east], line[north])) for n, line in zip(names, numbers.tolist(), strict=True)]
+        points = [(n, (line[east], line[north])) for n, line in zip(names, numbers.tolist(), strict=True)]
     elif isinstance(given, Mapping):
-        found = [(str(name), _pair(name, point, where)) for name, point in given.items()]
+        points = [(str(name), _pair(name, point, where)) for name, point in given.items()]
     else:
         raise UserError(f"coordinates: got {given!r}", where=where, fix=POINTS)
-    return tuple((name, (round(x, DECIMALS), round(y, DECIMALS))) for name, (x, y) in found)
+    return tuple((name, (round(x, DECIMALS), round(y, DECIMALS))) for name, (x, y) in points)
 
 
 def _pair(name: object, point: object, where: str) -> Point:
@@ -132,17 +132,17 @@ def _areas(given: object, where: str, folder: Path) -> list[tuple[str, tuple[Rin
         check_alone(field="geojson", where=where)
         path = folder / Path(str(given["file"])).expanduser()
         content = json.loads(path.read_text(encoding="utf-8-sig"))
-        found: dict[str, list[Ring]] = {}
+        areas: dict[str, list[Ring]] = {}
         for feature in content["features"]:
             name = str((feature.get("properties") or {}).get(str(given["key"]), ""))
-            found.setdefault(name, []).extend(_rings(feature.get("geometry") or {}))
+            areas.setdefault(name, []).extend(_rings(feature.get("geometry") or {}))
     except OSError as error:
         fix = "check the path; a relative one in a schema starts at the schema's own folder"
         raise UserError(f"geojson: cannot read {given['file']}: {error.strerror}", where=where, fix=fix) from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         fix = f"a FeatureCollection of polygons; {AREAS}"
         raise UserError("geojson: not as it must be", where=where, fix=fix) from error
-    return [(name, tuple(rings)) for name, rings in found.items() if rings]
+    return [(name, tuple(rings)) for name, rings in areas.items() if rings]
 
 
 def _rings(geometry: Mapping[str, Any]) -> list[Ring]:

@@ -92,8 +92,8 @@ def _ways(node: object, above: Way, where: str) -> list[Way]:
     """The way to each leaf below a node, in the order written."""
     name = repr(above[-1]) if above else "the root"
     if not isinstance(node, Mapping | list | tuple) or not node:
-        said = "has no leaf" if node is None or node in ({}, []) else f"got {node!r}"
-        raise UserError(f"hierarchy: below {name}: {said}", where=where, fix=TREE)
+        problem = "has no leaf" if node is None or node in ({}, []) else f"got {node!r}"
+        raise UserError(f"hierarchy: below {name}: {problem}", where=where, fix=TREE)
     if isinstance(node, Mapping):
         inner = [(as_text(key, f"hierarchy: below {name}", where), child) for key, child in node.items()]
         return [way for key, child in inner for way in _ways(child, (*above, key), where)]
@@ -108,16 +108,16 @@ def _ways_of_csv(path: Path, where: str) -> tuple[list[str], list[Way]]:
     for cells in rows:
         if "" in cells[1:]:
             gap = header[cells.index("", 1)]
-            said = f"hierarchy: {path}: leaf {cells[0]!r} has no {gap!r}"
-            raise UserError(said, where=where, fix="all leaves at the same depth: a node in every column")
+            problem = f"hierarchy: {path}: leaf {cells[0]!r} has no {gap!r}"
+            raise UserError(problem, where=where, fix="all leaves at the same depth: a node in every column")
     return header[::-1], [tuple(cells[::-1]) for cells in rows]
 
 
 def _distances(column: Column, given: object, where: str, folder: Path) -> Distances:
     labels = column.labels
     if len(labels) > MAX_VALUES:
-        said = f"distances: {len(labels):,} values, but at most {MAX_VALUES:,} are allowed"
-        raise UserError(said, where=where, fix="a hierarchy, or coarser bins")
+        problem = f"distances: {len(labels):,} values, but at most {MAX_VALUES:,} are allowed"
+        raise UserError(problem, where=where, fix="a hierarchy, or coarser bins")
     if isinstance(given, str):
         names, rows = matrix_of_csv(folder / Path(given).expanduser(), where)
     elif isinstance(given, Mapping) and set(given) == {"values", "matrix"}:
@@ -143,8 +143,10 @@ def matrix_of_csv(path: Path, where: str) -> tuple[list[str], list[list[str]]]:
         return header, rows
     names = header[1:]
     if len(header) != len(rows) + 1 or sorted(row[0] for row in rows) != sorted(names):
-        said = f"distances: {path}: {len(rows)} rows below {len(header)} columns"
-        raise UserError(said, where=where, fix="a header of the values, then a row of numbers for each, in its order")
+        problem = f"distances: {path}: {len(rows)} rows below {len(header)} columns"
+        raise UserError(
+            problem, where=where, fix="a header of the values, then a row of numbers for each, in its order"
+        )
     by_name = {row[0]: row[1:] for row in rows}
     return names, [by_name[name] for name in names]
 
@@ -154,11 +156,11 @@ def matrix_of_rows(rows: Sequence[Any], names: Sequence[str], where: str) -> Flo
     split = [row.split() if isinstance(row, str) else row for row in rows]
     lengths = [len(row) if isinstance(row, list | tuple) else 0 for row in split]
     if lengths != [len(names)] * len(names):
-        said = f"{len(lengths)} rows for {len(names)} values"
+        problem = f"{len(lengths)} rows for {len(names)} values"
         if len(lengths) == len(names):
             place = next(i for i, n in enumerate(lengths) if n != len(names))
-            said = f"from {names[place]!r}: {lengths[place]} numbers for {len(names)} values"
-        raise UserError(f"distances: {said}", where=where, fix=f"{len(names)} rows of {len(names)} numbers")
+            problem = f"from {names[place]!r}: {lengths[place]} numbers for {len(names)} values"
+        raise UserError(f"distances: {problem}", where=where, fix=f"{len(names)} rows of {len(names)} numbers")
     matrix = np.empty((len(names), len(names)))
     for i, row in enumerate(split):
         try:

@@ -58,9 +58,9 @@ class Schema:
     def engineering(self) -> Engineering:
         """The steps between the table's columns and what is measured."""
         alone = [c.name for c in self.columns if c.one_way_only] + [m.target for m in self.rules.mapped]
-        found = build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
-        check_mapped(self.rules.mapped, self.domain, found.measured)
-        return found
+        engineering = build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
+        check_mapped(self.rules.mapped, self.domain, engineering.measured)
+        return engineering
 
     @property
     def measured(self) -> Domain:
@@ -98,7 +98,7 @@ def load_schema(path: Path) -> Schema:
     """A schema from a file: YAML, JSON, or a plain domain JSON (column → size, all categorical).
 
     With `base: FILE` it starts from the schema in another file: its own fields count, and of each column those that it
-    names anew. That all of it is public, both files must say: the base does not know what is added to it.
+    names anew. Both files must set confirmed_public: the base does not know what is added to it.
 
     Raises:
         UserError: the file is absent, not readable, or says something that cannot be; names file, column and field.
@@ -124,8 +124,8 @@ def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
         raise UserError(f"base: got {content['base']!r}", where=str(path), fix=fix)
     columns = dict(base["columns"])
     for name, fields in (content.get("columns") or {}).items():
-        known = columns.get(name)
-        columns[name] = known | fields if isinstance(known, dict) and isinstance(fields, dict) else fields
+        column = columns.get(name)
+        columns[name] = column | fields if isinstance(column, dict) and isinstance(fields, dict) else fields
     confirmed = content.get("confirmed_public", False)
     confirmed = base.get("confirmed_public", False) if confirmed is True else confirmed
     own = {k: v for k, v in content.items() if k != "base"}
@@ -147,8 +147,8 @@ def _content(path: Path) -> Mapping[Any, Any]:
             content = yaml.load(text, Loader=_Loader)  # a SafeLoader
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         fix = "mend the YAML or JSON; texts with : or # need quotes"
-        said = " ".join(str(error).replace(' in "<unicode string>",', "").split())
-        raise UserError(f"not well formed: {said}", where=where, fix=fix) from error
+        problem = " ".join(str(error).replace(' in "<unicode string>",', "").split())
+        raise UserError(f"not well formed: {problem}", where=where, fix=fix) from error
     if not isinstance(content, Mapping):
         raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
     return content
@@ -198,8 +198,8 @@ def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schem
         if isinstance(fact, int) and not isinstance(fact, bool):
             columns[str(name)] = {"kind": "categorical", "size": fact}
         elif isinstance(fact, Mapping) and "kind" in fact:
-            known = {k: v for k, v in fact.items() if k != "optional"}
-            columns[str(name)] = known | {"missing": bool(fact.get("optional", False))}
+            rest = {k: v for k, v in fact.items() if k != "optional"}
+            columns[str(name)] = rest | {"missing": bool(fact.get("optional", False))}
         else:
             fix = "columns: {name: {kind: …}}; or a domain file: {column: size}"
             raise UserError(f"field {str(name)!r} is neither a size nor a column", where=where, fix=fix)
@@ -234,8 +234,8 @@ def _schema(
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
     try:
-        found = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
-        schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, found)
+        parsed_rules = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
+        schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, parsed_rules)
         assert schema.engineering  # built here, so that its errors name the file
     except UserError as error:
         if (error.where or "").startswith(where):

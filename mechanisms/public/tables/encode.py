@@ -88,12 +88,12 @@ def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
         folded = f"CASE WHEN {position} > {last} THEN {last} ELSE {position} END"
         return folded if len(labels) > column.size else position
 
-    known = (
+    listed = (
         f"CASE WHEN TRY_CAST({text} AS {enum}) IS NOT NULL THEN {place(text)} END"
         if column.kind == "flag"
         else place(text)
     )
-    attempts = [known]
+    attempts = [listed]
     if any(WHOLE.fullmatch(t) for t in column.texts) and column.kind == "categorical":
         # 2.0 is the listed 2: other tools write whole numbers so beside gaps.
         attempts.append(place(f"regexp_replace({text}, '\\.0+$', '')"))
@@ -109,10 +109,8 @@ def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
 
 def _outside_code(column: Column) -> int:
     """Where a text outside the domain goes; the first code where there is no other place."""
-    wanted = (
-        column.other_code if column.outside == "other" else column.missing_code if column.outside == "missing" else 0
-    )
-    return wanted or 0
+    code = column.other_code if column.outside == "other" else column.missing_code if column.outside == "missing" else 0
+    return code or 0
 
 
 def _ordered(column: Column, p: str, text: str) -> str:

@@ -26,8 +26,8 @@ def codes_apart(raw: NDArray[np.uint32], column: Column) -> tuple[NDArray[np.uns
     """
     marks, codes = np.divmod(raw, np.uint32(column.size))
     placed = (marks == PLAIN) | ((marks == OUTSIDE) & (column.outside == "other"))
-    kept = np.where(placed, codes, column.size).astype(code_dtype(column.size + 1))
-    return kept, np.bincount(marks, minlength=3).tolist()
+    codes_with_outside = np.where(placed, codes, column.size).astype(code_dtype(column.size + 1))
+    return codes_with_outside, np.bincount(marks, minlength=3).tolist()
 
 
 def with_apart(schema: Schema, names: Collection[str]) -> Schema:
@@ -64,4 +64,4 @@ def values_outside(source: Source, schema: Schema, name: str, *, most: int = 10)
     with source.connect() as connection:
         for statement in plan.types:
             connection.execute(statement)
-        return [(str(said or ""), int(n)) for said, n in connection.execute(query).fetchall()]
+        return [(str(value or ""), int(n)) for value, n in connection.execute(query).fetchall()]
