@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.covering import PRECISE, strength
+from mechanisms.public.designs.covering import PRECISE, strength
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
