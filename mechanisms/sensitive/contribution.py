@@ -74,7 +74,10 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     Raises:
         UserError: the table has no such column; suggests one.
     """
-    return source.text(source.index(str(unit.column), where="privacy.unit"))
+    index = source.index(str(unit.column), where="privacy.unit")
+    if source.types[index] == "BLOB":  # text that its file does not call text; other bytes as the engine writes them
+        return f"coalesce(TRY(decode(c{index})), CAST(c{index} AS VARCHAR), '')"
+    return source.text(index)
 
 
 def unit_forms(texts: Any, source: Source, unit: PrivacyUnit) -> Any:

@@ -17,7 +17,12 @@ from mechanisms.public.units import ID_RULES
 
 #: Texts that every rule leaves as they are, by far the most: they are not worked on. (`1e3` is a number.)
 _PLAIN = "^([a-z0-9_-]*[a-df-z_][a-z0-9_-]*|[1-9][0-9]{0,29}|0)$"
-_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:[.]([0-9]*))?|[.]([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?")
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:[.]([0-9]*))?|[.]([0-9]+))(?:[eE]([+-]?)0*([0-9]{1,9}))?")
+#: Characters that show nothing, beside those of the categories Cf and Cc: Unicode's default ignorable code points
+#: (DerivedCoreProperties: joiners, fillers, variation selectors, tags), and the empty braille cell.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 _ENDS = frozenset("0123456789.")  # of a number; "" is none
 #: Numbers within 10 to the power of ± so much are written without an exponent.
 _DIGITS = 40
@@ -70,7 +75,7 @@ def normal_form(text: str, rules: Sequence[str]) -> str:
 
 def _once(text: str, rules: Sequence[str]) -> str:
     if "unicode" in rules:
-        seen = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc"))
+        seen = "".join(c for c in _UNSEEN.sub("", text) if unicodedata.category(c) not in ("Cf", "Cc"))
         text = unicodedata.normalize("NFKC", seen)
     if "trim" in rules:
         text = text.strip()
@@ -88,9 +93,9 @@ def _shortest(text: str) -> str:
     found = _NUMBER.fullmatch(text)
     if found is None:
         return text
-    sign, whole, part, fraction, power = found.groups("")
+    sign, whole, part, fraction, turn, power = found.groups("")
     digits = (whole + part + fraction).lstrip("0")
-    exponent = int(power or 0) - len(part + fraction)
+    exponent = int(f"{turn}{power or 0}") - len(part + fraction)
     short = digits.rstrip("0")
     if not short:
         return "0"

@@ -25,13 +25,15 @@ ACCENT = ["\u00e9", "e\u0301", "\u00c9"]
 DOTTED = ["\u0130", "I\u0307"]  # upper-case letters whose parts have other lower-case ones
 IOTA = ["\u1fb3", "\u03b1\u0345"]
 NUMBER = ["1", "1.0", "01", "+1", "1.", "1e0", "10E-1", "0.1e+1"]
-LARGE = ["1000", "1e3", "1E+03", "10e2", "1000.00", "0.001e6", "\uff11\uff10\uff10\uff10"]
+LARGE = ["1000", "1e3", "1E+03", "10e2", "1000.00", "0.001e6", "1e0000000000003", "\uff11\uff10\uff10\uff10"]
 SHARP = ["Straße", "STRASSE", "stra\u1e9ee", "\uff33trasse"]
 WIDE = ["ab1", "\uff21\uff22\uff11", "\uff41b\uff11"]  # full-width letters and digits
 LIGATURE = ["office", "o\ufb03ce", "OFFICE"]
 SIGMA = ["ΟΔΟΣ", "οδος", "οδοσ"]
 TURKISH = ["\u0130zmir", "izmir", "IZMIR", "\u0131zmir", "I\u0307zmir"]
-SAME = [ONE, ACCENT, DOTTED, IOTA, NUMBER, LARGE, SHARP, WIDE, LIGATURE, SIGMA, TURKISH]
+LONG = ["1e3", f"1e{'0' * 5000}3"]
+FILLED = ["ann", "a\u034fnn", "ann\ufe0f", "ann\U000e0100", "\u3164ann", "ann\u180b", "\u2800ann", "\uffa0ann"]
+SAME = [ONE, ACCENT, DOTTED, IOTA, NUMBER, LARGE, SHARP, WIDE, LIGATURE, SIGMA, TURKISH, LONG, FILLED]
 ALL = tuple(ID_RULES)
 SCHEMA = {"name": "t", "confirmed_public": True, "columns": {"a": {"kind": "categorical", "values": ["x", "y"]}}}
 
@@ -55,6 +57,14 @@ def test_one_person_written_in_many_ways_has_one_bound(ids, clip, tmp_path):
     coded = loaded(source, unit, tmp_path).coded
     total = coded.rows * 2**20 if coded.weights is None else int(np.sum(coded.weights, dtype=np.int64))
     assert total <= 2**20
+
+
+@pytest.mark.parametrize("ids", SAME)
+def test_bytes_that_are_text_are_read_as_text(ids, tmp_path):
+    source = source_of(pa.array([i.encode() for i in ids], pa.binary()), tmp_path)
+    assert len(set(unit_numbers(source, PrivacyUnit("uid", 1)))) == 1
+    odd = source_of(pa.array([b"\xff\x00", b"\xfe\x00", b"\xff\x00", None], pa.binary()), tmp_path, "odd.parquet")
+    assert unit_numbers(odd, PrivacyUnit("uid", 1)).tolist() == [0, 1, 0, 2]
 
 
 @pytest.mark.parametrize("ids", SAME)
