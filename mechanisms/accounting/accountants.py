@@ -216,8 +216,8 @@ class Gdp(_Gaussian):
         half = event.loss_range / 2
         if half > 700:  # e^half is no float
             return Mu(math.inf)
-        # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits.
-        return Mu(above(-2 * NormalDist().inv_cdf(1 / (1 + math.exp(half)))))
+        # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits. Near 1/2 its rounding counts: from below.
+        return Mu(above(-2 * NormalDist().inv_cdf((1 - 4 * 2.0**-52) / (1 + math.exp(half)))))
 
     def cost(self, event: Event) -> dict[str, float]:
         """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""

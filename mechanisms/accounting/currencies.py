@@ -16,7 +16,9 @@ MARGIN = 1e-9
 
 
 def above(value: float) -> float:
-    """A number rounded up by more than the rounding of the sums and roots that made it."""
+    """A number rounded up by more than the rounding of the sums and roots that made it; NaN has no bound."""
+    if math.isnan(value):
+        return math.inf
     return round_up(value * (1 + SLACK)) if value > 0 else 0.0
 
 

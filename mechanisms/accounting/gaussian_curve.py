@@ -48,9 +48,9 @@ def gaussian_log_delta(mu: Mu, epsilon: float) -> float:
 @lru_cache(maxsize=100_000)
 def gaussian_epsilon(mu: Mu, delta: Delta) -> float:
     """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP; rounded up."""
-    if not mu > 0:
+    if mu <= 0:
         return 0.0
-    if mu > MAX_MU:
+    if not mu <= MAX_MU:  # NaN has no bound either
         return math.inf
     target = math.log(delta)
     if gaussian_log_delta(mu, 0.0) <= target:

@@ -103,7 +103,7 @@ class Ledger:
         if event.id in self.events:
             raise BudgetExceeded(f"{event.id} was charged before")
         after = self._loss([*self.events.values(), event])
-        if after.epsilon > self.plan.epsilon or after.delta > self.plan.delta:
+        if not (after.epsilon <= self.plan.epsilon and after.delta <= self.plan.delta):  # NaN is no total either
             raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
         self._append({"event": event.to_json()})
         self.events[event.id] = event

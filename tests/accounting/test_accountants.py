@@ -80,6 +80,19 @@ class TestEveryAccountant:
             accountant.loss(["an event of another kind"])
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 3e-9, 1.7e-7, 4.4e-6, 1e-3, 0.7, 30.0])
+def test_the_mu_of_a_choice_is_never_below_the_exact_one(epsilon):
+    mu = make_accountant("gdp", delta=DELTA, slots=0).cost(Exponential("e", epsilon))["mu"]
+    with mpmath.workdps(60):
+        assert mpmath.ncdf(-mpmath.mpf(mu) / 2) <= 1 / (1 + mpmath.exp(mpmath.mpf(epsilon) / 2))
+
+
+@pytest.mark.parametrize("accountant", EVERY, ids=lambda a: a.kind)
+def test_a_cost_that_is_no_number_has_no_bound(accountant):
+    """An event of somebody else whose loss is NaN must not be free."""
+    assert not accountant.loss([Laplace("l", math.nan, 1.0), Exponential("e", 0.1)]).epsilon <= 1e300
+
+
 def test_costs_are_those_of_the_literature():
     zcdp, gdp = make_accountant("zcdp", delta=DELTA, slots=0), make_accountant("gdp", delta=DELTA, slots=0)
     assert zcdp.cost(Gaussian("", 2.0, 4.0))["rho"] == pytest.approx(1 / 8)
