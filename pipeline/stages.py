@@ -34,7 +34,7 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
-from pipeline.plugins.modules import load_used
+from pipeline.plugins.modules import load_used, used_modules
 from pipeline.plugins.origins import not_ours, origin
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
@@ -288,7 +288,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
         "settings": settings,
         "schema": schema_print(schema),
         "data": fingerprint(path),
-        **({"plugins": [origin(name) for name in config.plugins]} if config.plugins else {}),
+        **({"plugins": [origin(name) for name in modules]} if (modules := used_modules(asdict(config))) else {}),
         "once": {"key": key.hex()},
     }
 

@@ -55,6 +55,7 @@ class Booking:
         spend: its worst case.
         private: whether its release may say so; one that is not private is booked too, but protects nobody.
         time, by: when and by whom, for people.
+        others: whether its cost rests on parts of plugins, which our audit does not cover.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Booking:
     private: bool
     time: str = ""
     by: str = ""
+    others: bool = False
 
 
 @dataclass(frozen=True)
@@ -332,6 +334,8 @@ def booking_json(booking: Booking) -> dict[str, Any]:
     """A booking as JSON values; a cost without bound is null."""
     facts = asdict(booking)
     spend = facts.pop("spend")
+    if not booking.others:
+        del facts["others"]  # as of versions that knew no plugins
     return facts | {k: v if math.isfinite(v) else None for k, v in spend.items()}
 
 
@@ -348,8 +352,8 @@ def _of_json(content: Mapping[str, Any]) -> Book:
 
 def _booking(entry: Mapping[str, Any]) -> Booking:
     numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
-    facts = {f.name: entry[f.name] for f in fields(Booking) if f.name != "spend"}
-    return Booking(spend=Spend(**numbers), **facts)
+    facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others")}
+    return Booking(spend=Spend(**numbers), **facts, others=entry.get("others", False))
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ class RunningTotal:
         table: the declared name of the table.
         accountant: of the ledger; slack: the part of the limit's δ that it keeps for runs known by (ε, δ) alone.
         runs: how many are booked, this one included; not_private: of these, how many say that they are not private.
+        others: how many rest on parts of plugins.
         totals: by both filters.
         limit: what all runs together may cost; for one booking, the largest limit until then.
     """
@@ -33,6 +34,7 @@ class RunningTotal:
     not_private: int
     totals: Totals
     limit: Limit
+    others: int = 0
 
     @property
     def sentence(self) -> str:
@@ -46,6 +48,8 @@ class RunningTotal:
         words += f"; all runs stay within ε = {limit.epsilon:g}, δ = {limit.delta:g} unless that limit is raised"
         if self.not_private:
             words += f"; {self.not_private} of them not private: for these no total holds"
+        if self.others:
+            words += f"; {self.others} of them rest on parts of plugins, and are as right as these"
         return words
 
     @property
@@ -61,6 +65,7 @@ class RunningTotal:
             "slack": self.slack,
             "runs": self.runs,
             "not_private": self.not_private,
+            **({"not_ours": self.others} if self.others else {}),
             **self.totals.to_json(),
             "delta_composed": self.delta_composed,
             "limit": self.limit.to_json(),
@@ -76,5 +81,7 @@ def running_total(book: Book, name: str | None = None) -> RunningTotal:
     seen = book if name is None else book.until(name)
     limit = seen.limit if name is None else seen.largest
     lost = sum(not b.private for b in seen.bookings)
+    others = sum(b.others for b in seen.bookings)
     kind, slack, runs = seen.filter.kind, seen.filter.slack, len(seen.bookings)
-    return RunningTotal(seen.scope.table, kind, slack, runs, lost, seen.filter.totals(seen.spends, limit), limit)
+    totals = seen.filter.totals(seen.spends, limit)
+    return RunningTotal(seen.scope.table, kind, slack, runs, lost, totals, limit, others)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp
+from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Gdp, PrivacyLoss, Zcdp
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
-from mechanisms.accounting.currencies import MARGIN, Currency
+from mechanisms.accounting.currencies import MARGIN, Currency, above
 from mechanisms.accounting.events import Event, Laplace
 from mechanisms.public import units
 from mechanisms.public.units import Delta, round_up
@@ -24,7 +24,7 @@ class Spend:
         δ-approximate DP, Bun & Steinke 2016, section 8) it is μ-GDP and ρ-zCDP.
 
     Attributes:
-        epsilon, delta: what the run promises by its own accountant.
+        epsilon, delta: what the run promises by its own accountant; where that is a plugin's, no less than ours count.
         mu, rho: what its mechanisms cost, whatever its own accountant says about them; infinite without a bound.
         slack: the part of δ that μ and ρ do not contain.
     """
@@ -65,18 +65,31 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
 
     - with a currency: `whole_run` of it, where the proofs stand.
     - without: the whole run is (ε, δ)-DP and nothing more is used.
+
+    Raises:
+        UserError: an accountant of a plugin's calibrated events of which ours know no bound.
     """
-    delta = plan.delta if plan.loss.delta > 0 else 0.0
+    epsilon, delta = plan.epsilon, plan.delta if plan.loss.delta > 0 else 0.0
+    if type(plan.accountant) not in OWN_ACCOUNTANTS:
+        epsilon, delta = units.epsilon(max(epsilon, _own_epsilon(plan)), where="privacy.accountant"), plan.delta
     if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
-        total = plan.selection.total(PrivacyLoss(plan.epsilon, delta))
+        total = plan.selection.total(PrivacyLoss(epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
     if not isinstance(plan, AdaptivePlan) or plan.reserve is None:
         mu, rho = _composed(plan.events)
-        return Spend(plan.epsilon, delta, mu, rho)
+        return Spend(epsilon, delta, mu, rho)
     currency = plan.accountant.currency
     if currency is None:
         return spend_of_pair(plan.epsilon, delta)
     return Spend(plan.epsilon, delta, *currency.whole_run(plan.epsilon, plan.delta))
+
+
+def _own_epsilon(plan: AnyPlan) -> float:
+    """The least ε that accountants of ours know of all that a plan may charge, at its δ."""
+    pure = above(math.fsum(e.epsilon_alone for e in plan.composed))
+    if not plan.delta:
+        return pure
+    return min(pure, *(ours(plan.delta).loss(plan.composed).epsilon for ours in (Gdp, Zcdp)))
 
 
 def _composed(events: tuple[Event, ...] | list[Event] | list[Laplace]) -> tuple[float, float]:

@@ -23,8 +23,10 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import not_in_release
+from pipeline.plugins.origins import rests_on_others
 from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
+from pipeline.settings.selecting import selection_of
 
 #: Under a release's internal/: the random name of its booking, there before the booking is.
 NAME = "booking.json"
@@ -47,6 +49,7 @@ class PlannedRelease:
         private: whether it may say that it is private.
         resume: whether it goes on with something that may have charged already.
         refit: a smaller ε → what the same settings would book then; None where nobody can say.
+        others: whether its cost rests on parts of plugins.
     """
 
     root: Path
@@ -55,6 +58,7 @@ class PlannedRelease:
     private: bool
     resume: bool
     refit: Callable[[float], Spend] | None = None
+    others: bool = False
 
     @property
     def name_file(self) -> Path:
@@ -71,7 +75,7 @@ class PlannedRelease:
             raise UserError("the name of its booking is damaged", where=str(self.name_file), fix=fix) from error
         cost = json.dumps([asdict(self.spend), asdict(self.wanted.scope)], sort_keys=True)
         name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
-        return Booking(name, str(self.root.resolve()), self.spend, self.private)
+        return Booking(name, str(self.root.resolve()), self.spend, self.private, others=self.others)
 
 
 def planned_release(
@@ -92,7 +96,8 @@ def planned_release(
 
     confirmed = schema.confirmed_public or config.data.confirmed_public
     private = config.privacy.noise_seed is None and confirmed
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), private, config.resume, refit),)
+    others = rests_on_others(selection_of(config.selection), plan)
+    return (PlannedRelease(root, wanted, spend_of_plan(plan), private, config.resume, refit, others),)
 
 
 def _with_epsilon(config: Config, epsilon: float) -> Config:

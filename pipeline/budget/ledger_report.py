@@ -86,6 +86,8 @@ def as_text(book: Book) -> str:
     lost = sum(not b.private for b in book.bookings)
     if lost:
         lines.append(f"{lost} of the runs say that they are not private: no total holds for what these released")
+    if others := sum(b.others for b in book.bookings):
+        lines.append(f"{others} of the runs rest on parts of plugins: what they booked is as right as these")
     for c in book.limits[1:]:
         lines.append(f"limit ε = {c.limit.epsilon:g}, δ = {c.limit.delta:g} since {c.time}, by {c.by}: {c.reason}")
     return "\n".join(lines)

@@ -63,13 +63,25 @@ def load_used(settings: Mapping[str, Any]) -> None:
     """
     for name in settings.get(SETTING) or ():
         load_module(str(name))
+    for kind, name in _named(settings):
+        _load_offering(kind, name)
+
+
+def used_modules(settings: Mapping[str, Any]) -> list[str]:
+    """The modules that composed settings ask for, by their own name or by an entry point, each once."""
+    declared = [e.module for kind, name in _named(settings) for e in _declared().get(f"{kind}.{name}", ())]
+    return list(dict.fromkeys([*map(str, settings.get(SETTING) or ()), *declared]))
+
+
+def _named(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Kind and name of every thing that composed settings choose."""
     for setting, kind in NAMING.items():
         value: Any = settings
         for part in setting.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         for name in value if isinstance(value, list) else [value]:
             if isinstance(name, str):
-                _load_offering(kind, name)
+                yield kind, name
 
 
 def load_module(name: str, *, offers: tuple[str, str] | None = None, by: EntryPoint | None = None) -> None:

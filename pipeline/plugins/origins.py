@@ -32,14 +32,22 @@ def not_ours(selection: Selection, plan: Plan | AdaptivePlan, measurements: Meas
     plan may make, and the query matrices of the answers. A synthesizer knows noisy answers alone, and a metric's
     scores are not released: no promise rests on them.
     """
+    asked = [("query", type(a.query).__name__, type(a.query)) for a in measurements.answers]
+    return _named([*_planned(selection, plan), *asked])
+
+
+def rests_on_others(selection: Selection, plan: Plan | AdaptivePlan) -> bool:
+    """Whether anything that a plan's cost rests on is not ours."""
+    return bool(_named(_planned(selection, plan)))
+
+
+def _planned(selection: Selection, plan: Plan | AdaptivePlan) -> list[tuple[str, str, type]]:
     parts: list[tuple[str, str, type]] = [("selection", selection.kind, type(selection))]
     if isinstance(plan, AdaptivePlan):
         parts.append(("selection", selection.kind, type(method_of(plan.method))))
     parts.append(("accountant", plan.accountant.kind, type(plan.accountant)))
     every = [*plan.events, *([plan.reserve.event] if isinstance(plan, AdaptivePlan) and plan.reserve else [])]
-    parts += [("mechanism", e.kind, type(e)) for e in every if not e.is_choice and as_noise(e)]
-    parts += [("query", type(a.query).__name__, type(a.query)) for a in measurements.answers]
-    return _named(parts)
+    return parts + [("mechanism", e.kind, type(e)) for e in every if not e.is_choice and as_noise(e)]
 
 
 def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]:

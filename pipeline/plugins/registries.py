@@ -157,10 +157,13 @@ def _check_noise(module: ModuleType, offers: Mapping[str, Any], where: str) -> N
     for name in events.keys() ^ samplers.keys():
         what = f"the noise {name!r} of the module {module.__name__} has no {'sampler' if name in events else 'event'}"
         raise UserError(what, where=where, fix="both NOISE_EVENTS and SAMPLERS with that name")
-    ours = {c.__name__ for c in (*NOISE_EVENTS.values(), Exponential)}
-    for event in events.values():
-        if event.__name__ in ours:
+    taken = {c.__name__ for c in (*NOISE_EVENTS.values(), Exponential)}
+    for name, event in events.items():
+        if name == Exponential.kind:  # releases tell a choice from noise by this word
+            raise UserError(f"{name!r} is what a choice is called already", where=where, fix="another name")
+        if event.__name__ in taken:
             raise UserError(f"there is an event {event.__name__} already", where=where, fix="another name of its class")
+        taken.add(event.__name__)
 
 
 def _choice(module: ModuleType, registry: Registry, name: str, thing: type) -> Any:

@@ -222,6 +222,12 @@ COLLISIONS = {
         "    kind: ClassVar[str] = 'mine'\n    methods: ClassVar[tuple] = (Mst,)\n"
         "SELECTIONS = {'mine': Mine}\n"
     ),
+    "what a choice is called": (
+        "from dataclasses import dataclass, replace\nfrom typing import ClassVar\n"
+        "from logistic_noise import LAW, Logistic, SAMPLERS\n"
+        "@dataclass(frozen=True)\nclass Mine(Logistic):\n    law: ClassVar = replace(LAW, name='exponential')\n"
+        "NOISE_EVENTS = {'exponential': Mine}\nSAMPLERS = {'exponential': SAMPLERS['logistic']}\n"
+    ),
     "an event's class": (
         "from logistic_noise import Logistic, SAMPLERS\n"
         "Laplace = type('Laplace', (Logistic,), {'__module__': __name__})\n"
@@ -267,6 +273,46 @@ def test_a_resumed_run_is_one_with_the_same_modules(shelf, capsys):
     assert Path("out/release/privacy.json").read_bytes() == first
     Path("top_pairs.py").write_text(Path("top_pairs.py").read_text() + "\n# another version\n")
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
+
+
+def test_a_resumed_run_is_one_with_the_same_installed_module(shop, capsys):
+    given = [*TOWN, "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
+    assert command("run", *given) == 0
+    assert command("run", *given, "resume=true") == 0
+    file = shop / "site" / "top_pairs.py"
+    file.write_text(file.read_text() + "\n# another version\n")
+    assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
+
+
+CHEAP = """
+from dataclasses import dataclass
+from typing import ClassVar
+from mechanisms.accounting.accountants import PrivacyLoss, Zcdp
+@dataclass(frozen=True)
+class Cheap(Zcdp):
+    kind: ClassVar[str] = "cheap"
+    def loss(self, events):
+        whole = super().loss(events)
+        return PrivacyLoss(whole.epsilon / 100, whole.delta)
+ACCOUNTANTS = {"cheap": Cheap}
+"""
+
+
+def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf, capsys):
+    (shelf / "mine.py").write_text(CHEAP)
+    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 4, delta: 1e-6}", "privacy.delta=1e-8", *QUIET]
+    cheap = [*TOWN, "plugins=[mine]", "privacy.accountant=cheap", "mechanism=laplace", "selection=oneway", *shared]
+    assert "more than the ledger has left" in refused(capsys, "run", *cheap, "hydra.run.dir=a")
+    noisy = ["plugins=[logistic_noise]", "mechanism=logistic", "privacy.epsilon=0.5"]
+    assert command("run", *TOWN, *noisy, *shared, "selection=oneway", "hydra.run.dir=b") == 0
+    assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
+    said = statement("c")
+    assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
+    assert "1 of them rest on parts of plugins" in said["running_total"]["sentence"]
+    assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None]
+    capsys.readouterr()
+    assert command("budget", "b.json") == 0
+    assert "1 of the runs rest on parts of plugins" in capsys.readouterr().out
 
 
 @pytest.fixture
