@@ -92,3 +92,15 @@ def test_no_file_names_a_place_of_one_machine_or_a_registry():
         assert not re.search(r"(?<![\w.])/(work|farm)/|pypi\.org|files\.pythonhosted|index-url", text) or path == Path(
             __file__
         ), name
+
+
+def test_the_page_on_the_architecture_names_files_that_exist():
+    """Each cell of "Where is …?" names a file from the top, then its neighbours by their names alone."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = text.partition("## Where is")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w/*]+(?:\.\w+|/))`", table)
+    assert len(named) > 30
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for name in named:
+        pattern = re.compile(rf"(^|.*/){re.escape(name).replace(re.escape('*'), '[^/]*')}(.*)$")
+        assert any(pattern.match(file) for file in tracked), name
