@@ -209,7 +209,7 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
 
 def _load(arguments: Sequence[str]) -> None:
     """The modules of others that are asked for; what is ours is answered without any library."""
-    from pipeline.plugins.modules import load_asked
+    from pipeline.plugins.plugin_discovery import load_asked
     from pipeline.settings.overrides import spelled
 
     load_asked(list(map(spelled, arguments)))

@@ -34,8 +34,8 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
-from pipeline.plugins.modules import load_used, used_modules
 from pipeline.plugins.origins import not_ours, origin
+from pipeline.plugins.plugin_discovery import load_used, used_modules
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
 from pipeline.scores.floors import FLOORS

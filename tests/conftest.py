@@ -6,7 +6,7 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
 
-from pipeline.plugins.modules import load_module
+from pipeline.plugins.plugin_discovery import load_module
 
 settings.register_profile("pipeline", deadline=None)
 settings.load_profile("pipeline")

@@ -9,8 +9,8 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.schema.cluster import cluster
 from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
-from mechanisms.public.schema.relations import hierarchy_fields
 from pipeline.demo.city import BOX, LONGEST, PRIORITIES, YEAR, town_map
 from pipeline.demo.names import CHANNELS, GROUPS, INCIDENTS, NEIGHBOURHOODS, TYPES, WEEKDAYS
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
-from pipeline.plugins.modules import load_used
+from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.experiment_list import described
 
 if TYPE_CHECKING:

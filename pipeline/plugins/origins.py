@@ -19,7 +19,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.modules import SETTING, declaring, is_module_name
+from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name
 
 #: What a reader of a release must know by name, by the kind that the statement spells.
 _READ: dict[str, Mapping[str, Any]] = {"mechanism": NOISE_EVENTS, "accountant": ACCOUNTANTS, "query": QUERIES}

@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
-from pipeline.plugins.modules import load_asked, offering
+from pipeline.plugins.plugin_discovery import load_asked, offering
 from pipeline.settings.experiment_list import described
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled

@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.units import ID_RULES, NO_UNIT
 from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.experiment_settings import ExperimentConfig
-from pipeline.plugins.modules import load_used
+from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import compose_config
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.ways_out import first_line, way_out

@@ -11,7 +11,8 @@ from typing import Any
 
 from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.adaptive import AnyPlan
-from mechanisms.accounting.conversions import (
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.restatements import (
     DELTAS,
     GROUPS,
     epsilon_at,
@@ -20,7 +21,6 @@ from mechanisms.accounting.conversions import (
     original,
     worst_case,
 )
-from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import Accountant, make_accountant
-from mechanisms.accounting.conversions import epsilon_at, group_loss
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.restatements import epsilon_at, group_loss
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
 from mechanisms.public.units import delta

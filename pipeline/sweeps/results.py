@@ -14,8 +14,8 @@ from mechanisms.public.files import whole_file
 from pipeline.folders import RunFolder
 from pipeline.report.text_table import lined_up
 from pipeline.scores.floors import FLOORS, floors_file, metric_rows
-from pipeline.sweeps.jobs import JobOutcome, load_json
-from pipeline.sweeps.planned import Job
+from pipeline.sweeps.job_process import JobOutcome, load_json
+from pipeline.sweeps.planned_jobs import Job
 
 #: What every results table has, besides the varied settings.
 COLUMNS = ("job", "status", "data", "method", "epsilon", "delta", "seed")

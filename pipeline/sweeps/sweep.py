@@ -29,15 +29,15 @@ from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release
-from pipeline.plugins.modules import load_asked
+from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
-from pipeline.sweeps.jobs import OUTCOME, JobOutcome, job, load_json, outcome_of
+from pipeline.sweeps.job_process import OUTCOME, JobOutcome, job, load_json, outcome_of
 from pipeline.sweeps.launching import launcher_of
-from pipeline.sweeps.planned import Job, digest, longest_first, planned_jobs, side_by_side
+from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
     as_text,
     choice_warning,

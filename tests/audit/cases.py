@@ -16,7 +16,7 @@ import yaml
 
 import mechanisms
 from mechanisms.accounting.accountants import ACCOUNTANTS
-from mechanisms.accounting.events import Event
+from mechanisms.accounting.events import NOISE_EVENTS, Exponential
 from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
@@ -225,7 +225,7 @@ def registered() -> dict[str, set[str]]:
     return {
         "selection": {*SELECTIONS, *(w.get("kind", SelectionConfig().kind) for w in words)},
         "method": set(registered_methods()),
-        "event": {e.__name__ for e in get_args(Event)},
+        "event": {e.__name__ for e in (*NOISE_EVENTS.values(), Exponential)},
         "mechanism": set(MECHANISMS),
         "accountant": set(ACCOUNTANTS),
         "relation": set(map(str, Neighbouring)),

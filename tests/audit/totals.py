@@ -15,9 +15,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
 from mechanisms.accounting.accountants import ACCOUNTANTS
-from mechanisms.accounting.conversions import epsilon_at, guarantee, worst_case
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.restatements import epsilon_at, guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of

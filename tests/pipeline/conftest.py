@@ -45,9 +45,15 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 TOWN = ["data=table", "data.path=town.csv", "data.schema=town.yaml"]
 
 
-def command(*arguments: str) -> int:
+def as_written(*arguments: str) -> int:
     """`python -m pipeline …`, in this process."""
     return main(list(arguments))
+
+
+def command(*arguments: str) -> int:
+    """The same; the jobs of a sweep in turn, where nothing else is asked for: it takes half the time."""
+    sweeps = "-m" in arguments and not any(a.startswith("hydra/launcher=") for a in arguments)
+    return as_written(*arguments, *(["hydra/launcher=basic"] if sweeps else []))
 
 
 def rebound(release):

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from mechanisms.accounting.accountants import make_accountant
-from mechanisms.accounting.conversions import epsilon_at, group_loss, original
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
+from mechanisms.accounting.restatements import epsilon_at, group_loss, original
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.hazards import hazards

@@ -21,10 +21,10 @@ from mechanisms.public.errors import UserError
 from pipeline.folders import is_sweep
 from pipeline.scores.floors import floors_file, metric_rows
 from pipeline.settings.config import load_config
-from pipeline.sweeps import planned
-from pipeline.sweeps.jobs import JobOutcome, outcome_of
+from pipeline.sweeps import planned_jobs
+from pipeline.sweeps.job_process import JobOutcome, outcome_of
 from pipeline.sweeps.launching import JobCallbacks
-from pipeline.sweeps.planned import Job, longest_first, side_by_side
+from pipeline.sweeps.planned_jobs import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
 from pipeline.sweeps.sweep_page import best_methods, render
@@ -200,7 +200,7 @@ def test_a_shared_table_gives_the_same_release_as_a_run_of_its_own(town):
 
 
 def combined(*overrides):
-    return planned.combinations(OverridesParser.create().parse_overrides(list(overrides)))
+    return planned_jobs.combinations(OverridesParser.create().parse_overrides(list(overrides)))
 
 
 def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastest():
@@ -367,9 +367,9 @@ def test_the_optional_launchers_are_complete(launcher):
 
 def test_equal_settings_have_one_digest_whatever_a_continuation_changes():
     one, other = load_config([]), load_config(["resume=true", "limits.threads=1"])
-    assert planned.digest(one) == planned.digest(other)
-    assert planned.digest(one) != planned.digest(load_config(["privacy.epsilon=2"]))
-    assert json.dumps(planned.digest(one))
+    assert planned_jobs.digest(one) == planned_jobs.digest(other)
+    assert planned_jobs.digest(one) != planned_jobs.digest(load_config(["privacy.epsilon=2"]))
+    assert json.dumps(planned_jobs.digest(one))
 
 
 def test_report_renders_a_sweep_again(town, capsys):

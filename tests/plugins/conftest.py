@@ -11,7 +11,7 @@ import pytest
 from hydra.core.config_store import ConfigStore
 
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from pipeline.plugins import modules
+from pipeline.plugins import plugin_discovery
 from pipeline.plugins.registries import REGISTRIES
 
 ROOT = Path(__file__).parents[2]
@@ -52,16 +52,16 @@ def forgetful() -> Iterator[None]:
     """What a test loads is gone after it."""
     every = [r.things for r in REGISTRIES.values()] + [NOISE_KINDS]
     before = [dict(things) for things in every]
-    loaded, path, known = set(modules._loaded), list(sys.path), set(sys.modules)
+    loaded, path, known = set(plugin_discovery._loaded), list(sys.path), set(sys.modules)
     choices = ConfigStore.instance().repo
     ready = {group: set(choices.get(group, {})) for group in ("selection", "synthesis", "mechanism")}
-    modules._declared.cache_clear()
+    plugin_discovery._declared.cache_clear()
     yield
     for things, kept in zip(every, before, strict=True):
         things.clear()
         things.update(kept)
-    modules._loaded.clear()
-    modules._loaded.update(loaded)
+    plugin_discovery._loaded.clear()
+    plugin_discovery._loaded.update(loaded)
     sys.path[:] = path
     for name in set(sys.modules) - known:
         if name.partition(".")[0] in {*plugin_modules(), "mine", "raises", "shop", "other"}:
@@ -69,7 +69,7 @@ def forgetful() -> Iterator[None]:
     for group, names in ready.items():
         for name in set(choices.get(group, {})) - names:
             del choices[group][name]
-    modules._declared.cache_clear()
+    plugin_discovery._declared.cache_clear()
 
 
 @pytest.fixture
@@ -90,5 +90,5 @@ def install(folder: Path, name: str, offers: dict[str, str], version: str = "1.2
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = [f"{key} = {module}" for key, module in offers.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{modules.GROUP}]", *lines]) + "\n")
+    (info / "entry_points.txt").write_text("\n".join([f"[{plugin_discovery.GROUP}]", *lines]) + "\n")
     return folder

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.plugins import modules
-from pipeline.plugins.modules import load_module
+from pipeline.plugins import plugin_discovery
+from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from tests.pipeline.conftest import TOWN, command, rebound
 from tests.plugins.conftest import ROOT, install, plugin_modules
@@ -132,7 +132,7 @@ def test_a_package_that_cannot_be_imported_is_named_before_anything_is_charged(s
 def test_two_packages_with_one_name_and_a_package_without_its_thing_are_refused(shop, monkeypatch, capsys):
     other = install(shop / "more", "another-shop", {"selection.top_pairs": "other", "selection.absent": "largest_cell"})
     monkeypatch.syspath_prepend(str(other))
-    modules._declared.cache_clear()
+    plugin_discovery._declared.cache_clear()
     assert "another-shop, shop-of-others" in refused(capsys, "plan", *TOWN, "selection=top_pairs")
     assert "offers no selection called 'absent'" in refused(capsys, "plan", *TOWN, "selection=absent")
 
@@ -168,7 +168,7 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
     assert command("run", "--help", "plugins=[top_pairs]", "selection=top_pairs") == 0
     assert re.search(r"selection.count=1 +fewer", capsys.readouterr().out)
     beside.write_text("kind: aim\n")
-    modules._loaded.discard("top_pairs")
+    plugin_discovery._loaded.discard("top_pairs")
     REGISTRIES["SELECTIONS"].things.pop("top_pairs")
     assert "kind: top_pairs" in refused(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs")
 
@@ -322,7 +322,7 @@ def noisy_release(shelf):
     for name in ("logistic_noise", "tight_zcdp"):
         (shelf / f"{name}.py").write_text(RAISES)
         del sys.modules[name]
-        modules._loaded.discard(name)
+        plugin_discovery._loaded.discard(name)
     for registry, name in (("NOISE_EVENTS", "logistic"), ("SAMPLERS", "logistic"), ("ACCOUNTANTS", "tight_zcdp")):
         REGISTRIES[registry].things.pop(name)
     from mechanisms.public.noise_kinds import NOISE_KINDS
@@ -345,7 +345,7 @@ def test_reading_a_release_imports_nothing_that_it_names(noisy_release, shelf, m
         assert "imported" not in error
         assert "cannot be imported: RuntimeError" in refused(capsys, *reader, "plugins=[logistic_noise]"), "asked for"
     monkeypatch.syspath_prepend(str(install(shelf / "site", "shop", OFFERS)))
-    modules._declared.cache_clear()
+    plugin_discovery._declared.cache_clear()
     for reader in READERS:
         assert "plugins=[" in refused(capsys, *reader), "nor what an installed package calls so"
 

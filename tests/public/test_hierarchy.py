@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.hierarchy import Hierarchy, Level
+from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
-from mechanisms.public.schema.relations import hierarchy_fields
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import schema
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mechanisms.accounting.adaptive import AdaptivePlan
+from mechanisms.accounting.adaptive import AdaptivePlan, reserve
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
@@ -53,7 +53,7 @@ def scores(table, expected, neighbouring):
 
 def plan_of(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> AdaptivePlan:
     method = Indif(PAIRS)
-    slots, reserve = method.slots(SMALL, [1, 1, 8])
+    slots, share = method.slots(SMALL, [1, 1, 8])
     accountant = "gdp" if noise == "gaussian" else "basic"
     return reserve(
         slots,
@@ -64,7 +64,7 @@ def plan_of(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> Adaptive
         delta=1e-6,
         neighbouring=neighbouring,
         max_records=bound,
-        filter_share=reserve,
+        filter_share=share,
     )
 
 

@@ -15,9 +15,9 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.distances import MAX_VALUES
 from mechanisms.public.schema.fields import one_of, text_list, whole_number
 from mechanisms.public.schema.hierarchy import Hierarchy, first_repeat
+from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points
-from mechanisms.public.schema.relations import matrix_of_csv, matrix_of_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -16,8 +16,8 @@ from mechanisms.public.rules.joint_bins import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.schema.fields import as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.places import parse_places
-from mechanisms.public.schema.relations import parse_relations
 
 PLACES = ("coordinates", "geojson")
 COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
-from mechanisms.public.schema.relations import hierarchy_fields
 from mechanisms.public.schema.table_schema import dump_yaml
 from mechanisms.public.tables.scan import Source, literal
 

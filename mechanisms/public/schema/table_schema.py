@@ -23,8 +23,8 @@ from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.facts_file import check_alone
 from mechanisms.public.schema.fields import as_text, text_list
+from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
-from mechanisms.public.schema.relations import relation_fields
 
 TOP = ("name", "source", "confirmed_public", "columns", "leave_out", *RULES)
 

@@ -23,7 +23,7 @@ from pipeline.experiments import experiments
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import Config, typed
-from pipeline.sweeps.planned import digest
+from pipeline.sweeps.planned_jobs import digest
 
 OUTCOME = "outcome.json"
 
