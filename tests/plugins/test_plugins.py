@@ -303,6 +303,8 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     shared = ["budget.ledger=b.json", "budget.limit={epsilon: 4, delta: 1e-6}", "privacy.delta=1e-8", *QUIET]
     cheap = [*TOWN, "plugins=[mine]", "privacy.accountant=cheap", "mechanism=laplace", "selection=oneway", *shared]
     assert "more than the ledger has left" in refused(capsys, "run", *cheap, "hydra.run.dir=a")
+    gaussian = [*cheap, "mechanism=gaussian", "hydra.run.dir=a"]
+    assert "what a plugin's accountant claims does not hold" in refused(capsys, "run", *gaussian)
     noisy = ["plugins=[logistic_noise]", "mechanism=logistic", "privacy.epsilon=0.5"]
     assert command("run", *TOWN, *noisy, *shared, "selection=oneway", "hydra.run.dir=b") == 0
     assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
