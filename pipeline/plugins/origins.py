@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mechanisms.accounting.accountants import ACCOUNTANTS
@@ -59,7 +60,7 @@ def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]
 
 
 def origin(module: str) -> dict[str, Any]:
-    """What a module is known by: its name, its package with its version, and the digest of its file."""
+    """What a module is known by: its name, its package with its version, and the digest of its code."""
     loaded = sys.modules.get(module)
     top = sys.modules.get(module.partition(".")[0])
     entry = declaring(module)
@@ -74,8 +75,18 @@ def origin(module: str) -> dict[str, Any]:
         "module": module,
         "distribution": package,
         "version": number or (given if isinstance(given, str) else None),
-        "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None,
+        "sha256": _digest(Path(file), top) if file else None,
     }
+
+
+def _digest(file: Path, top: ModuleType | None) -> str:
+    """Of the module's file; of a package's module over all Python files of the package, where its work may be done."""
+    folders = [Path(folder) for folder in getattr(top, "__path__", ())]
+    if not folders:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    files = {str(path.relative_to(folder)): path for folder in folders for path in folder.rglob("*.py")}
+    each = (f"{hashlib.sha256(files[name].read_bytes()).hexdigest()}  {name}\n" for name in sorted(files))
+    return hashlib.sha256("".join(each).encode()).hexdigest()
 
 
 def _package(module: str) -> str | None:

@@ -284,6 +284,19 @@ def test_a_resumed_run_is_one_with_the_same_installed_module(shop, capsys):
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
 
 
+def test_a_resumed_run_is_one_with_the_same_package(shelf, capsys):
+    package = shelf / "shop"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "pairs.py").write_text("from shop.work import SELECTIONS as SELECTIONS\n")
+    (shelf / "top_pairs.py").rename(package / "work.py")
+    given = [*TOWN, "plugins=[shop.pairs]", "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
+    assert command("run", *given) == 0
+    assert [p["module"] for p in statement("out")["not_ours"]] == ["shop.work"]
+    (package / "work.py").write_text((package / "work.py").read_text() + "\n# another version\n")
+    assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
+
+
 CHEAP = """
 from dataclasses import dataclass
 from typing import ClassVar
