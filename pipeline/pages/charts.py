@@ -93,7 +93,7 @@ class Place:
 
 
 def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 320) -> Drawing:
-    """Two bars per value, one below the other: shares of records; a last value of "others" may run over."""
+    """Two bars per value, one below the other: shares of records; a last value of "others" is written, not drawn."""
     left, row = 118, 21
     shown = slice(0, -1) if labels and labels[-1].endswith(" others") else slice(None)
     scale = Scale(0.0, max([*real[shown], *made[shown], 1e-12]), 0.0, width - left - 44)
@@ -102,6 +102,10 @@ def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *,
         y = i * row
         group = _group(root, f"{label}: real {shares[0]:.2%}, synthetic {shares[1]:.2%}")
         _add(group, "text", short(label), x=left - 6, y=y + 13, text_anchor="end")
+        if i >= len(real[shown]):  # on the scale of the others it would run out of the picture
+            words = f"real {shares[0]:.1%}, synthetic {shares[1]:.1%}"
+            _add(group, "text", words, class_="s", x=left, y=y + 13)
+            continue
         long = [max(scale.at(s), 0.5) for s in shares]
         for name, top, wide in zip(("real", "made"), (2, 10), long, strict=True):
             _add(group, "rect", class_=name, x=left, y=y + top, width=wide, height=7, rx=1)

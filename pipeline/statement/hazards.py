@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.public.release import said_not_ours
+from pipeline.statement.statement import NOT_CONFIRMED
 
 #: NIST: up to 1 is strong; up to 20 was seen in practice.
 STRONG, SEEN = 1.0, 20.0
@@ -60,10 +61,13 @@ def _about_data(statement: Mapping[str, Any]) -> list[Hazard]:
         unit = "one record: somebody with several records is protected like a group of as many"
     else:
         unit = f"{statement['unit']}, at most {statement['max_records']} of them counted"
+    unconfirmed = NOT_CONFIRMED in statement["reasons_not_private"]
+    read_off = "all from the public schema; none is read off the rows"
+    read_off = "all from the schema, which nobody confirmed: they may be read off the rows" if unconfirmed else read_off
     bound = "each unit has one record" if statement["unit"] == "one record" else statement["clip"]
     return [
         Hazard("Unit that does not meet the threat", unit, "Why this unit fits:"),
-        Hazard("Bounds, bins or categories from the data", "all from the public schema; none is read off the rows"),
+        Hazard("Bounds, bins or categories from the data", read_off),
         Hazard("Contribution bounds cost noise and bias", f"C = {statement['max_records']}: {bound}"),
         Hazard("Unstructured data without a unit", "a table of declared columns; no free text, no pictures"),
     ]

@@ -19,6 +19,7 @@ from mechanisms.accounting.restatements import epsilon_at, group_loss, original
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.hazards import hazards
+from pipeline.statement.statement import NOT_CONFIRMED
 from tests.pipeline.conftest import TOWN, command
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
@@ -156,6 +157,13 @@ def test_every_accountant_and_selection_has_its_page_and_is_sound(town, settings
     made = release(town, *settings)
     assert head in page(made).text
     assert command("verify", str(made)) == 0
+
+
+def test_bounds_that_nobody_confirmed_are_not_called_public(town):
+    confirmed, row = said(release(town)), "Bounds, bins or categories from the data"
+    assert "none is read off the rows" in next(r.answer for r in hazards(confirmed) if r.name == row)
+    unconfirmed = {**confirmed, "reasons_not_private": [NOT_CONFIRMED]}
+    assert "nobody confirmed" in next(r.answer for r in hazards(unconfirmed) if r.name == row)
 
 
 def test_what_software_cannot_know_is_a_prompt(town):
