@@ -178,7 +178,7 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch):
         yield
 
 
-@pytest.mark.parametrize("tries", [1, 3])
+@pytest.mark.parametrize("tries", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_kill_at_any_step_never_draws_twice_and_never_changes_the_verdict(town, monkeypatch, tries):
     """Killed at the first step, the second, …, and resumed: what was drawn stays, what was charged is charged once."""
     several = PrivateSelection(tries, False)

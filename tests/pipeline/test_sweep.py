@@ -162,6 +162,7 @@ def test_what_a_killed_sweep_left_is_deleted_when_it_is_resumed(tmp_path):
     assert not left.parent.exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_fails_the_job_that_meets_it_and_no_other(town):
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))

@@ -124,6 +124,7 @@ def test_what_the_pages_add_to_the_project_passes_the_contract_tests(copy_with_a
     assert lint.returncode == 0, lint.stdout
 
 
+@pytest.mark.slow
 def test_the_same_as_plugins_passes_them_too(tmp_path):
     contract_tests(write_modules(tmp_path), plugins=True)
 
