@@ -352,7 +352,7 @@ def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
 
     Filters: zCDP (Feldman & Zrnic 2021) and GDP (Smith & Thakurta 2022) for Gaussian noise, basic composition of pure
     noise (Rogers et al. 2016), each beside choices by the exponential mechanism. What a plugin's accountant says of
-    itself is not taken here: what such rounds promise is computed for ours alone (`conversions.worst_case`).
+    itself is not taken here: what such rounds promise is computed for ours alone (`restatements.worst_case`).
 
     Args:
         squares: whether only accountants serve whose costs are squares of strengths.

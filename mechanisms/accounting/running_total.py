@@ -58,6 +58,7 @@ class RunningTotal:
         return (0.5 - self.slack) * self.limit.delta
 
     def to_json(self) -> dict[str, Any]:
+        """JSON values, as `privacy.json` holds them."""
         return {
             "sentence": self.sentence,
             "table": self.table,
