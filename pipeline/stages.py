@@ -132,14 +132,14 @@ def run(
         work = Work(config, schema, spec, plan, private, folder, show, aside)
         taken = settle(work) if plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
-        table, table_path = _released(work, statement, taken, signer)
-        if table_path.rows == 0:
+        table, synthetic = _released(work, statement, taken, signer)
+        if synthetic.rows == 0:
             show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
                 scores = score_release(
-                    private, source, schema, folder, table_path, scoring, places=places, progress=report
+                    private, source, schema, folder, synthetic, scoring, places=places, progress=report
                 )
         if scores is not None:
             with show.stage("report"):
@@ -148,7 +148,7 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, taken.known, table, scores, table_path.rows, dict(show.seconds))
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds))
 
 
 def _statement(
