@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synthesis.auto import AutoSpec
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.mcf import McfSpec
@@ -12,6 +13,7 @@ from synthesis.pgm.pgm_settings import PgmSpec
 
 #: A contract test runs over all of them.
 SYNTHESIZERS: dict[str, type[Synthesizer]] = {
+    "auto": AutoSpec,
     "gum": GumSpec,
     "pgm": PgmSpec,
     "maxent": MaxentSpec,

@@ -65,8 +65,17 @@ class Context(Protocol):
         """One of the candidates, under the slot's ε; None where the choice was charged and lost."""
         ...
 
-    def distances(self, cliques: Sequence[Clique], expected: Callable[[], Expected]) -> NDArray[np.float64] | None:
-        """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
+    def distances(
+        self,
+        cliques: Sequence[Clique],
+        expected: Callable[[], Expected],
+        queries: Mapping[Clique, QueryMatrix] | None = None,
+    ) -> NDArray[np.float64] | None:
+        """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
+
+        Args:
+            queries: matrices of entries 0 and 1, at most one per column, whose answers are compared; None: all cells.
+        """
         ...
 
     def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:

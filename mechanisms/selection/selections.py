@@ -7,6 +7,7 @@ from typing import Any
 
 from mechanisms.selection.adagrid import AdagridSettings
 from mechanisms.selection.aim import AimSettings
+from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Method, Selection
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.indif import IndifSettings
@@ -21,6 +22,7 @@ from mechanisms.selection.weak_groups import GroupsSettings
 SELECTIONS: dict[str, type[Selection]] = {
     s.kind: s
     for s in (
+        AutoSettings,
         Fixed,
         AdagridSettings,
         MstSettings,

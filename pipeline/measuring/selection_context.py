@@ -125,12 +125,17 @@ class AdaptiveRun:
         """Parts of the reserve are in proportion to cells to this power, where it is shared out."""
         return self.plan.power
 
-    def distances(self, cliques: Sequence[Clique], expected: Callable[[], Expected]) -> NDArray[np.float64] | None:
+    def distances(
+        self,
+        cliques: Sequence[Clique],
+        expected: Callable[[], Expected],
+        queries: Mapping[Clique, QueryMatrix] | None = None,
+    ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
         (place,) = self.plan.places(SCORES)
         event = self.plan.measurement_slot(place)
         run, path = self.run, self._choice_file(place)
-        scores = self.score(lambda: {c: Candidate(c) for c in cliques}, expected)
+        scores = self.score(lambda: {c: Candidate(c, (queries or {}).get(c)) for c in cliques}, expected)
         return noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
 
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:

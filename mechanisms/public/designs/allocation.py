@@ -1,0 +1,198 @@
+"""Which marginals to measure and with which share, so that the expected error of all pairs is least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.designs.dense import noise_error
+
+#: Noise levels and sums of loads at which errors are tabulated.
+LEVELS = 64
+STEPS = 96
+#: The shares and what they say of the errors are settled in so many rounds.
+ROUNDS = 3
+#: A marginal is measured only where it lowers the expected error by more than this share of it.
+LEAST_GAIN = 1e-6
+
+Values = NDArray[np.float64]
+Noise = Callable[[Values], Values]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Marginals that are measured already, and may be measured once more.
+
+    Attributes:
+        expected: per marginal its cells, in records.
+        noise: per marginal the mean absolute noise of its answers so far, in records.
+    """
+
+    expected: Sequence[Values]
+    noise: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Pairs that may be measured.
+
+    Attributes:
+        expected: per pair the cells of its query under independence, in records; asked for one at a time.
+        cells: per pair how many they are.
+        sides: pairs × 2: the places of its two sides among the known marginals.
+        gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
+    """
+
+    expected: Callable[[int], Values]
+    cells: Values
+    sides: NDArray[np.intp]
+    gaps: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Parts of a budget, which sum to 1.
+
+    Attributes:
+        known: per known marginal the part for measuring it once more.
+        chosen: the pairs to measure, by place, the most useful first; `parts` their parts.
+        error: the expected L1 error of all pairs and known marginals together, in records; `without` that of measuring
+            no pair.
+    """
+
+    known: Values
+    chosen: tuple[int, ...]
+    parts: Values
+    error: float
+    without: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """L1 errors of marginals by the noise of their answers, tabulated (rows × levels)."""
+
+    levels: Values
+    table: Values
+
+    @classmethod
+    def of(cls, expected: Callable[[int], Values], count: int, levels: Values) -> _Errors:
+        rows = [noise_error(expected(i), levels) for i in range(count)]
+        return cls(levels, np.stack(rows) if rows else np.zeros((0, levels.size)))
+
+    def at(self, places: NDArray[np.intp] | int, noise: Values) -> Values:
+        """The errors of marginals at their noise, interpolated."""
+        logs = np.log(self.levels)
+        position = (np.log(np.maximum(noise, 1e-300)) - logs[0]) / (logs[1] - logs[0])
+        low = np.clip(position.astype(np.intp), 0, self.levels.size - 2)
+        part = np.clip(position - low, 0.0, 1.0)
+        return np.asarray((1 - part) * self.table[places, low] + part * self.table[places, low + 1])
+
+
+def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Allocation:
+    """Share a budget out among the known marginals and the pairs that are worth their noise.
+
+    The error of a pair is taken as √(own² + side₁² + side₂²): own is its distance from independence where it is not
+    measured, and what noise does to it where it is (`noise_error`); the sides are the errors of its one-way marginals,
+    which every pair of theirs suffers from. A marginal of load w · cells gets a part in proportion to
+    (w · cells)^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
+    are the strengths); for a known marginal w is the number of pairs that its error shows in. Pairs are taken greedily:
+    each step takes the one that lowers the sum most, until none does. PrivSyn's trade-off (Zhang et al. 2021, section
+    4.2) is the case of fixed parts for the one-way marginals.
+
+    Args:
+        noise: the mean absolute noise of a marginal, in records, from its part of the budget.
+        power: of the loads.
+    """
+    smallest = float(noise(np.ones(1))[0])
+    levels = np.geomspace(smallest / 2, max(smallest * 1e4, float(known.noise.max(initial=0.0))) * 2, LEVELS)
+    ones = _Errors.of(lambda i: known.expected[i], len(known.expected), levels)
+    pairs = _Errors.of(wanted.expected, wanted.cells.size, levels)
+    work = _Work(known, wanted, ones, pairs, noise, power)
+    loads = np.array([e.size for e in known.expected], np.float64) ** power
+    parts, own = loads / loads.sum(), wanted.gaps
+    result = Allocation(parts, (), np.zeros(0), 0.0, 0.0)
+    for _ in range(ROUNDS):
+        result = work.step(parts, own)
+        parts, own = result.known, wanted.gaps.copy()
+        if result.chosen:
+            places = np.array(result.chosen, np.intp)
+            own[places] = pairs.at(places, noise(result.parts))
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    known: Known
+    wanted: Wanted
+    ones: _Errors
+    pairs: _Errors
+    noise: Noise
+    power: float
+
+    def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
+        """The errors of known marginals that get these parts once more."""
+        before = self.known.noise[places]
+        return self.ones.at(places, 1 / np.sqrt(before**-2.0 + self.noise(np.maximum(parts, 1e-12)) ** -2.0))
+
+    def step(self, parts: Values, own: Values) -> Allocation:
+        """One round: the sides' errors and weights at these parts, then the greedy choice.
+
+        Args:
+            own: per pair its own error as it stands.
+        """
+        count, sides = len(self.known.expected), self.wanted.sides
+        errors = self.side_errors(parts, np.arange(count))
+        both = errors[sides] ** 2
+        total = np.sqrt(own**2 + both.sum(axis=1)) + 1e-9
+        weights = np.ones(count)
+        for end in (0, 1):
+            np.add.at(weights, sides[:, end], errors[sides[:, end]] / total)
+        loads = (weights * np.array([e.size for e in self.known.expected], np.float64)) ** self.power
+        wanted = self.wanted.cells**self.power
+        base = float(loads.sum())
+        grid = np.geomspace(base * 0.999, (base + float(wanted.sum())) * 1.001, STEPS)
+        row = np.zeros(STEPS)
+        for place in range(count):
+            row += weights[place] * self.side_errors(loads[place] / grid, place)
+        measured = (
+            np.stack(
+                [
+                    np.sqrt(self.pairs.at(i, self.noise(load / grid)) ** 2 + both[i].sum())
+                    for i, load in enumerate(wanted)
+                ]
+            )
+            if wanted.size
+            else np.zeros((0, STEPS))
+        )
+        unmeasured = np.sqrt(self.wanted.gaps**2 + both.sum(axis=1))
+        chosen, sums, lowered = _greedy(grid, row, base, measured, unmeasured, wanted)
+        without = float(np.interp(base, grid, row)) + float(unmeasured.sum())
+        return Allocation(loads / sums, chosen, wanted[list(chosen)] / sums, without - lowered, without)
+
+
+def _greedy(
+    grid: Values, row: Values, load: float, measured: Values, unmeasured: Values, loads: Values
+) -> tuple[tuple[int, ...], float, float]:
+    """The pairs taken, the sum of all loads, and by how much the error falls."""
+    chosen: list[int] = []
+    left, start = np.arange(loads.size), float(np.interp(load, grid, row))
+    current, dropped = start, 0.0
+    least = LEAST_GAIN * (start + float(unmeasured.sum()))
+    while left.size:
+        sums = load + loads[left]
+        right = np.clip(np.searchsorted(grid, sums), 1, grid.size - 1)
+        part = (sums - grid[right - 1]) / (grid[right] - grid[right - 1])
+        errors = (1 - part) * measured[left, right - 1] + part * measured[left, right]
+        totals = (1 - part) * row[right - 1] + part * row[right] + errors - unmeasured[left] - dropped
+        best = int(np.argmin(totals))
+        if totals[best] >= current - least:
+            break
+        place = int(left[best])
+        chosen.append(place)
+        current, load, dropped = float(totals[best]), float(sums[best]), dropped + float(unmeasured[place])
+        row = row + measured[place]
+        left = np.delete(left, best)
+    return tuple(chosen), load, start - current

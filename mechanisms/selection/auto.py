@@ -1,0 +1,248 @@
+"""The default: how much to spend on columns, and which larger marginals to measure with which share, least error."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.accountants import serves_as_filter
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.pairs import possible_pairs
+from mechanisms.public.candidates import Expected
+from mechanisms.public.designs.allocation import Allocation, Known, Wanted, allocate
+from mechanisms.public.designs.dense import combined
+from mechanisms.public.designs.tree import pairs
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.coarse_values import coarse_columns
+from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.rules.mapped import in_pairs
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, one_way_slots, parts_of
+from mechanisms.selection.context import Context, once
+from mechanisms.selection.fixed import Fixed
+from mechanisms.selection.indif import combining
+from mechanisms.selection.questions import ask_given
+
+#: The most cells of a query over a pair; larger pairs are asked over coarser values.
+MAX_CELLS = 20_000
+#: A pair of columns on lines is asked over coarser values where it has more cells than this, and cells below its noise.
+FINE_CELLS = 1_000
+#: The part of the reserve that pairs are expected to get, where it is asked how fine a pair may be.
+PAIRS_PART = 0.6
+#: Larger pairs are not counted at all: their exact cells would not fit beside each other.
+MAX_COUNTED = 1 << 22
+#: So much of the reserve is shared out: the rest is the rounding of many parts.
+WHOLE = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """One-way marginals; noisy distances of all pairs from independence; then what lowers the expected error most.
+
+    Attributes:
+        candidates: the pairs that are scored.
+        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
+        max_cells: the most cells of a query over a pair; larger pairs are asked over coarser values.
+    """
+
+    kind: ClassVar[str] = "auto"
+    candidates: tuple[Clique, ...]
+    combine_cells: int = 1_000
+    max_cells: int = MAX_CELLS
+
+    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
+        """One-way marginals, all distances at once, and the part of the budget for what they decide.
+
+        Args:
+            split: parts of the budget for the three stages.
+        """
+        parts = parts_of(split, ("one-way", "scores", "measurement"))
+        slots = one_way_slots(domain, parts[0])
+        if self.candidates:
+            slots.append(Reservation(SCORES, None, 0, parts[1], len(self.candidates)))
+        return slots, parts[2]
+
+    def run(self, context: Context) -> None:
+        """The one-way marginals, the distances, and one round out of the reserve.
+
+        Where no pair is worth its noise, or the distances were charged and lost, the reserve goes to the one-way
+        marginals: their answers together have the noise of the whole budget less that of the distances.
+        """
+        given = list(dict.fromkeys(ask_given(context)))
+        expected = once(context.fit)()
+        queries = self._queries(context, expected)
+        gaps = context.distances(self.candidates, lambda: expected, queries) if self.candidates else None
+        sides = _sides(given, self.candidates)
+        if gaps is None or sides is None:
+            queries, gaps, sides = {}, np.zeros(0), np.zeros((0, 2), np.intp)
+        known = Known([expected(c) for c in given], _noise_so_far(context, given))
+        wanted = _wanted(context, self.candidates, queries, expected, gaps, sides, known)
+        plan = allocate(known, wanted, context.reserve_noise, context.power)
+        context.spend(_questions(context.domain, self, given, queries, plan))
+
+    def _queries(self, context: Context, expected: Expected) -> dict[Clique, QueryMatrix]:
+        """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many."""
+        domain = context.domain
+        ones = {n: expected((n,)) for n in domain.names}
+        records = float(np.sum(ones[domain.names[0]]))
+        noise = float(context.reserve_noise(np.array([PAIRS_PART / len(domain)]))[0])
+        fine = int(min(max(records / noise, FINE_CELLS), self.max_cells))
+        groups = coarse_columns(domain, ones, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
+
+        def query(pair: Clique) -> QueryMatrix:
+            limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
+            small = domain.cells(pair) <= limit
+            return Identity(domain.cells(pair)) if small else merged_query(domain, pair, groups)
+
+        return {pair: query(pair) for pair in self.candidates}
+
+    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
+        """Every candidate, at the size that it may be combined to."""
+        bounds = super().later_cells(domain, slots)
+        return bounds + [(" × ".join(c), max(domain.cells(c), self.combine_cells)) for c in self.candidates]
+
+    @property
+    def reported(self) -> Sequence[Clique]:
+        return self.candidates
+
+
+def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp] | None:
+    """Per candidate the places of the given marginals of its columns; None where there are no candidates."""
+    order = sorted(range(len(given)), key=lambda i: -len(given[i]))
+    place = {name: i for i in order for name in given[i]}
+    return np.array([[place[n] for n in c] for c in candidates], np.intp) if candidates else None
+
+
+def _noise_so_far(context: Context, given: Sequence[Clique]) -> NDArray[np.float64]:
+    """The mean absolute noise of each given marginal's answers; of one that was charged and lost: as if never asked."""
+    noise = {a.clique: a.stddev * math.sqrt(2 / math.pi) for a in context.known}
+    return np.array([noise.get(c, 1e300) for c in given])
+
+
+def _wanted(
+    context: Context,
+    candidates: Sequence[Clique],
+    queries: Mapping[Clique, QueryMatrix],
+    expected: Expected,
+    gaps: NDArray[np.float64],
+    sides: NDArray[np.intp],
+    known: Known,
+) -> Wanted:
+    """What the noisy distances tell: drawn towards their mean by their noise, less that of the one-way marginals."""
+    asked = list(candidates) if queries else []
+    if asked:
+        (place,) = context.places(SCORES)
+        gaps = shrunk(gaps, context.noise(place) * math.sqrt(math.pi / 2))
+        own = np.array([_error(e, n) for e, n in zip(known.expected, known.noise, strict=True)])
+        gaps = np.sqrt(np.maximum(gaps**2 - (own[sides] ** 2).sum(axis=1), 0.0))
+    cells = np.array([queries[c].rows for c in asked], np.float64)
+    return Wanted(lambda i: queries[asked[i]].answer(expected(asked[i])), cells, sides, gaps)
+
+
+def _error(expected: NDArray[np.float64], noise: float) -> float:
+    return float(np.minimum(np.maximum(expected, 0.0), noise).sum())
+
+
+def shrunk(values: NDArray[np.float64], stddev: float) -> NDArray[np.float64]:
+    """Noisy distances drawn towards their mean by the share of their variance that is noise; none below 0.
+
+    Source: the linear empirical Bayes estimate (Efron & Morris 1973); without it the largest of many are the noisiest.
+    """
+    spread = float(np.var(values))
+    kept = max(spread - stddev**2, 0.0) / spread if spread > 0 else 0.0
+    mean = float(np.mean(values))
+    return np.asarray(np.maximum(mean + kept * (values - mean), 0.0))
+
+
+def _questions(
+    domain: Domain,
+    method: Auto,
+    given: Sequence[Clique],
+    queries: Mapping[Clique, QueryMatrix],
+    plan: Allocation,
+) -> list[tuple[Clique, QueryMatrix, float]]:
+    """What to measure, with its part of the reserve: pairs combined where that costs no noise, then columns again."""
+    share = {method.candidates[i]: float(p) for i, p in zip(plan.chosen, plan.parts, strict=True)}
+    whole = [c for c in share if isinstance(queries[c], Identity)]
+    larger: dict[Clique, float] = {}
+    for clique in combined(domain, whole, method.combine_cells):
+        held = [p for p in itertools.combinations(clique, 2) if p in share]
+        if len(clique) > 2 and held:
+            larger[clique] = sum(share.pop(p) for p in held)
+    chosen: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
+    chosen += [(c, queries[c], p) for c, p in share.items()]
+    again = [(c, Identity(domain.cells(c)), float(p)) for c, p in zip(given, plan.known, strict=True)]
+    return [(c, q, p * WHOLE) for c, q, p in (*chosen, *again)]
+
+
+@dataclass(frozen=True)
+class AutoSettings(Fixed):
+    """Settings; where marginals are given (`marginals`, `closure`, `k`, `weights`, `merge`) these are measured, as in
+    `Fixed`.
+
+    Attributes:
+        max_cells: the most cells of a query over a pair: larger pairs are asked over coarser values. Of given
+            marginals: larger ones are left out. None: 20,000; 5,000 where marginals are given.
+        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
+        split: parts of the budget for first one-way marginals, distances, and what these two decide.
+    """
+
+    kind: ClassVar[str] = "auto"
+    methods: ClassVar[tuple[type[Method], ...]] = (Auto,)
+    k: list[int] | None = None  # type: ignore[assignment]  # None: nobody asked for all k-way marginals
+    max_cells: int | None = None  # type: ignore[assignment]
+    combine_cells: int = 1_000
+    split: list[float] = field(default_factory=lambda: [1.0, 0.3, 8.7])
+
+    def given(self, facts: Facts) -> Selection | None:
+        """The marginals that somebody named, or that an accountant leaves which cannot count later decisions; or None.
+
+        Without a privacy filter (`check_filter`) everything is measured in one round: all pairs that are small enough.
+        """
+        named = (self.marginals, self.closure, self.k, self.weights, self.merge)
+        if all(s is None for s in named) and _has_filter(facts):
+            return None
+        settings: dict[str, Any] = {"k": [1, 2] if self.k is None else self.k}
+        settings |= {} if self.max_cells is None else {"max_cells": self.max_cells}
+        shared = ("marginals", "closure", "weights", "merge", "floor", "fit")
+        return Fixed(**settings, **{name: getattr(self, name) for name in shared})
+
+    @property
+    def largest(self) -> int:
+        """The most cells of a one-way marginal: any."""
+        return 2**62
+
+    def workload(self, facts: Facts) -> Workload:
+        """The given marginals; else the one-way ones, those of mapped columns with their sources."""
+        given = self.given(facts)
+        if given is not None:
+            return given.workload(facts)
+        ones = Selection.workload(self, facts)
+        counted = set(pairs(facts.domain, facts.joint, MAX_COUNTED))
+        left_out = tuple(c for c in pairs(facts.domain, facts.joint, 2**62) if c not in counted)
+        return replace(ones, left_out=(*ones.left_out, *left_out))
+
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
+        """One-way marginals, distances, and a reserve."""
+        given = self.given(facts)
+        if given is not None:
+            return given.schedule(facts, workload)
+        domain, mapped = facts.domain, facts.schema.rules.mapped
+        tied = {in_pairs(domain, mapped, (n,)) for n in domain.names}
+        joint = [n for n in facts.joint if all(m.target != n for m in mapped)]
+        candidates = tuple(c for c in pairs(domain, joint, MAX_COUNTED) if c not in tied)
+        method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS)
+        return Schedule(method, *method.slots(domain, self.split))
+
+
+def _has_filter(facts: Facts) -> bool:
+    """Whether the accountant counts charges whose sizes depend on answers, under noise that it may have."""
+    pairs_left = possible_pairs(facts.mechanism, facts.accountant, delta=facts.delta, reserve=True)
+    return any(serves_as_filter(p.accountant, p.noise) for p in pairs_left)

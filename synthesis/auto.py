@@ -1,0 +1,133 @@
+"""The synthesizer `auto`: a graphical model of what fits, then single codes where answers show more than noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
+from synthesis.consistency.agree import Target
+from synthesis.consistency.evidence import Evidence, gathered, lifted
+from synthesis.consistency.projection import product, soften
+from synthesis.consistency.total import estimate_total
+from synthesis.contract import Synthesizer, row_bytes
+from synthesis.convergence import FitRecord, Synthesized
+from synthesis.gum.descent import descend
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.impossible import Zeros
+from synthesis.independent import IndependentSpec, independent_marginals
+from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.junction_tree import fit_cliques
+from synthesis.pgm.model_settings import ModelSettings
+from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers
+
+#: A target differs from the model where its cells do by this share of the total.
+DIFFERS = 1e-6
+
+
+@dataclass(frozen=True)
+class AutoSpec(Synthesizer):
+    """Settings.
+
+    Attributes:
+        max_cells: the most cells of the graphical model's junction tree; marginals for which it has no room are met by
+            changing single codes of its rows.
+        iterations: steps of the model's estimation, at most.
+        descents: sweeps in which single codes change.
+    """
+
+    max_cells: int = 500_000
+    iterations: int = 400
+    descents: int = 8
+
+    def __post_init__(self) -> None:
+        check_numbers(
+            self,
+            ("max_cells", self.max_cells >= 1, AT_LEAST_ONE),
+            ("iterations", self.iterations >= 1, AT_LEAST_ONE),
+            ("descents", self.descents >= 0, AT_LEAST_NONE),
+        )
+
+    def make(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Synthesized:
+        """Independent columns where nothing else was measured; else a model's rows, mended by the other answers.
+
+        The model holds the marginals that show the most dependence, as many as `max_cells` has room for. Where answers
+        differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them.
+        """
+        if rows == 0 or estimate_total(measurements) <= 0 or all(len(a.clique) < 2 for a in measurements.answers):
+            return IndependentSpec().make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
+        evidence = gathered(measurements.domain, measurements.answers)
+        try:
+            inside = self._inside(measurements, evidence, zeros)
+        except UserError:  # the columns, or the impossible combinations, are more than the model may have
+            start = GumSpec(iterations=1, alpha=0.01, descents=max(self.descents, 1))
+            return start.make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
+        model = self._model(measurements, inside, zeros, progress)
+        table, report = model.rows(rows, rng), model.report
+        targets, differ = [], False
+        for each in evidence:
+            target, differs = _target(model, each)
+            targets.append(target)
+            differ = differ or differs
+        if differ:
+            table, _ = descend(table, targets, sweeps=self.descents, rng=rng, zeros=zeros)
+        return Synthesized(table, fit=FitRecord(report.losses, report.floor, report.gap, report.reason))
+
+    def _inside(self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros) -> frozenset[Clique]:
+        """The cliques that the model holds: columns, and those whose answers show the most dependence."""
+        independent = independent_marginals(measurements)
+        useful = [float("inf") if len(e.clique) < 2 else _shown(e, independent(e.clique)) for e in evidence]
+        cliques, fixed = [e.clique for e in evidence], [c for c, _ in zeros]
+        return frozenset(fit_cliques(measurements.domain, cliques, useful, self.max_cells, fixed=fixed)[0])
+
+    def _model(
+        self, measurements: Measurements, inside: frozenset[Clique], zeros: Zeros, progress: Progress | None
+    ) -> GraphicalModel:
+        answers = tuple(a for a in measurements.answers if a.clique in inside)
+        held = Measurements(measurements.domain, answers, measurements.public_total)
+        # The tree that is built may be a little larger than the one that was predicted.
+        settings = ModelSettings(iterations=self.iterations, max_cells=4 * self.max_cells)
+        return fit_model(held, settings, impossible=tuple(zeros), progress=progress)
+
+    def predicted_bytes(
+        self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0
+    ) -> int:
+        """The rows, fourteen arrays per cell of the largest model, and seven per cell measured."""
+        measured = sum(domain.cells(c) for c in cliques)
+        return row_bytes(domain, rows) + 14 * 8 * self.max_cells + 7 * 8 * measured
+
+
+def _shown(evidence: Evidence, independent: Values) -> float:
+    """How much dependence the answers show beyond their noise: L1, in records where each cell is an answer."""
+    expected = evidence.answer(independent)
+    shown = np.abs(soften(evidence.standardized, expected, 1.0) - expected).sum()
+    return float(shown) * evidence.stddev
+
+
+def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
+    """The model's marginal, changed where the answers show more than noise; and whether it was."""
+    if model.answerable(evidence.clique):
+        base = model.marginal(evidence.clique).reshape(evidence.shape)
+    else:
+        base = product([model.marginal((n,)) for n in evidence.clique], model.total)
+    expected = evidence.answer(base)
+    answers = soften(evidence.standardized, expected, 1.0)
+    values = answers.reshape(evidence.shape) * evidence.stddev if evidence.whole else lifted(evidence, answers, base)
+    values = np.maximum(values, 0.0)
+    values *= model.total / max(float(values.sum()), 1e-300)
+    differs = float(np.abs(values - base).sum()) > DIFFERS * model.total
+    return Target(evidence.clique, values, evidence.stddev, None if evidence.whole else evidence.rows), differs
