@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synthesis.auto import AutoSpec
+from synthesis.auto_model import AutoSpec
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.mcf import McfSpec

@@ -15,7 +15,7 @@ from mechanisms.accounting.accountants import serves_as_filter
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import Allocation, Known, Wanted, allocate
+from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
 from mechanisms.public.designs.dense import combined
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique, Domain
@@ -38,6 +38,8 @@ FINE_CELLS = 1_000
 PAIRS_PART = 0.6
 #: Larger pairs are not counted at all: their exact cells would not fit beside each other.
 MAX_COUNTED = 1 << 22
+#: The mean absolute value of a standard normal variable.
+ABSOLUTE = math.sqrt(2 / math.pi)
 #: So much of the reserve is shared out: the rest is the rounding of many parts.
 WHOLE = 1 - 1e-9
 
@@ -85,7 +87,7 @@ class Auto(Method):
         known = Known([expected(c) for c in given], _noise_so_far(context, given))
         wanted = _wanted(context, self.candidates, queries, expected, gaps, sides, known)
         plan = allocate(known, wanted, context.reserve_noise, context.power)
-        context.spend(_questions(context.domain, self, given, queries, plan))
+        context.spend(_questions(context.domain, self, given, queries, plan.shares))
 
     def _queries(self, context: Context, expected: Expected) -> dict[Clique, QueryMatrix]:
         """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many."""
@@ -122,7 +124,7 @@ def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.
 
 def _noise_so_far(context: Context, given: Sequence[Clique]) -> NDArray[np.float64]:
     """The mean absolute noise of each given marginal's answers; of one that was charged and lost: as if never asked."""
-    noise = {a.clique: a.stddev * math.sqrt(2 / math.pi) for a in context.known}
+    noise = {a.clique: a.stddev * ABSOLUTE for a in context.known}
     return np.array([noise.get(c, 1e300) for c in given])
 
 
@@ -135,23 +137,34 @@ def _wanted(
     sides: NDArray[np.intp],
     known: Known,
 ) -> Wanted:
-    """What the noisy distances tell: drawn towards their mean by their noise, less that of the one-way marginals."""
+    """What the noisy distances tell about how far each pair is from independence.
+
+    Independent columns too are at a distance: by the errors of the noisy one-way marginals, and because records fall
+    into cells by chance. What is beyond that is drawn towards its mean by its noise. Of the part by chance a
+    measurement can only tell what is above its own noise.
+    """
     asked = list(candidates) if queries else []
+
+    def cells_of(place: int) -> NDArray[np.float64]:
+        return queries[asked[place]].answer(expected(asked[place]))
+
+    cells = np.array([queries[c].rows for c in asked], np.float64)
     if asked:
         (place,) = context.places(SCORES)
-        gaps = shrunk(gaps, context.noise(place) * math.sqrt(math.pi / 2))
-        own = np.array([_error(e, n) for e, n in zip(known.expected, known.noise, strict=True)])
-        gaps = np.sqrt(np.maximum(gaps**2 - (own[sides] ** 2).sum(axis=1), 0.0))
-    cells = np.array([queries[c].rows for c in asked], np.float64)
-    return Wanted(lambda i: queries[asked[i]].answer(expected(asked[i])), cells, sides, gaps)
-
-
-def _error(expected: NDArray[np.float64], noise: float) -> float:
-    return float(np.minimum(np.maximum(expected, 0.0), noise).sum())
+        level = float(context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))[0])
+        by_chance = [np.minimum(ABSOLUTE * np.sqrt(e), 2 * e) for e in map(cells_of, range(len(asked)))]
+        chance = np.array([float(c.sum()) for c in by_chance])
+        untold = np.array([float(np.minimum(c, level).sum()) for c in by_chance])
+        own = np.array([np.minimum(e, n).sum() for e, n in zip(known.expected, known.noise, strict=True)])
+        both = (own[sides] ** 2).sum(axis=1)
+        base = np.sqrt(chance**2 + both)
+        distances = base + shrunk(gaps - base, context.noise(place) / ABSOLUTE)
+        gaps = np.sqrt(np.maximum(distances**2 - both - untold**2, 0.0))
+    return Wanted(cells_of, cells, sides, gaps)
 
 
 def shrunk(values: NDArray[np.float64], stddev: float) -> NDArray[np.float64]:
-    """Noisy distances drawn towards their mean by the share of their variance that is noise; none below 0.
+    """Noisy values drawn towards their mean by the share of their variance that is noise; none below 0.
 
     Source: the linear empirical Bayes estimate (Efron & Morris 1973); without it the largest of many are the noisiest.
     """
@@ -166,7 +179,7 @@ def _questions(
     method: Auto,
     given: Sequence[Clique],
     queries: Mapping[Clique, QueryMatrix],
-    plan: Allocation,
+    plan: Shares,
 ) -> list[tuple[Clique, QueryMatrix, float]]:
     """What to measure, with its part of the reserve: pairs combined where that costs no noise, then columns again."""
     share = {method.candidates[i]: float(p) for i, p in zip(plan.chosen, plan.parts, strict=True)}

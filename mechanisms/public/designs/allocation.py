@@ -17,6 +17,8 @@ STEPS = 96
 ROUNDS = 3
 #: A marginal is measured only where it lowers the expected error by more than this share of it.
 LEAST_GAIN = 1e-6
+#: Pairs are measured only where all of them together lower the expected error by this share.
+LEAST_PROMISE = 0.02
 
 Values = NDArray[np.float64]
 Noise = Callable[[Values], Values]
@@ -53,19 +55,30 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
+class Shares:
     """Parts of a budget, which sum to 1.
 
     Attributes:
         known: per known marginal the part for measuring it once more.
         chosen: the pairs to measure, by place, the most useful first; `parts` their parts.
-        error: the expected L1 error of all pairs and known marginals together, in records; `without` that of measuring
-            no pair.
     """
 
     known: Values
     chosen: tuple[int, ...]
     parts: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """What to measure.
+
+    Attributes:
+        shares: with the pairs that promise enough; else those of the known marginals alone.
+        error: the expected L1 error of all pairs and known marginals together, in records, with the pairs; `without`
+            that of the known marginals alone.
+    """
+
+    shares: Shares
     error: float
     without: float
 
@@ -112,15 +125,13 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
     pairs = _Errors.of(wanted.expected, wanted.cells.size, levels)
     work = _Work(known, wanted, ones, pairs, noise, power)
     loads = np.array([e.size for e in known.expected], np.float64) ** power
-    parts, own = loads / loads.sum(), wanted.gaps
-    result = Allocation(parts, (), np.zeros(0), 0.0, 0.0)
+    nothing = Shares(loads / loads.sum(), (), np.zeros(0))
+    result = nothing
     for _ in range(ROUNDS):
-        result = work.step(parts, own)
-        parts, own = result.known, wanted.gaps.copy()
-        if result.chosen:
-            places = np.array(result.chosen, np.intp)
-            own[places] = pairs.at(places, noise(result.parts))
-    return result
+        result = work.step(result)
+    error, without = work.error(result), work.error(nothing)
+    worth = error < (1 - LEAST_PROMISE) * without
+    return Allocation(result if worth else nothing, error, without)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,16 +148,25 @@ class _Work:
         before = self.known.noise[places]
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + self.noise(np.maximum(parts, 1e-12)) ** -2.0))
 
-    def step(self, parts: Values, own: Values) -> Allocation:
-        """One round: the sides' errors and weights at these parts, then the greedy choice.
+    def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
+        """Those of the known marginals; per pair the squares of its sides'; and the pairs' own."""
+        ones = self.side_errors(shares.known, np.arange(len(self.known.expected)))
+        own = self.wanted.gaps.copy()
+        if shares.chosen:
+            places = np.array(shares.chosen, np.intp)
+            own[places] = self.pairs.at(places, self.noise(shares.parts))
+        return ones, (ones[self.wanted.sides] ** 2).sum(axis=1), own
 
-        Args:
-            own: per pair its own error as it stands.
-        """
+    def error(self, shares: Shares) -> float:
+        """The expected L1 error of all pairs and known marginals together, in records."""
+        ones, both, own = self.errors(shares)
+        return float(ones.sum() + np.sqrt(own**2 + both).sum())
+
+    def step(self, shares: Shares) -> Shares:
+        """One round: the sides' errors and weights at these shares, then the greedy choice."""
         count, sides = len(self.known.expected), self.wanted.sides
-        errors = self.side_errors(parts, np.arange(count))
-        both = errors[sides] ** 2
-        total = np.sqrt(own**2 + both.sum(axis=1)) + 1e-9
+        errors, both, own = self.errors(shares)
+        total = np.sqrt(own**2 + both) + 1e-9
         weights = np.ones(count)
         for end in (0, 1):
             np.add.at(weights, sides[:, end], errors[sides[:, end]] / total)
@@ -159,24 +179,20 @@ class _Work:
             row += weights[place] * self.side_errors(loads[place] / grid, place)
         measured = (
             np.stack(
-                [
-                    np.sqrt(self.pairs.at(i, self.noise(load / grid)) ** 2 + both[i].sum())
-                    for i, load in enumerate(wanted)
-                ]
+                [np.sqrt(self.pairs.at(i, self.noise(load / grid)) ** 2 + both[i]) for i, load in enumerate(wanted)]
             )
             if wanted.size
             else np.zeros((0, STEPS))
         )
-        unmeasured = np.sqrt(self.wanted.gaps**2 + both.sum(axis=1))
-        chosen, sums, lowered = _greedy(grid, row, base, measured, unmeasured, wanted)
-        without = float(np.interp(base, grid, row)) + float(unmeasured.sum())
-        return Allocation(loads / sums, chosen, wanted[list(chosen)] / sums, without - lowered, without)
+        unmeasured = np.sqrt(self.wanted.gaps**2 + both)
+        chosen, sums = _greedy(grid, row, base, measured, unmeasured, wanted)
+        return Shares(loads / sums, chosen, wanted[list(chosen)] / sums)
 
 
 def _greedy(
     grid: Values, row: Values, load: float, measured: Values, unmeasured: Values, loads: Values
-) -> tuple[tuple[int, ...], float, float]:
-    """The pairs taken, the sum of all loads, and by how much the error falls."""
+) -> tuple[tuple[int, ...], float]:
+    """The pairs taken, and the sum of all loads."""
     chosen: list[int] = []
     left, start = np.arange(loads.size), float(np.interp(load, grid, row))
     current, dropped = start, 0.0
@@ -195,4 +211,4 @@ def _greedy(
         current, load, dropped = float(totals[best]), float(sums[best]), dropped + float(unmeasured[place])
         row = row + measured[place]
         left = np.delete(left, best)
-    return tuple(chosen), load, start - current
+    return tuple(chosen), load
