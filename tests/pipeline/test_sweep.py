@@ -31,7 +31,7 @@ from pipeline.sweeps.planned_jobs import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
 from pipeline.sweeps.sweep_page import best_methods, render
-from tests.pipeline.conftest import SCHEMA, TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, done_once, people
 
 FAST = [*TOWN, "synthesis=independent", "evaluation.enabled=false", "hydra.sweep.dir=sweep"]
 
@@ -43,14 +43,9 @@ def jobs_of(folder):
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """A sweep of four jobs in a folder of its own, and what it said; whoever reads it changes nothing."""
-    folder = tmp_path_factory.mktemp("swept")
-    people(600).to_csv(folder / "town.csv", index=False)
-    (folder / "town.yaml").write_text(SCHEMA, encoding="utf-8")
     grid = ["privacy.epsilon=0.5,2", "synthesis=independent,gum", "hydra.sweep.dir=sweep"]
-    out = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
-        patch.chdir(folder)
-        assert command("run", "-m", *TOWN, *grid) == 0
+    with redirect_stdout(io.StringIO()) as out:
+        folder = done_once(tmp_path_factory.mktemp("swept"), "run", "-m", *TOWN, *grid)
     return folder / "sweep", out.getvalue()
 
 
