@@ -12,7 +12,7 @@ import pytest
 from pipeline.cli import main
 from tests.pipeline.conftest import TOWN, command, people
 
-UNIT = [*TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent"]
+UNIT = [*TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "evaluation.enabled=false"]
 
 
 def said(folder: str) -> dict:
