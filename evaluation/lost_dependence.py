@@ -91,14 +91,17 @@ def _correlation(counts: Floats, x: Floats, y: Floats) -> float | None:
 
 
 def _group_mean(group: Column, measured: Column, numbers: Floats, real: Floats, synthetic: Floats) -> Change:
-    """The mean of a column of numbers in the group whose distance from the mean of all changed most, by its records."""
+    """The mean of a column of numbers in the group whose distance from the mean of all changed most.
+
+    Changes are compared by the roots of the groups' records, as the errors of their means are.
+    """
     means, overall = [], []
     for counts in (real[:, : len(numbers)], synthetic[:, : len(numbers)]):
         records = counts.sum(axis=1)
         means.append(np.divide(counts @ numbers, records, out=np.full(len(records), np.nan), where=records > 0))
         overall.append(float(counts.sum(axis=0) @ numbers / max(counts.sum(), 1e-12)))
     moved = np.abs((means[0] - overall[0]) - np.where(np.isnan(means[1]), 0.0, means[1] - overall[1]))
-    code = int(np.argmax(np.nan_to_num(moved) * real[:, : len(numbers)].sum(axis=1)))
+    code = int(np.argmax(np.nan_to_num(moved) * np.sqrt(real[:, : len(numbers)].sum(axis=1))))
     what = f"mean {measured.name} where {group.name} = {code_names(group)[code]}"
     values = [None if math.isnan(m[code]) else float(m[code]) for m in means]
     return Change(what, values[0], values[1])

@@ -47,7 +47,7 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument("--peers", action="store_true", help="the peers too, once at ε = 1; builds their environments")
     form.add_argument("--again", type=_names, default=[], help="methods whose kept results are measured anew")
     form.add_argument("--workers", type=int, default=2, help="processes side by side (default 2)")
-    form.add_argument("--minutes", type=float, default=5.0, help="limit of one run (default 5)")
+    form.add_argument("--minutes", type=float, default=5.0, help="limit of one run, in processor time (default 5)")
     form.add_argument("--total", type=float, default=None, help="minutes of this call; call again for the rest")
     form.add_argument("--root", type=Path, default=Path("build/grid"), help="results, page, tables as codes")
     form.add_argument("--environments", type=Path, default=Path("build/peers"), help="of the peers")
