@@ -50,6 +50,7 @@ from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
+from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
 
@@ -66,6 +67,7 @@ class Run:
         scores: the scorecard (NOT private), or None where evaluation.enabled=false.
         rows: how many synthetic rows there are.
         seconds: wall time of each stage.
+        left_out: which marginals nobody looked at, and why, in sentences.
     """
 
     folder: RunFolder
@@ -75,6 +77,7 @@ class Run:
     scores: Scorecard | None
     rows: int
     seconds: Mapping[str, float] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
@@ -114,7 +117,8 @@ def run(
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
-    for line in (build.said_left_out(config, workload), *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
+    left_out = build.said_left_out(config, schema, workload)
+    for line in (*left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -148,7 +152,7 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds))
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds), tuple(left_out))
 
 
 def _statement(
@@ -275,7 +279,7 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 
 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
-    """What a resumed run must share with its beginning: settings, schema and data."""
+    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
@@ -286,6 +290,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
         "settings": settings,
+        "pipeline": __version__,
         "schema": schema_print(schema),
         "data": fingerprint(path),
         **({"plugins": [origin(name) for name in modules]} if (modules := used_modules(asdict(config))) else {}),
