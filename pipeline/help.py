@@ -24,6 +24,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   verify   whether a release is as it was published, adds up, and was made by a version without known faults
   budget   what all runs on a table have spent of a budget that they share, and what is left
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
+  check    what a schema would do to a table, column by column; spends and releases nothing; NOT private
 
 `--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
 `python -m pipeline COMMAND --help` shows the settings and examples of a command.
@@ -70,6 +71,11 @@ whom, and what is left. Another limit is a change of its own, which stays on rec
 
 usage: python -m pipeline budget FILE [format=json]
        python -m pipeline budget FILE limit='{epsilon: 5, delta: 1e-6}' reason='…'""",
+    "check": """What a schema would do to a table: per column the values that it does not place, with some of them, what
+would become of them, and the likely cure. It reads the table, spends nothing and releases nothing. NOT private: for
+your eyes only. Exit code 1 where a column loses more than data.max_unplaced of its values; `run` looks the same way.
+
+usage: python -m pipeline check data.path=TABLE data.schema=SCHEMA [privacy.unit=COLUMN] [format=json]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
@@ -129,6 +135,10 @@ EXAMPLES = {
         "python -m pipeline budget people.json",
         "python -m pipeline budget people.json limit='{epsilon: 5, delta: 1e-6}' reason='decided by the board'",
     ],
+    "check": [
+        "python -m pipeline check data.path=my.csv data.schema=my.yaml",
+        "python -m pipeline check data.path=my.csv data.schema=my.yaml privacy.unit=id format=json",
+    ],
     "schema": [
         "python -m pipeline schema my.csv output=my.yaml",
         "python -m pipeline schema my.csv delimiter=';'",
@@ -147,6 +157,7 @@ FILES = {
     "query": ["query"],
     "verify": ["verify"],
     "schema": ["schema_draft"],
+    "check": ["data/table", "privacy/default", "check"],
 }
 #: The groups whose choices have settings of their own.
 OWN = {"run": ("selection", "synthesis", "experiment"), "plan": ("selection", "synthesis"), "synth": ("synthesis",)}

@@ -16,7 +16,9 @@ from pipeline.conf_folder import CONF
 from tests.pipeline.conftest import TOWN, command, people
 
 
-@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "report", "query", "verify", "budget", "schema"])
+@pytest.mark.parametrize(
+    "name", ["run", "plan", "synth", "score", "report", "query", "verify", "budget", "schema", "check"]
+)
 def test_every_command_has_help_with_settings_and_examples(name, capsys):
     assert command(name, "--help") == 0
     text = capsys.readouterr().out
