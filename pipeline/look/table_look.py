@@ -145,7 +145,7 @@ def _column(
     hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
     return ColumnLook(
         column.name,
-        "constant" if column.constant else column.kind,
+        "constant" if column.constant else "zip" if column.width is not None else column.kind,
         loss,
         outside if ordered else 0,
         moved(column),

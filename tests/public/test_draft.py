@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechanisms.public.schema.draft import draft_schema
+from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from tests.public.table_worlds import csv, encoded, source
 
