@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Every command loads its libraries inside its function, after its settings and files were looked at: help and a
 # mistake are answered without them.
 
-COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema", "check", "budget")
+COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema", "check", "rehearse", "budget")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,8 +55,8 @@ def main(argv: Sequence[str]) -> int:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
             raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
         run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
-        more = {"report": _report, "query": _query, "verify": _verify, "budget": _budget, "check": _check}
-        return {**run, **more}[command](rest)
+        more = {"report": _report, "query": _query, "verify": _verify, "budget": _budget}
+        return {**run, **more, "check": _check, "rehearse": _rehearse}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -193,6 +193,28 @@ def _check(overrides: list[str]) -> int:
     else:
         print("\n".join(table_look.as_lines(look, Path(str(config.data.path)).name, str(config.data.schema))))
     return 1 if look.too_many else 0
+
+
+def _rehearse(overrides: list[str]) -> int:
+    """A whole run on rows that are made from the schema alone."""
+    from pipeline.settings.compose import compose_config, without_hydra
+    from pipeline.settings.config import Config, schema_path, typed
+
+    own = [f"{name}={value}" for name, value in (("data", "table"), ("data.name", "rehearsal"))]
+    given = [o for o in own if not any(g.startswith(f"{o.partition('=')[0]}=") for g in overrides)]
+    composed = compose_config("config", [*given, *overrides], own=True)
+    config = typed(without_hydra(composed), Config)
+    schema_path(config.data.schema)
+    if config.data.path:
+        fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
+        raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
+    from pipeline.look.rehearse import TABLE, rehearse
+    from pipeline.report import last_lines as report_run
+
+    root = Path(composed.hydra.run.dir)
+    done = rehearse(config, root)
+    print(f"{report_run.where_to_look(done)}\n\na rehearsal: nobody's rows, made from the schema alone: {root / TABLE}")
+    return 0
 
 
 def _synth(overrides: list[str]) -> int:
