@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.drafts.column_facts import OFTEN
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO, NO, YES
@@ -26,8 +27,6 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
-#: A code of gaps stands at least so often, or in this share of the rows.
-OFTEN, OFTEN_SHARE = 3, 0.001
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows)
-    hints += _codes_among_numbers(column, seen, rows) + _listed_gaps(column)
+    hints += _codes_among_numbers(column, seen) + _listed_gaps(column)
     if column.kind == "categorical" and not column.constant and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
@@ -172,7 +171,7 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
     return []
 
 
-def _codes_among_numbers(column: Column, seen: Seen, rows: int) -> list[str]:
+def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
     """Numbers such as -999 that lie apart from all others."""
     if not seen.codes or seen.low is None or seen.high is None:
         return []
@@ -180,7 +179,7 @@ def _codes_among_numbers(column: Column, seen: Seen, rows: int) -> list[str]:
     for code, n in sorted(seen.codes.items()):
         text = f"{code:g}"
         apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
-        if apart and n >= max(OFTEN, OFTEN_SHARE * rows) and text not in column.missing_texts:
+        if apart and n >= OFTEN and text not in column.missing_texts:
             gaps.append((text, n))
     if not gaps:
         return []

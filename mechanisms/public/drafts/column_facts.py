@@ -14,8 +14,8 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, Reading
 MAX_VALUES = 200
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
-#: A code of gaps stands at least so often, or in this share of the cells.
-OFTEN, OFTEN_SHARE = 3, 0.001
+#: A number is taken for a gap where it stands at least so often, apart from all others.
+OFTEN = 3
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Numbers:
         """Codes of gaps that occur often, and lie apart from all other numbers."""
         if self.low is None or self.high is None:
             return ()
-        low, high, least = self.low, self.high, max(OFTEN, OFTEN_SHARE * self.count)
+        low, high = self.low, self.high
         apart = {c: n for c, n in self.codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
-        return tuple(sorted(c for c, n in apart.items() if n >= least))
+        return tuple(sorted(c for c, n in apart.items() if n >= OFTEN))
 
     def bounds(self) -> tuple[float, float] | None:
         """The least and the largest number that is no gap."""
