@@ -40,6 +40,8 @@ class Accountant(ABC):
         natural_noise: the kind of noise whose cost it adds up exactly.
         is_filter: whether events of sizes that depend on earlier answers may be booked until the budget is full.
         is_exact: whether the ε of events of that noise alone is the least that holds, but for rounding.
+        best_power: shares of a budget with the least error are in proportion to a marginal's total noise to this power:
+            2/3 where squares of strengths add up, 1/2 where strengths do.
         currency: what it adds up before any δ is chosen, where its ε is the currency's own; None otherwise: what is
             known of its totals is (ε, δ) alone.
     """
@@ -49,6 +51,7 @@ class Accountant(ABC):
     natural_noise: ClassVar[NoiseKind]
     is_filter: ClassVar[bool]
     is_exact: ClassVar[bool] = False
+    best_power: ClassVar[float] = 2 / 3
     currency: ClassVar[Currency | None] = None
 
     if TYPE_CHECKING:  # fields or properties of each
@@ -245,6 +248,7 @@ class Basic(_Approximate):
     kind: ClassVar[str] = "basic"
     conversion: ClassVar[str] = "ε = Σ ε_i, δ = Σ δ_i; Gaussian events by the analytic formula at δ_i = δ / slots"
     is_filter: ClassVar[bool] = True
+    best_power: ClassVar[float] = 1 / 2
 
     @classmethod
     def of(cls, delta: Delta, slots: int) -> Self:
@@ -347,6 +351,15 @@ def accountant_class(kind: str) -> type[Accountant]:
     return ACCOUNTANTS[one_of(kind, ACCOUNTANTS, "privacy.accountant")]
 
 
+def _filters(squares: bool) -> list[type[Accountant]]:
+    return [a for a in OWN_ACCOUNTANTS if a.is_filter and not (squares and not issubclass(a, _Squares))]
+
+
+def serves_as_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> bool:
+    """Whether the accountant of that name is a privacy filter for such noise; see `check_filter`."""
+    return any(a.kind == kind and a.natural_noise == noise for a in _filters(squares))
+
+
 def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
     """Refuse events of sizes that depend on earlier answers where the accountant is no privacy filter for them.
 
@@ -359,10 +372,9 @@ def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
     Raises:
         UserError: the accountant, or this noise under it, is no filter.
     """
-    serving = [a for a in OWN_ACCOUNTANTS if a.is_filter and not (squares and not issubclass(a, _Squares))]
-    if any(a.kind == kind and a.natural_noise == noise for a in serving):
+    if serves_as_filter(kind, noise, squares=squares):
         return
-    ways = []
+    serving, ways = _filters(squares), []
     for law in NOISE_KINDS.values():
         if names := [a.kind for a in serving if a.natural_noise == law.name]:
             ways.append(f"privacy.accountant={' or '.join(names)} and mechanism={law.name}")

@@ -11,6 +11,7 @@ from typing import Any
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, check_filter, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
+from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.plan import (
     Plan,
     PlannedHistogram,
@@ -93,7 +94,8 @@ class AdaptivePlan:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, as plain values; part of the ledger's name for the plan.
         reserve: all of it as one event of the noise that the accountant is a filter for; None: there is none.
-        scores, selection: as of `Plan`.
+        scores, selection, compared: as of `Plan`.
+        power: parts of the reserve are in proportion to cells to this power, where the method shares it out.
     """
 
     slots: tuple[Slot, ...]
@@ -107,6 +109,8 @@ class AdaptivePlan:
     histogram: PlannedHistogram | None = None
     scores: tuple[PlannedScore, ...] = ()
     selection: PrivateSelection = ONE_TRY
+    compared: tuple[PairNoise, ...] = ()
+    power: float = POWER
 
     @cached_property
     def _by_id(self) -> dict[str, Slot]:

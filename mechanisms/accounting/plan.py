@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise
+from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind, possible_kinds
+from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
@@ -72,6 +73,7 @@ class Plan:
     Attributes:
         scores: the charges for the noisy scores that decide whether a release is accepted.
         selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
+        compared: the pairs of noise and accountant that settings left to choose from, the one that was taken first.
     """
 
     measurements: tuple[PlannedMeasurement, ...]
@@ -83,6 +85,7 @@ class Plan:
     histogram: PlannedHistogram | None = None
     scores: tuple[PlannedScore, ...] = ()
     selection: PrivateSelection = ONE_TRY
+    compared: tuple[PairNoise, ...] = ()
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -115,11 +118,6 @@ class Plan:
     def composed(self) -> tuple[Event, ...]:
         """The events that the total is made of."""
         return self.events
-
-    @property
-    def expected_error(self) -> float:
-        """Σ over all cells of the noise's standard deviation, in records: compared by `auto` (Li et al. 2021b, 2.5)."""
-        return math.fsum(m.query.rows * m.event.stddev for m in self.measurements)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -214,20 +212,20 @@ def make_plan(
     delta: float,
     neighbouring: Neighbouring,
     max_records: int,
-    power: float = 2 / 3,
     histogram: RecordsPerUnit | None = None,
     accept: Sequence[Criterion] = (),
 ) -> Plan:
     """Split a budget over marginals and calibrate their noise, from public facts alone.
 
-    Shares are in proportion to weight · cells^power (PrivSyn's optimum under zCDP has power 2/3) in the accountant's
-    additive currency: ε (basic), ε² (advanced), ρ (zcdp), μ² (gdp). One multiplier is then searched such that the
-    accountant's total stays within (ε, δ); the search ends on the noisier side.
+    Shares are in proportion to weight · cells^(2/3), PrivSyn's optimum under zCDP, in the accountant's additive
+    currency: ε (basic), ε² (advanced), ρ (zcdp), μ² (gdp); an accountant that was left open has its own power of the
+    same loads (`shares_power`). One multiplier is then searched such that the accountant's total stays within (ε, δ);
+    the search ends on the noisier side.
 
     Args:
         requests: the marginals with their weights.
-        mechanism: a kind of noise, or auto (the one with the smallest expected error).
-        accountant: basic, advanced, zcdp or gdp.
+        mechanism: a kind of noise, or auto: of all pairs that are left open, the one with the least noise.
+        accountant: basic, advanced, zcdp, gdp, or auto.
         max_records: C, the largest total weight of one unit.
         histogram: of records per unit, if it is wanted; the marginals share what it leaves.
         accept: what decides whether the release is accepted; the marginals share what its scores leave.
@@ -239,19 +237,15 @@ def make_plan(
         raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
-    total = math.fsum(r.weight * domain.cells(r.clique) ** power for r in requests)
     left = share_left(histogram, accept)
-    shares = [left * r.weight * domain.cells(r.clique) ** power / total for r in requests]
-    if not math.isfinite(total) or min(shares) < 1e-12:
-        fix = "weights of one order of magnitude"
-        raise UserError("weights so far apart that a marginal gets nothing", where="selection.weights", fix=fix)
 
-    def plan_of(kind: NoiseKind) -> Plan:
+    def plan_of(pair: Pair) -> Plan:
+        kind, shares = pair.noise, _shares(domain, requests, shares_power(pair, accountant), left)
         further = [histogram_charge(histogram, kind, neighbouring)] if histogram else []
         further += score_charges(accept, kind, neighbouring, max_records)
         law = NOISE_KINDS[kind]
         slots = 0 if law.pure else len(requests) + len(further)
-        accounting = make_accountant(accountant, delta=dlt, slots=slots)
+        accounting = make_accountant(pair.accountant, delta=dlt, slots=slots)
         names = [f"{i:04d}:{','.join(r.clique)}" for i, r in enumerate(requests)]
         queries = [Identity(domain.cells(r.clique)) for r in requests]
         bounds = [sensitivity(q, norm=law.norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
@@ -264,9 +258,35 @@ def make_plan(
         measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
         return Plan(measurements, accounting, eps, dlt, neighbouring, max_records, last, scores)
 
-    best = min(map(plan_of, possible_kinds(mechanism, delta=dlt)), key=lambda p: p.expected_error)
+    pairs = possible_pairs(mechanism, accountant, delta=dlt, noise_alone=True)
+    loads = [domain.cells(r.clique) * r.weight ** (1 / POWER) for r in requests]
+    best = _with_least_noise(by_pair(pairs, plan_of), loads)
     check_scales(best.events)
     return best
+
+
+def _with_least_noise(plans: Sequence[tuple[Pair, Plan]], loads: Sequence[float]) -> Plan:
+    """The plan with the least Σ load · standard deviation over the marginals (Li et al. 2021b, section 2.5)."""
+    noise = [PairNoise(pair, mean_stddev(loads, [m.event.stddev for m in plan.measurements])) for pair, plan in plans]
+    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
+    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
+
+
+def _shares(domain: Domain, requests: Sequence[Request], power: float, left: float) -> list[float]:
+    """Each marginal's part of the budget, the part that is left for all of them shared out.
+
+    A weight is that of squares: the error of its marginal counts weight^(3/2) times.
+
+    Raises:
+        UserError: a part next to nothing.
+    """
+    loads = [(r.weight ** (power / POWER), domain.cells(r.clique) ** power) for r in requests]
+    total = math.fsum(weight * cells for weight, cells in loads)
+    shares = [left * weight * cells / total for weight, cells in loads]
+    if not math.isfinite(total) or min(shares) < 1e-12:
+        fix = "weights of one order of magnitude"
+        raise UserError("weights so far apart that a marginal gets nothing", where="selection.weights", fix=fix)
+    return shares
 
 
 def check_scales(events: Sequence[Event], maximum: float = units.MAX_SCALE) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from mechanisms.accounting.accountants import check_filter
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
+from mechanisms.accounting.pairs import POWER
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -114,6 +115,20 @@ class Schedule:
     method: Method
     slots: list[Reservation]
     reserve: float = 0.0
+
+    def with_power(self, power: float) -> Schedule:
+        """The same stages; the slots of each share its part by another power of the same loads than that of squares."""
+        if power == POWER:
+            return self
+        stages: dict[str, list[Reservation]] = {}
+        for slot in self.slots:
+            stages.setdefault(slot.stage, []).append(slot)
+        factors = {
+            stage: math.fsum(s.weight for s in slots) / math.fsum(s.weight ** (power / POWER) for s in slots)
+            for stage, slots in stages.items()
+        }
+        slots = [replace(s, weight=factors[s.stage] * s.weight ** (power / POWER)) for s in self.slots]
+        return replace(self, slots=slots)
 
     def plan(self, *, noise: NoiseKind, accountant: str, **options: Any) -> AdaptivePlan:
         """Every charge that the rounds may make, calibrated; options as of `reserve`.

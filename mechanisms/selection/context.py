@@ -90,6 +90,11 @@ class Context(Protocol):
         """The standard deviation of an answer that takes the whole reserve, in records."""
         ...
 
+    @property
+    def power(self) -> float:
+        """Parts of the reserve are in proportion to cells to this power, where it is shared out."""
+        ...
+
     def remember(self, number: int, part: float) -> float:
         """The round's part of the reserve, kept on disk before it is spent; the kept one where there is one."""
         ...

@@ -69,7 +69,7 @@ class Indif(Method):
             candidates, gaps = tuple(candidates[i] for i in inside), gaps[inside]
         if not candidates:
             return []
-        table = tradeoff(_real(gaps), [expected(c) for c in candidates], context.reserve_noise)
+        table = tradeoff(_real(gaps), [expected(c) for c in candidates], context.reserve_noise, context.power)
         return combined(context.domain, [candidates[i] for i in dense(table)], self.combine_cells)
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:

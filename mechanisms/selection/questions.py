@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Candidate, Expected
-from mechanisms.public.designs.dense import POWER
 from mechanisms.public.designs.tree import joining
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.merged_cells import rare_groups
@@ -26,8 +25,8 @@ def ask_given(context: Context) -> list[Clique]:
 
 
 def share_out(context: Context, cliques: Sequence[Clique]) -> None:
-    """Measure these marginals with the whole reserve, each with a part in proportion to cells^(2/3)."""
-    loads = np.array([context.domain.cells(c) for c in cliques], np.float64) ** POWER
+    """Measure these marginals with the whole reserve, each with a part in proportion to cells^power."""
+    loads = np.array([context.domain.cells(c) for c in cliques], np.float64) ** context.power
     parts = loads / loads.sum() * (1 - 1e-9)
     questions = zip(cliques, parts.tolist(), strict=True)
     context.spend([(c, Identity(context.domain.cells(c)), part) for c, part in questions])

@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.accountants import accountant_class
+from mechanisms.accounting.accountants import Basic, Gdp, Zcdp, accountant_class
+from mechanisms.accounting.pairs import PairNoise, possible_pairs, ranked_pairs
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.noise_kinds import possible_kinds
+from mechanisms.public.noise_kinds import AUTO, possible_kinds
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts
 
 
 def unit_noise(facts: Facts, domain: Domain) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """The mean absolute noise of a marginal, in records, from its share of the whole budget."""
-    plan = _whole_budget(facts, domain)
-    mean = plan.measurements[0].event.mean_abs
-    return lambda shares: np.asarray(mean / plan.accountant.strength(shares))
+    """The mean absolute noise of a marginal, in records, from its share of the whole budget.
+
+    Where the accountant is left open: that of the best pair for as many equal shares.
+    """
+    plans = [_whole_budget(facts, domain, accountant) for accountant in _open_accountants(facts)]
+
+    def noise(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        every = [p.measurements[0].event.mean_abs / p.accountant.strength(shares) for p in plans]
+        return np.asarray(np.minimum.reduce(every))
+
+    return noise
 
 
 def unit_stddev(facts: Facts, domain: Domain) -> float:
-    """The standard deviation of a cell of one marginal that takes the whole budget, in records, by its noise's law."""
-    return _whole_budget(facts, domain).measurements[0].event.stddev
+    """The standard deviation of a cell of one marginal that takes the whole budget, in records, by its noise's law.
+
+    Where the accountant is left open: one of squares, as many marginals will have it, if there is any.
+    """
+    return _whole_budget(facts, domain, _open_accountants(facts)[0]).measurements[0].event.stddev
 
 
-def _whole_budget(facts: Facts, domain: Domain) -> Plan:
+def best_pairs(
+    facts: Facts, wanted: Sequence[tuple[int, float]], *, reserve: bool = False, squares: bool = False
+) -> tuple[PairNoise, ...]:
+    """The pairs of noise and accountant that the facts leave open, with the shares that are best for each.
+
+    The one with the least Σ weight · cells · standard deviation comes first; arguments as of `ranked_pairs`.
+    """
+    return ranked_pairs(
+        wanted,
+        mechanism=facts.mechanism,
+        accountant=facts.accountant,
+        epsilon=facts.epsilon,
+        delta=facts.delta,
+        neighbouring=facts.neighbouring,
+        max_records=facts.max_records,
+        reserve=reserve,
+        squares=squares,
+    )
+
+
+def _open_accountants(facts: Facts) -> list[str]:
+    """The accountant that is named; where it is open, those that serve, one of squares first if any does."""
+    if facts.accountant != AUTO:
+        return [accountant_class(facts.accountant).kind]
+    names = {p.accountant for p in possible_pairs(facts.mechanism, AUTO, delta=facts.delta)}
+    return [a.kind for a in (Gdp, Zcdp, Basic) if a.kind in names]
+
+
+def _whole_budget(facts: Facts, domain: Domain, kind: str) -> Plan:
     """One marginal alone."""
-    accountant = accountant_class(facts.accountant)
+    accountant = accountant_class(kind)
     kinds = possible_kinds(facts.mechanism, delta=facts.delta)
     return make_plan(
         domain,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mechanisms.accounting.accountants import accountant_class
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
+from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import one_of
-from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
 from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
@@ -23,6 +22,7 @@ def build_adaptive(
     schedule: Schedule,
     domain: Domain,
     *,
+    accountant: str,
     budget: tuple[float, float],
     max_records: int,
     histogram: RecordsPerUnit | None = None,
@@ -36,18 +36,20 @@ def build_adaptive(
         budget: ε and δ of all that the plan may charge.
         histogram: of records per unit, if it is wanted.
         accept: what decides whether the release is accepted.
+        accountant: the setting, which may be auto.
         mapped: columns whose first marginal is the one with the column that they follow from.
     Raises:
         UserError: a setting out of range; an accountant that cannot count such rounds.
     """
-    privacy = config.privacy
+    privacy, method = config.privacy, schedule.method
     rounds = replace(schedule, slots=[_with_source(w, domain, mapped) for w in schedule.slots])
-    accountant = accountant_class(privacy.accountant)
+    reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
 
-    def plan_of(noise: NoiseKind) -> AdaptivePlan:
-        return rounds.plan(
-            noise=noise,
-            accountant=accountant.kind,
+    def plan_of(pair: Pair) -> AdaptivePlan:
+        power = shares_power(pair, accountant)
+        plan = rounds.with_power(power).plan(
+            noise=pair.noise,
+            accountant=pair.accountant,
             epsilon=budget[0],
             delta=budget[1],
             neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
@@ -55,11 +57,19 @@ def build_adaptive(
             histogram=histogram,
             accept=accept,
         )
+        return replace(plan, power=power)
 
-    kinds = possible_kinds(config.mechanism.kind, delta=budget[1])
-    if schedule.reserve and config.mechanism.kind == AUTO:
-        return plan_of(accountant.natural_noise)
-    return min(map(plan_of, kinds), key=_expected_error)
+    pairs = possible_pairs(
+        config.mechanism.kind,
+        accountant,
+        delta=budget[1],
+        reserve=schedule.reserve > 0,
+        squares=method.squares,
+    )
+    plans = by_pair(pairs, plan_of)
+    noise = [PairNoise(pair, _mean_noise(plan, reserved)) for pair, plan in plans]
+    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
+    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
 
 
 def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
@@ -71,6 +81,18 @@ def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapp
     )
 
 
-def _expected_error(plan: AdaptivePlan) -> float:
-    """Σ over all cells of the noise's standard deviation, in records: what `auto` compares (Li et al. 2021b, 2.5)."""
-    return sum(s.reservation.cells * s.event.stddev for s in plan.slots)
+def _mean_noise(plan: AdaptivePlan, reserved: Sequence[int]) -> float:
+    """The mean standard deviation of a cell, in records: what `auto` compares (Li et al. 2021b, section 2.5).
+
+    What a reserve will be spent on is not known yet: it counts as one marginal of mean size for each slot of a
+    marginal, with equal parts.
+
+    Args:
+        reserved: cells of the marginals that the reserve may be spent on.
+    """
+    slots = [(s.reservation.cells, s.event.stddev) for s in plan.slots if s.reservation.cells]
+    if plan.reserve is not None:
+        count = max(len(slots), 1)
+        part = plan.reserve_event.stddev / plan.accountant.strength(1 / count)
+        slots += [(max(round(sum(reserved) / max(len(reserved), 1)), 1), part)] * count
+    return mean_stddev([cells for cells, _ in slots], [stddev for _, stddev in slots])

@@ -120,6 +120,11 @@ class AdaptiveRun:
         """The standard deviation of an answer that takes the whole reserve, in records."""
         return self.plan.reserve_event.stddev
 
+    @property
+    def power(self) -> float:
+        """Parts of the reserve are in proportion to cells to this power, where it is shared out."""
+        return self.plan.power
+
     def distances(self, cliques: Sequence[Clique], expected: Callable[[], Expected]) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
         (place,) = self.plan.places(SCORES)

@@ -15,7 +15,6 @@ from mechanisms.accounting.adaptive import RESERVE, AnyPlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.criterion import in_records
-from mechanisms.public.designs.dense import POWER
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
@@ -46,6 +45,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "max_records": unit.max_records,
         **plan.to_json(),
         **_selection(config, plan),
+        "compared": [p.to_json() for p in plan.compared],
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
@@ -74,7 +74,7 @@ def _selection(config: Config, plan: AnyPlan) -> dict[str, Any]:
 def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str, Any]]:
     """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
 
-    `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^(2/3);
+    `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^power;
     `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
     """
     domain, rows = schema.domain, config.plan.rows
@@ -89,7 +89,7 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
             )
     elif (cliques := method_of(plan.method).reported) and plan.reserve is not None:
         noise = plan.reserve_event.mean_abs
-        loads = [domain.cells(c) ** POWER for c in cliques]
+        loads = [domain.cells(c) ** plan.power for c in cliques]
         for clique, load in zip(cliques, loads, strict=True):
             part, alone = load / math.fsum(loads), domain.cells(clique) * noise
             candidates.append((clique, alone, alone / plan.accountant.strength(part)))
@@ -129,6 +129,7 @@ def as_text(facts: dict[str, Any]) -> str:
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
+    lines[5:5] = _pairs(facts["compared"])
     lines[5:5] = _accepting(facts)
     lines += [f"warning: {w}" for w in facts["warnings"]]
     if facts["model_cells"] is not None:
@@ -162,6 +163,16 @@ def _accepting(facts: dict[str, Any]) -> list[str]:
         )
         lines.append(f"all tries together, however many there are: {chosen['conversion']}")
     return lines
+
+
+def _pairs(compared: list[dict[str, Any]]) -> list[str]:
+    """Which noise under which accountant was taken, and the next best; nothing where settings left no choice."""
+    if len(compared) < 2:
+        return []
+    best, second = (
+        f"{p['mechanism']} noise under {p['accountant']}, standard deviation {p['stddev']:.4g}" for p in compared[:2]
+    )
+    return [f"least noise: {best} records on the mean of all cells; next: {second}"]
 
 
 def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:

@@ -23,7 +23,7 @@ from pipeline.measuring.adaptive_plans import build_adaptive
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection
-from pipeline.settings.selecting import build_facts, selection_of
+from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
@@ -160,6 +160,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
             config,
             schedule,
             schema.measured,
+            accountant=asked_accountant(config),
             budget=(epsilon, delta),
             max_records=bound,
             histogram=histogram,
@@ -171,7 +172,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
         schema.measured,
         [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
         mechanism=config.mechanism.kind,
-        accountant=privacy.accountant,
+        accountant=asked_accountant(config),
         epsilon=epsilon,
         delta=delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),

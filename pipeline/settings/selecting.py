@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from mechanisms.accounting.accountants import accountant_class
+from mechanisms.accounting.bookings import load_book
+from mechanisms.accounting.filters import USUAL
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.noise_kinds import AUTO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts, Selection
@@ -33,6 +38,21 @@ def _check_cells(options: dict[str, Any]) -> None:
         raise UserError(f"got {cells}", where="selection.max_cells", fix="a whole number of at least 1")
 
 
+def asked_accountant(config: Config) -> str:
+    """The accountant that the settings name, or auto where the plan is to choose.
+
+    A run that books in a shared budget counts as the budget does: what adds up to the same ε may cost far more of the
+    budget's own currency, and leave the runs after it less. Where the budget counts (ε, δ) alone, or δ is 0, nothing
+    speaks against a choice.
+    """
+    setting, ledger = config.privacy.accountant, config.budget.ledger
+    if setting != AUTO or ledger is None or config.privacy.delta == 0:
+        return setting
+    book = load_book(Path(ledger).expanduser())
+    kind = (config.budget.accountant or USUAL) if book is None else book.filter.kind
+    return setting if accountant_class(kind).currency is None else kind
+
+
 def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
     """What a selection decides from before any row is read."""
     privacy = config.privacy
@@ -40,7 +60,7 @@ def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
         schema=schema,
         epsilon=privacy.epsilon,
         delta=privacy.delta,
-        accountant=privacy.accountant,
+        accountant=asked_accountant(config),
         mechanism=config.mechanism.kind,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=max_records,

@@ -19,6 +19,7 @@ from mechanisms.accounting.accountants import ACCOUNTANTS
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential
 from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import AUTO
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.contribution import Clip, MissingUnit
@@ -71,6 +72,8 @@ SYNTHESIS: dict[str, list[str]] = {
 }
 #: How records count: whether a column names the unit, and the clip.
 CLIPS = ((False, "weight"), *((True, clip) for clip in get_args(Clip)))
+#: Accountants that are named, and the choice of a plan.
+ASKED = (*ACCOUNTANTS, AUTO)
 MECHANISMS = tuple(sorted(p.stem for p in (CONF / "mechanism").glob("*.yaml")))
 
 
@@ -172,7 +175,7 @@ def every_case(
         part: (i, n): every n-th combination, from the i-th on.
         words: that the names of the cases hold.
     """
-    product = list(enumerate(itertools.product(CHOICES, ACCOUNTANTS, Neighbouring, CLIPS)))
+    product = list(enumerate(itertools.product(CHOICES, ASKED, Neighbouring, CLIPS)))
     if most is None:
         yield from _admitted(product[part[0] :: part[1]], folder, words)
         return
@@ -228,7 +231,7 @@ def registered() -> dict[str, set[str]]:
         "method": set(registered_methods()),
         "event": {e.__name__ for e in (*NOISE_EVENTS.values(), Exponential)},
         "mechanism": set(MECHANISMS),
-        "accountant": set(ACCOUNTANTS),
+        "accountant": set(ASKED),
         "relation": set(map(str, Neighbouring)),
         "clip": set(get_args(Clip)),
         "missing unit": set(get_args(MissingUnit)) - {"refuse"},  # it stops the run, outside of the guarantee
@@ -266,7 +269,7 @@ def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
         "method": set() if method is None else {method["kind"]},
         "event": {type(e).__name__ for e in plan.events},
         "mechanism": {case.mechanism},
-        "accountant": {case.accountant},
+        "accountant": {case.accountant, plan.accountant.kind},
         "relation": {"replace" if s.replace else "add_remove"},
         "clip": {s.clip} if s.column else set(),
         "missing unit": {s.missing} if s.column else set(),

@@ -14,13 +14,12 @@ from typing import Any
 from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
-from mechanisms.accounting.accountants import ACCOUNTANTS
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import epsilon_at, guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
-from tests.audit.cases import ACCEPT, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
+from tests.audit.cases import ACCEPT, ASKED, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
 from tests.audit.hooks import Broken, numbers
 from tests.audit.worlds import Settings
 
@@ -208,7 +207,7 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
         selection = names[given % len(names)]
         column, clip = rng.choice(CLIPS)
         settings = Settings(column, rng.choice(list(Neighbouring)) == "replace", clip, "drop", rng.randint(1, 20))
-        accountant, mechanism = rng.choice(tuple(ACCOUNTANTS)), rng.choice(MECHANISMS)
+        accountant, mechanism = rng.choice(ASKED), rng.choice(MECHANISMS)
         schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins"))
         epsilon = math.exp(rng.uniform(math.log(0.05), math.log(20)))
         case = Case(

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 
-#: Shares of the budget are in proportion to cells to this power, PrivSyn's optimum.
-POWER = 2 / 3
 #: Budgets at which the noise error of a candidate is tabulated.
 STEPS = 96
 #: A combined marginal may blur its pairs by so much, for what it tells of three attributes and more.
@@ -26,7 +24,7 @@ class Tradeoff:
     """What DenseMarg weighs (PrivSyn, Zhang et al. 2021, section 4.2), from public facts and noisy answers.
 
     Attributes:
-        loads: per candidate cells^(2/3): its share of the budget is its load over the sum of the loads chosen.
+        loads: per candidate cells^power: its share of the budget is its load over the sum of the loads chosen.
         gaps: per candidate the L1 distance from independence, in records: what is lost if it is left out.
         grid: sums of loads, rising.
         errors: candidates × grid: what noise does to a candidate, in records, if the loads sum to that.
@@ -61,6 +59,7 @@ def tradeoff(
     gaps: NDArray[np.float64],
     expected: Sequence[NDArray[np.float64]],
     noise: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    power: float = 2 / 3,
 ) -> Tradeoff:
     """The table that `dense` needs.
 
@@ -68,8 +67,9 @@ def tradeoff(
         gaps: the candidates' noisy distances from independence, in records.
         expected: their marginals under independence, in records.
         noise: the mean absolute noise of a marginal, in records, from its share of the budget.
+        power: shares of the budget are in proportion to cells to this power; 2/3 is PrivSyn's optimum.
     """
-    loads = np.array([e.size for e in expected], np.float64) ** POWER
+    loads = np.array([e.size for e in expected], np.float64) ** power
     grid = np.geomspace(loads.min(), loads.sum() * (1 + 1e-9) + 1e-9, STEPS)
     errors = np.stack([noise_error(e, noise(w / grid)) for e, w in zip(expected, loads, strict=True)])
     return Tradeoff(loads, np.asarray(gaps, np.float64), grid, errors)

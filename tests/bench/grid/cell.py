@@ -1,0 +1,150 @@
+"""One cell of the grid: a method on a table, by the functions that `run` calls, without a process of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.tables.codec import EncodingReport
+from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.folders import claimed
+from pipeline.measuring.acceptance import only_try, table_of
+from pipeline.measuring.attempts import Work
+from pipeline.settings import build
+from pipeline.settings.config import Config, load_config
+from pipeline.stage_bars import Stages
+from tests.bench.grid.coded import GridTable, coded_table
+from tests.bench.grid.errors import Columns, errors
+from tests.bench.grid.methods import Method
+
+
+class TooLong(BaseException):
+    """A cell took longer than it may; no handler of errors on the way may take it for one."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A synthetic table, and what was measured for it."""
+
+    table: CodedTable
+    answered: tuple[Columns, ...]
+
+
+def ours(method: Method, table: GridTable, epsilon: float, seed: int) -> Made:
+    """A run's settings, plan, measurements and rows; nothing is written but its ledger and answers.
+
+    Raises:
+        UserError: as `run`.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        path = Path(root) / "schema.json"
+        path.write_text(json.dumps(table.schema()), encoding="utf-8")
+        config = _config(method.settings)
+        data = replace(config.data, path=str(path), schema=str(path))  # no file of rows is read
+        privacy = replace(config.privacy, epsilon=epsilon, delta=table.delta, noise_seed=seed)
+        config = replace(config, data=data, privacy=privacy, synthesis=replace(config.synthesis, seed=seed))
+        schema, unit = build.build_schema(config), build.build_unit(config)
+        plan = build.build_plan(config, build.build_workload(config, schema), schema)
+        rows = CodedTable(schema.measured, table.coded.columns)
+        private = PrivateTable(rows, unit, EncodingReport(table.rows, {}, {}), complete=True)
+        with claimed(Path(root) / "run", resume=False) as folder:
+            spec = build.usable_synthesizer(config.synthesis)
+            work = Work(config, schema, spec, plan, private, folder, Stages(quiet=True), None)
+            taken = only_try(work)
+            synthetic, _ = table_of(work, taken)
+    return Made(synthetic, tuple(a.clique for a in taken.known.answers))
+
+
+@lru_cache(maxsize=16)
+def _config(settings: tuple[str, ...]) -> Config:
+    return load_config(["data=table", "evaluation.enabled=false", *settings])
+
+
+@lru_cache(maxsize=16)
+def _warm(method: Method) -> None:
+    """The method once on a few rows, so that no cell pays for imports and compilation."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 300)
+    columns = {"a": first, "b": (first + (rng.random(300) < 0.2)) % 4, "c": rng.integers(0, 3, 300)}
+    columns["d"] = (columns["b"] + columns["c"]) % 4
+    tiny = GridTable("tiny", coded_table(columns, {"a": 4, "b": 4, "c": 3, "d": 4}, ["a", "b"]))
+    with suppress(UserError):  # what it cannot do at all, the cell says
+        ours(method, tiny, 1.0, 0)
+
+
+def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, seconds: float) -> dict[str, Any]:
+    """One result: errors, time and memory; or why there is none.
+
+    Args:
+        seconds: wall time after which it is stopped.
+    """
+    _warm(method)
+    _forget_peak()
+    wall, cpu = time.perf_counter(), time.process_time()
+    failed, made = "", None
+    try:
+        with at_most(seconds):
+            made = ours(method, table, epsilon, seed)
+    except TooLong:
+        failed = f"stopped after {seconds:g} s"
+    except Exception as error:  # one run that breaks is a result, and ends no grid
+        failed = f"{type(error).__name__}: {error}".splitlines()[0]
+    spent = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak_mb": _peak()}
+    if made is None:
+        return {"failed": failed, **spent}
+    return {**judged(table, made), **spent, "marginals": len(made.answered)}
+
+
+def judged(table: GridTable, made: Made) -> dict[str, Any]:
+    """The errors of a synthetic table."""
+    real = CodedTable(made.table.domain, table.coded.columns)
+    return {"rows": made.table.rows, **asdict(errors(table.name, real, made.table, made.answered))}
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """TooLong where the work takes longer; only the main thread of a process can be told."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _forget_peak() -> None:
+    """From here on the peak of resident memory is counted anew, where Linux lets a process say so."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak() -> float:
+    """The peak of resident memory in megabytes, of the whole process with its libraries."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM"):
+                return round(int(line.split()[1]) / 1024)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

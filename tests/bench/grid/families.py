@@ -1,0 +1,132 @@
+"""Generated tables with a hidden structure that the seed draws: no method can have been tuned on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from tests.bench.grid.coded import coded_table
+
+Codes = NDArray[np.int64]
+
+
+def _drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> Codes:
+    """One code per row of `shares`, (rows, codes), each of which sums to 1."""
+    return np.asarray((rng.random(len(shares))[:, None] > shares.cumsum(axis=1)[:, :-1]).sum(axis=1))
+
+
+def _table(columns: list[Codes], sizes: list[int], *, line: bool = False) -> CodedTable:
+    names = [f"c{i:03}" for i in range(len(sizes))]
+    on_line = names if line else ()
+    return coded_table(dict(zip(names, columns, strict=True)), dict(zip(names, sizes, strict=True)), on_line)
+
+
+def network(rng: np.random.Generator, rows: int, columns: int, largest: int) -> CodedTable:
+    """A Bayesian network: each column has up to three parents among the earlier ones, and skewed conditionals.
+
+    The values of the parents are hashed to at most 60 configurations, each with a distribution of its own.
+    """
+    sizes = [int(s) for s in np.round(np.exp(rng.uniform(np.log(2), np.log(largest), columns)))]
+    codes: list[Codes] = []
+    for i, size in enumerate(sizes):
+        parents = rng.choice(i, min(i, int(rng.integers(0, 4))), replace=False) if i else []
+        state = np.zeros(rows, np.int64)
+        for parent in parents:
+            state = state * sizes[parent] + codes[parent]
+        state = rng.integers(0, 60, int(state.max()) + 1)[state]
+        codes.append(_drawn(rng.dirichlet(np.full(size, 0.4), 60)[state], rng))
+    return _table(codes, sizes)
+
+
+def copula(rng: np.random.Generator, rows: int, columns: int) -> CodedTable:
+    """A Gaussian copula with three hidden factors, each column cut into 2 to 60 bins of random weights."""
+    loads = rng.normal(0, 1, (3, columns)) * rng.choice([0.3, 1.0, 2.0], columns)
+    values = rng.normal(size=(rows, 3)) @ loads + rng.normal(size=(rows, columns))
+    sizes = [int(s) for s in np.round(np.exp(rng.uniform(np.log(2), np.log(60), columns)))]
+    codes = []
+    for i, size in enumerate(sizes):
+        cuts = np.quantile(values[:, i], rng.dirichlet(np.full(size, 2.0)).cumsum()[:-1])
+        codes.append(np.searchsorted(cuts, values[:, i]))
+    return _table(codes, sizes, line=True)
+
+
+def survey(rng: np.random.Generator, rows: int, items: int, factors: int) -> CodedTable:
+    """Items of five ordered answers; each loads on one hidden factor and a little on another."""
+    hidden = rng.normal(size=(rows, factors))
+    codes = []
+    for _ in range(items):
+        first, second = rng.choice(factors, 2, replace=False)
+        tendency = rng.uniform(0.4, 1.5) * hidden[:, first] + rng.uniform(-0.4, 0.4) * hidden[:, second]
+        cuts = np.sort(rng.normal(rng.normal(0, 0.5), 1.2, 4))
+        codes.append(np.searchsorted(cuts, tendency + rng.normal(size=rows)))
+    return _table(codes, [5] * items, line=True)
+
+
+def many_codes(rng: np.random.Generator, rows: int) -> CodedTable:
+    """Twelve columns of 500 codes with falling shares; three pairs depend strongly, three weakly."""
+    size = 500
+    codes: list[Codes] = []
+    for i in range(12):
+        shares = rng.permutation(1 / np.arange(1, size + 1) ** rng.uniform(0.4, 1.2))
+        own = rng.choice(size, rows, p=shares / shares.sum())
+        if i % 2:
+            follows = rng.random(rows) < (0.8 if i < 6 else 0.15)
+            own = np.where(follows, rng.permutation(size)[codes[i - 1]], own)
+        codes.append(own)
+    return _table(codes, [size] * 12)
+
+
+def clicks(rng: np.random.Generator, rows: int) -> CodedTable:
+    """Visits: country, device, and ten steps over 40 pages by a chain of the device; the last page is the end."""
+    pages, steps = 40, 10
+    country, device = rng.choice(12, rows, p=rng.dirichlet(np.full(12, 0.7))), rng.integers(0, 3, rows)
+    moves = rng.dirichlet(np.full(pages, 0.15), (3, pages))
+    moves[:, -1] = np.eye(pages)[-1]
+    codes, page = [country, device], _drawn(rng.dirichlet(np.full(pages, 0.3), 12)[country], rng)
+    for _ in range(steps):
+        codes.append(page)
+        page = _drawn(moves[device, page], rng)
+    return _table(codes, [12, 3] + [pages] * steps)
+
+
+def cluster(rng: np.random.Generator, rows: int) -> CodedTable:
+    """Thirty columns of which five hang together tightly, pair by pair and beyond; all others are independent."""
+    sizes = [int(s) for s in rng.integers(2, 13, 30)]
+    members = set(rng.choice(30, 5, replace=False).tolist())
+    classes = rng.choice(12, rows, p=rng.dirichlet(np.full(12, 2.0)))
+    codes = []
+    for i, size in enumerate(sizes):
+        if i in members:
+            codes.append(_drawn(rng.dirichlet(np.full(size, 0.25), 12)[classes], rng))
+        else:
+            codes.append(rng.choice(size, rows, p=rng.dirichlet(np.ones(size))))
+    return _table(codes, sizes)
+
+
+def binary(rng: np.random.Generator, rows: int) -> CodedTable:
+    """Sixteen columns of two codes that all depend on each other alike: yes and no to parts of one hidden scale."""
+    scale = rng.normal(size=rows)
+    codes = [(rng.uniform(1.0, 1.6) * scale + rng.normal(size=rows) > rng.normal(0, 0.4)) * 1 for _ in range(16)]
+    return _table(codes, [2] * 16)
+
+
+#: Name → a table of its family, from a source of randomness.
+FAMILIES: dict[str, Callable[[np.random.Generator], CodedTable]] = {
+    "network": lambda rng: network(rng, 30_000, 20, 30),
+    "small_network": lambda rng: network(rng, 1_500, 9, 60),
+    "copula": lambda rng: copula(rng, 20_000, 15),
+    "survey_100": lambda rng: survey(rng, 10_000, 100, 6),
+    "survey_40": lambda rng: survey(rng, 10_000, 40, 4),
+    "many_codes": lambda rng: many_codes(rng, 50_000),
+    "clicks": lambda rng: clicks(rng, 40_000),
+    "cluster": lambda rng: cluster(rng, 20_000),
+    "binary": lambda rng: binary(rng, 20_000),
+}
+
+
+def family_table(name: str, seed: int) -> CodedTable:
+    """The table of a family that a seed draws; families do not share their draws."""
+    return FAMILIES[name](np.random.default_rng([seed, *name.encode()]))

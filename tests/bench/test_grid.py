@@ -1,0 +1,262 @@
+"""The grid's own maths: errors against brute force, tables by their seeds, regrets by hand, and going on."""
+
+import itertools
+import json
+import math
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import poisson
+
+from mechanisms.public.coded_table import CodedTable
+from tests.bench.grid import tables
+from tests.bench.grid.__main__ import main, planned
+from tests.bench.grid.cell import TooLong, at_most, measured, ours
+from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
+from tests.bench.grid.errors import distance, drawn_marginals, errors, kept, kept_of_pair, mean_deviation
+from tests.bench.grid.families import FAMILIES, family_table
+from tests.bench.grid.methods import METHODS, Method, methods
+from tests.bench.grid.page import page
+from tests.bench.grid.regrets import Cell, Estimate, cells, failures, ratio
+from tests.bench.grid.results import Results, Run
+
+SIZES = {"a": 3, "b": 2, "c": 4}
+
+
+def drawn(seed: int, rows: int = 60) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    return coded_table({n: rng.integers(0, s, rows) for n, s in SIZES.items()}, SIZES)
+
+
+def test_the_distance_of_a_marginal_is_half_the_sum_over_its_cells_one_by_one(monkeypatch):
+    real, synthetic = drawn(0), drawn(1, rows=41)
+    for names in (("a",), ("a", "c"), ("a", "b", "c")):
+        by_hand = 0.0
+        for cell in itertools.product(*(range(SIZES[n]) for n in names)):
+            shares = [
+                sum(all(t.column(n)[i] == v for n, v in zip(names, cell, strict=True)) for i in range(t.rows)) / t.rows
+                for t in (real, synthetic)
+            ]
+            by_hand += abs(shares[0] - shares[1]) / 2
+        assert distance(real, synthetic, names) == pytest.approx(by_hand)
+    whole = distance(real, synthetic, ("a", "b", "c"))
+    monkeypatch.setattr("tests.bench.grid.errors.DENSE", 1)
+    assert distance(real, synthetic, ("a", "b", "c")) == pytest.approx(whole)
+
+
+def test_pairs_are_told_apart_by_whether_an_answer_holds_them():
+    real, synthetic = drawn(0), drawn(1)
+    found = errors("t", real, synthetic, [("a", "b"), ("c",)])
+    two = {p: distance(real, synthetic, p) for p in itertools.combinations(SIZES, 2)}
+    assert found.measured == pytest.approx(two["a", "b"])
+    assert found.unmeasured == pytest.approx((two["a", "c"] + two["b", "c"]) / 2)
+    assert (found.covered, found.worst) == (pytest.approx(1 / 3), pytest.approx(max(two.values())))
+    assert found.two == pytest.approx(sum(two.values()) / 3)
+
+
+def test_many_marginals_are_drawn_once_for_all():
+    names = tuple(f"c{i}" for i in range(40))
+    first = drawn_marginals("t", names, 3)
+    assert len(set(first)) == 300 == len(drawn_marginals("t", names, 2))
+    assert first == drawn_marginals("t", names, 3) != drawn_marginals("u", names, 3)
+    assert len(drawn_marginals("t", names[:5], 2)) == math.comb(5, 2)
+
+
+def dependent(seed: int, rows: int = 4000, sign: int = 1, strength: float = 0.6) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 4, rows)
+    b = np.where(rng.random(rows) < strength, a if sign > 0 else 3 - a, rng.integers(0, 4, rows))
+    return coded_table({"a": a, "b": b, "c": rng.integers(0, 3, rows)}, {"a": 4, "b": 4, "c": 3})
+
+
+def test_dependence_is_kept_by_fresh_rows_halved_by_half_of_it_and_lost_by_its_opposite():
+    real, pairs = dependent(0), [("a", "b"), ("a", "c"), ("b", "c")]
+    assert kept(real, real, pairs) == 1
+    assert kept(real, dependent(1), pairs) == pytest.approx(1, abs=0.05)
+    assert kept(real, dependent(2, strength=0.3), pairs) == pytest.approx(0.5, abs=0.05)
+    assert kept(real, dependent(3, strength=0.0), pairs) == pytest.approx(0, abs=0.05)
+    assert kept(real, dependent(4, sign=-1), pairs) < 0.1
+    assert kept_of_pair(real, dependent(1), ("a", "c"))[0] == 0
+    assert kept_of_pair(real, real, ("a", "b"))[0] == pytest.approx(0.6 * 3 / 4, abs=0.03)
+    assert kept(dependent(6, strength=0.0), real, pairs) is None
+
+
+def test_the_mean_deviation_of_a_count_is_that_of_its_distribution():
+    for rate in (0.01, 0.5, 3.0, 7.7, 400.0):
+        counts = np.arange(2000)
+        by_hand = (np.abs(counts - rate) * poisson.pmf(counts, rate)).sum()
+        assert mean_deviation(np.array([rate]))[0] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_generated_table_is_its_seed_s_alone(name):
+    one, same, other = family_table(name, 3), family_table(name, 3), family_table(name, 4)
+    assert all((x == y).all() for x, y in zip(one.columns, same.columns, strict=True))
+    assert one.domain == same.domain
+    assert one.domain != other.domain or any((x != y).any() for x, y in zip(one.columns, other.columns, strict=True))
+    assert all(c.max() < a.size for c, a in zip(one.columns, one.domain.attributes, strict=True))
+    assert one.rows <= 50_000
+
+
+def test_families_have_the_structure_that_they_promise():
+    codes = family_table("many_codes", 0)
+    names = codes.domain.names
+    strong, weak = (kept_of_pair(codes, codes, (names[i], names[i + 1]))[0] for i in (0, 10))
+    assert strong > 0.5 > 0.2 > weak
+    clustered = family_table("cluster", 0)
+    strengths = [kept_of_pair(clustered, clustered, p)[0] for p in itertools.combinations(clustered.domain.names, 2)]
+    assert sum(s > 0.05 for s in strengths) in range(5, 11)
+
+
+def test_raw_columns_become_codes_of_labels_numbers_and_times():
+    rows = 600
+    frame = pd.DataFrame(
+        {
+            "label": ["x", "y", ""] * 200,
+            "number": [str(i) for i in range(rows)],
+            "few": [str(9 + i % 3) for i in range(rows)],
+            "time": ["" if i < 5 else f"2016-01-{1 + i % 28:02} 00:{i % 60:02}:{i // 60:02}" for i in range(rows)],
+            "words": [f"word {i}" for i in range(rows)],
+        }
+    )
+    table = tables._from_labels(frame)
+    assert {a.name: a.size for a in table.domain.attributes} == {"label": 3, "number": 100, "few": 3, "time": 101}
+    assert [a.name for a in table.domain.attributes if a.ordered] == ["number", "few"]
+    assert list(table.column("few")[:3]) == [0, 1, 2]
+    assert set(table.column("time")[:5]) == {100}
+
+
+def test_a_real_table_is_read_once_and_kept_as_codes(tmp_path):
+    rng = np.random.default_rng(0)
+    sizes = {"age": 32, "sex": 2}
+    frame = pd.DataFrame({n: rng.integers(0, s, 6000) for n, s in sizes.items()})
+    frame.to_csv(tmp_path / "adult-codes.csv.gz", index=False)
+    (tmp_path / "adult-codes.domain.json").write_text(json.dumps(sizes), encoding="utf-8")
+    first = tables.grid_table("adult_5000", 0, tmp_path, tmp_path / "kept")
+    tables.grid_table.cache_clear()
+    again = tables.grid_table("adult_5000", 1, None, tmp_path / "kept")
+    assert (first.rows, again.rows, first.coded.domain) == (5000, 5000, again.coded.domain)
+    assert first.coded.domain["age"].ordered == 32
+    assert all((x == y).all() for x, y in zip(first.coded.columns, again.coded.columns, strict=True))
+    assert tables.table_names([], tmp_path)[:3] == ["adult", "adult_5000", "adult_1000"]
+    assert tables.table_names([], None) == list(FAMILIES)
+    assert drawn_rows(first.coded, 10).rows == 10
+    with pytest.raises(ValueError, match="taxi needs"):
+        tables.table_names(["taxi"], tmp_path)
+
+
+def test_ratios_carry_their_standard_errors():
+    found = ratio({0: 2.0, 1: 4.0}, {0: 1.0, 1: 2.0, 2: 9.0}, paired=True)
+    assert found == Estimate(2.0, 0.0)
+    unpaired = ratio({0: 2.0, 1: 4.0}, {0: 1.0, 1: 2.0}, paired=False)
+    assert unpaired is not None
+    assert unpaired.error == pytest.approx(math.hypot(1.0, 2.0 * 0.5) / 1.5)
+    assert ratio({0: 2.0}, {0: 1.0, 1: 1.0}, paired=False) == Estimate(2.0, None)
+    assert ratio({0: 2.0}, {1: 1.0}, paired=True) is None
+
+
+def row(method, two, seed=0, table="t", left=0.5, **more):
+    figures = {"one": 0.1, "two": two, "three": two, "kept": left, "worst": 0.3, "cpu": 1.0, "peak_mb": 100}
+    return {"table": table, "method": method, "epsilon": 1.0, "seed": seed, "drawn": False, **figures, **more}
+
+
+def test_the_regret_is_over_the_best_method_and_failed_aims_are_beyond_two_standard_errors():
+    rows = [row("auto", v, s) for s, v in enumerate((0.2, 0.24, 0.28))]
+    rows += [row("mst_pgm", v, s, left=0.9) for s, v in enumerate((0.19, 0.2, 0.21))]
+    rows += [row("independent", v, s) for s, v in enumerate((0.23, 0.24, 0.25))]
+    found = cells(rows)
+    cell = found["t", 1.0]
+    assert (cell.best("two"), cell.best("kept")) == ("mst_pgm", "mst_pgm")
+    regret = cell.regret("two", "auto")
+    assert regret is not None
+    assert regret.value == pytest.approx(1.2)
+    assert cell.regret("two", "mst_pgm") == Estimate(1.0, 0.0)
+    assert [f.aim.split(" (")[0] for f in failures(found)] == ["dependence at least 0.9 of the best"]
+    worse = cells([*rows, *(row("auto", 2 * v, s) for s, v in enumerate((0.23, 0.24, 0.25)))])
+    assert len(failures(worse)) == 5
+
+
+def test_drawn_tables_are_compared_on_shared_seeds():
+    easy_and_hard = {"independent": {0: 0.1, 1: 0.9}, "mst_pgm": {0: 0.09, 1: 0.8}, "peer": {0: 0.095}}
+    cell = Cell(True, {"two": easy_and_hard})
+    assert cell.best("two") == "mst_pgm"
+    regret = cell.regret("two", "peer")
+    assert regret is not None
+    assert regret.value == pytest.approx(0.095 / 0.09)
+
+
+def test_the_page_shows_regrets_cells_and_failures():
+    stopped = {"table": "t", "method": "aim_pgm", "epsilon": 1.0, "seed": 0, "drawn": False, "failed": "stopped"}
+    text = page([row("auto", 0.2), row("independent", 0.3), stopped])
+    assert "| independent | 1 | 0 | 1.000 | 1.00 | 1.500 | 1.50 |" in text
+    assert "| t | 1 | aim_pgm | 0 | stopped |" in text
+    assert "No cell of the default fails an aim" in text
+
+
+def test_results_are_appended_and_half_a_line_is_cut_off(tmp_path):
+    path = tmp_path / "results.jsonl"
+    Results(path).add(row("auto", 0.1))
+    Results(path).add(row("auto", 0.2, seed=1))
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"table": "t", "meth')
+    known = Results(path)
+    assert [r["two"] for r in known.rows.values()] == [0.1, 0.2]
+    known.add(row("auto", 0.3, seed=1))
+    assert [r["two"] for r in Results(path).rows.values()] == [0.1, 0.3]
+
+
+def test_the_plan_goes_seed_by_seed_and_peers_run_once_at_epsilon_one():
+    runs = planned(["t", "u"], [METHODS[1], METHODS[-1]], [0.1, 1.0], None)
+    assert [r.seed for r in runs] == sorted(r.seed for r in runs)
+    assert len([r for r in runs if r.method == METHODS[1].name]) == 2 * 2 * 5
+    assert [r for r in runs if r.method == METHODS[-1].name] == [
+        Run("t", METHODS[-1].name, 1.0, 0),
+        Run("u", METHODS[-1].name, 1.0, 0),
+    ]
+    assert all(not m.peer for m in methods([]))
+
+
+def small() -> GridTable:
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 5, 3000)
+    columns = {"a": a, "b": np.where(rng.random(3000) < 0.9, a, 0), "c": rng.integers(0, 3, 3000)}
+    return GridTable("small", coded_table(columns, {"a": 5, "b": 5, "c": 3}, ["a"]))
+
+
+def test_a_cell_is_a_run_of_the_pipeline_with_its_own_noise():
+    indif = next(m for m in METHODS if m.name == "indif_gum")
+    one, same, other = (ours(indif, small(), 1.0, seed) for seed in (0, 0, 1))
+    assert ("a",) in one.answered
+    assert all((x == y).all() for x, y in zip(one.table.columns, same.table.columns, strict=True))
+    assert any(len(x) != len(y) or (x != y).any() for x, y in zip(one.table.columns, other.table.columns, strict=True))
+    near, far = (measured(indif, small(), epsilon, 0, seconds=60) for epsilon in (10.0, 0.01))
+    assert near["two"] < 0.05 < far["two"]
+    assert near["kept"] > 0.9
+
+
+def test_what_breaks_or_takes_too_long_is_a_result():
+    impossible = Method("x", ("selection=mst", "synthesis=gum", "selection.max_cells=-1"))
+    assert "max_cells" in measured(impossible, small(), 1.0, 0, seconds=60)["failed"]
+    assert measured(METHODS[1], small(), 1.0, 0, seconds=1e-6)["failed"] == "stopped after 1e-06 s"
+    with pytest.raises(TooLong), at_most(0.05):
+        time.sleep(5)
+
+
+def test_an_interrupted_grid_goes_on_where_it_was(tmp_path, capsys):
+    arguments = ["--tables=small_network", "--methods=independent", "--epsilons=1", "--seeds=2", "--workers=1"]
+    arguments += [f"--root={tmp_path}"]
+    earlier = row("independent", 0.123, table="small_network", drawn=True)
+    Results(tmp_path / "results.jsonl").add(earlier)
+    assert main(arguments) == 0
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["seed"] for line in lines] == [0, 1]
+    assert lines[0] == earlier
+    assert 0.1 < lines[1]["two"] < 0.5
+    assert main(arguments) == 0
+    assert len((tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    assert "| independent | 2 | 0 |" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert main(["--tables=nowhere"]) == 2
+    assert main(["--methods=nothing"]) == 2
+    assert "no method is called 'nothing'" in capsys.readouterr().err
