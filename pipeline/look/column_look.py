@@ -152,7 +152,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows)
     hints += _codes_among_numbers(column, seen) + _listed_gaps(column)
-    if column.kind == "categorical" and not column.constant and spelled_yes_or_no(column.values):
+    if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)
