@@ -20,7 +20,7 @@ run: .venv/ready ## the main job on built-in data, then where to look
 	$(BIN)/python -m pipeline run
 
 test: .venv/ready lint types docs ## lint, types, documentation and tests (minutes)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms
 	$(BIN)/ruff check .
@@ -38,7 +38,7 @@ docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 slow: .venv/ready ## checks that take longer than a coffee
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 audit: .venv/ready ## attack the privacy claims, write AUDIT.md (minutes)
 	$(BIN)/python -m tests.audit

@@ -13,6 +13,7 @@ from evaluation.challenges.range_query_metric import RANGE_QUERY
 from evaluation.challenges.sprint2_metric import SPRINT2
 from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
+from evaluation.dependence_metric import DEPENDENCE
 from evaluation.metric import ROW_FACTS, Metric, Setting, declared
 from evaluation.mgd.mgd_metric import MGD
 from evaluation.ncript.ncript_metric import NCRIPT
@@ -80,6 +81,7 @@ for entry in (
     TVD,
     *N_WAY,
     CORRELATION,
+    DEPENDENCE,
     DENSITY,
     RANGE_2018,
     RANGE_QUERY,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.anita.anita_privacy import Privacy
 from evaluation.correlation import Correlations
 from evaluation.cube import map_cubes
+from evaluation.dependence import Dependence
 from evaluation.map_columns import MapColumns
 from evaluation.metric import Options
 from evaluation.ncript.combined_loss import Ncript
@@ -50,6 +51,7 @@ def figures(
     parts = {
         "columns": [_distribution(c, real, synthetic) for c in schema.columns],
         "pairs": _pairs(card, schema),
+        "dependence": _dependence(card),
         "correlation": _correlation(card),
         "map": _map(card, real, synthetic, schema, options, places),
         "distances": _distances(card),
@@ -116,6 +118,13 @@ def _correlation(card: Scorecard) -> dict[str, Any] | None:
     kinds = ("real", "synthetic", "difference")
     matrices = {kind: outcome.result.matrix(kind) for kind in kinds}
     return {"names": list(matrices["real"].index)} | {kind: m.to_numpy().tolist() for kind, m in matrices.items()}
+
+
+def _dependence(card: Scorecard) -> dict[str, Any] | None:
+    outcome = card.outcomes.get("dependence")
+    if outcome is None or not isinstance(outcome.result, Dependence) or outcome.result.reason:
+        return None
+    return outcome.result.to_json()
 
 
 def _distances(card: Scorecard) -> dict[str, Any] | None:

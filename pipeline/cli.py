@@ -80,34 +80,34 @@ def _failed(error: BaseException) -> int:
 
 def _run(overrides: list[str]) -> int:
     """One run, or a sweep with -m; a failed job never takes the others down and is listed at the end."""
-    from pipeline.settings.compose import compose_config, without_hydra
+    from pipeline.settings.compose import compose_config, one_value_each, without_hydra
     from pipeline.settings.config import Config, typed
     from pipeline.settings.inputs import check_inputs
     from pipeline.settings.overrides import spelled
 
     given = [spelled(o) for o in overrides if not o.startswith("-")]
-    if len(given) < len(overrides):
+    if len(given) < len(overrides) or "hydra.mode=MULTIRUN" in given:
         from pipeline.sweeps.sweep import sweep
 
         return sweep(given)
     composed = compose_config("config", given, own=True)
-    check_inputs(typed(without_hydra(composed), Config))
+    one_value_each(given)
+    settings = typed(without_hydra(composed), Config)
+    check_inputs(settings)
     _outside_releases(composed)
-    import hydra
     from hydra.core.hydra_config import HydraConfig
 
     from pipeline import stages
-    from pipeline.conf_folder import CONF
     from pipeline.experiments import experiments
     from pipeline.measuring.acceptance import Withheld
     from pipeline.report import last_lines as report_run
+    from pipeline.sweeps.launching import run_alone
 
     failures: list[tuple[Path, Exception]] = []
 
     def job(config: DictConfig) -> None:
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
-            settings = typed(config, Config)
             if settings.experiment.kind or settings.smoke:
                 print(experiments.run_experiment(settings, root, _hydra_files(config)))
                 return
@@ -118,15 +118,7 @@ def _run(overrides: list[str]) -> int:
         except Exception as error:  # Hydra would say it in its own way
             failures.append((root, error))
 
-    sys.argv = ["pipeline", *given]
-    asked = os.environ.get("HYDRA_FULL_ERROR")
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's own failures come to `_failed` too
-    try:
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(job)()
-    finally:
-        os.environ.pop("HYDRA_FULL_ERROR")
-        if asked is not None:
-            os.environ["HYDRA_FULL_ERROR"] = asked
+    run_alone(composed, job)
     for root, error in failures:
         if not isinstance(error, Withheld) and (not isinstance(error, UserError) or error.where != "hydra.run.dir"):
             say_what_is_safe(root)

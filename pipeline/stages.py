@@ -51,6 +51,7 @@ from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
+from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
 
@@ -296,7 +297,7 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 
 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
-    """What a resumed run must share with its beginning: settings, schema and data."""
+    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
@@ -309,6 +310,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
         "settings": settings,
+        "pipeline": __version__,
         "schema": schema_print(schema),
         "data": fingerprint(path),
         **({"plugins": [origin(name) for name in modules]} if (modules := used_modules(asdict(config))) else {}),

@@ -259,7 +259,8 @@ def make_plan(
         return Plan(measurements, accounting, eps, dlt, neighbouring, max_records, last, scores)
 
     pairs = possible_pairs(mechanism, accountant, delta=dlt, noise_alone=True)
-    loads = [domain.cells(r.clique) * r.weight ** (1 / POWER) for r in requests]
+    most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow
+    loads = [domain.cells(r.clique) * (r.weight / most) ** (1 / POWER) for r in requests]
     best = _with_least_noise(by_pair(pairs, plan_of), loads)
     check_scales(best.events)
     return best

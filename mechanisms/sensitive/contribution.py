@@ -72,9 +72,12 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     """SQL for the text of each record's unit id, as it stands in the table; `unit_forms` says which mean the same.
 
     Raises:
-        UserError: the table has no such column; suggests one.
+        UserError: the table has no such column; suggests one. It holds lists or records, which have no one text.
     """
     index = source.index(str(unit.column), where="privacy.unit")
+    if source.types[index].endswith("]") or source.types[index].startswith(("STRUCT", "MAP", "UNION")):
+        what = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
+        raise UserError(what, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
     if source.types[index] == "BLOB":  # text that its file does not call text; other bytes as the engine writes them
         return f"coalesce(TRY(decode(c{index})), CAST(c{index} AS VARCHAR), '')"
     return source.text(index)

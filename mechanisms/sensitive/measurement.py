@@ -16,6 +16,7 @@ from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import sensitivity
+from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
@@ -70,8 +71,9 @@ class MarginalQuestion:
         return Exact(ExactAnswers.of(self.planned.query, counts), self.needed)
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
+        """UserError for a scale beyond what the lattice holds, or a query that no file gives back."""
         check_drawable(self.event)
+        check_stored(self.planned.query)
 
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> NoisyMarginal:
         """The answers with noise."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from mechanisms.accounting.accountants import ACCOUNTANTS
@@ -20,6 +20,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
+from pipeline.plugins.offers import offered_by
 from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name
 
 #: What a reader of a release must know by name, by the kind that the statement spells.
@@ -55,13 +56,17 @@ def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]
     named: dict[tuple[str, str], dict[str, Any]] = {}
     for kind, name, cls in parts:
         if cls.__module__.partition(".")[0] not in OURS:
-            named.setdefault((kind, name), {"kind": kind, "name": name, **origin(cls.__module__), "audited": False})
+            code = origin(cls.__module__, offered_by.get((kind, name)))
+            named.setdefault((kind, name), {"kind": kind, "name": name, **code, "audited": False})
     return tuple(named.values())
 
 
-def origin(module: str) -> dict[str, Any]:
-    """What a module is known by: its name, its package with its version, and the digest of its code."""
-    loaded = sys.modules.get(module)
+def origin(module: str, offered_by: str | None = None) -> dict[str, Any]:
+    """What a module is known by: its name, its package with its version, and the digest of its code.
+
+    Args:
+        offered_by: the module that put it into a registry, whose code counts too; None: itself.
+    """
     top = sys.modules.get(module.partition(".")[0])
     entry = declaring(module)
     package = entry.dist.name if entry is not None and entry.dist is not None else _package(module)
@@ -70,23 +75,65 @@ def origin(module: str) -> dict[str, Any]:
     except PackageNotFoundError:
         number = None
     given = getattr(top, "__version__", None)
-    file = getattr(loaded, "__file__", None)
     return {
         "module": module,
         "distribution": package,
         "version": number or (given if isinstance(given, str) else None),
-        "sha256": _digest(Path(file), top) if file else None,
+        "sha256": _digest(module, offered_by or module),
     }
 
 
-def _digest(file: Path, top: ModuleType | None) -> str:
-    """Of the module's file; of a package's module over all Python files of the package, where its work may be done."""
-    folders = [Path(folder) for folder in getattr(top, "__path__", ())]
-    if not folders:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    files = {str(path.relative_to(folder)): path for folder in folders for path in folder.rglob("*.py")}
+def _digest(module: str, offered_by: str) -> str | None:
+    """Of a package's module over all Python files of the package; of another one, of its file and what it imports from
+    beside it; together with those of the module that offers it. None where there is no file.
+    """
+    files = _files(module)
+    if offered_by.partition(".")[0] != module.partition(".")[0]:
+        files = _files(offered_by) | files
+    if len(files) == 1 and not hasattr(sys.modules.get(module.partition(".")[0]), "__path__"):
+        return hashlib.sha256(next(iter(files.values())).read_bytes()).hexdigest()
     each = (f"{hashlib.sha256(files[name].read_bytes()).hexdigest()}  {name}\n" for name in sorted(files))
-    return hashlib.sha256("".join(each).encode()).hexdigest()
+    return hashlib.sha256("".join(each).encode()).hexdigest() if files else None
+
+
+def _files(module: str) -> dict[str, Path]:
+    """The files in which a module's work may be done, by their names."""
+    name = module.partition(".")[0]
+    folders = [Path(folder) for folder in getattr(sys.modules.get(name), "__path__", ())]
+    if folders:
+        return {str(path.relative_to(folder)): path for folder in folders for path in folder.rglob("*.py")}
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return _beside(Path(file)) if file else {}
+
+
+def _beside(file: Path) -> dict[str, Path]:
+    """A module's file and those in its folder that it imports, or that these import: by their import statements.
+
+    What an installed package of another name brings is not looked into.
+    """
+    folder, files, left, packages = file.parent, {file.name: file}, [file], packages_distributions()
+    own = packages.get(file.stem)
+    while left:
+        for top in _imported_names(left.pop()) - set(OURS):
+            if packages.get(top) not in (None, own):
+                continue
+            flat = folder / f"{top}.py"
+            for path in [flat] if flat.is_file() else sorted((folder / top).rglob("*.py")):
+                if (name := str(path.relative_to(folder))) not in files:
+                    files[name] = path
+                    left.append(path)
+    return files
+
+
+def _imported_names(file: Path) -> set[str]:
+    """The first parts of the names that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
 
 
 def _package(module: str) -> str | None:

@@ -31,6 +31,7 @@ from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.noise import SAMPLERS
 from pipeline.conf_folder import CONF
+from pipeline.plugins.offers import offered_by
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS
 
@@ -123,6 +124,7 @@ def register(module: ModuleType, where: str) -> None:
     ]
     for name, things in offers.items():
         REGISTRIES[name].things.update(things)
+        offered_by.update({(REGISTRIES[name].kind, thing): module.__name__ for thing in things})
     NOISE_KINDS.update({name: event.law for name, event in offers.get("NOISE_EVENTS", {}).items()})
     for group, name, node in choices:
         ConfigStore.instance().store(name=name, node=node, group=group, provider=module.__name__)

@@ -11,6 +11,7 @@ from pipeline.folders import RunFolder, not_in_release
 from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
 from pipeline.report.convergence_section import convergence_section
+from pipeline.report.dependence_section import dependence_section
 from pipeline.report.map_section import map_section
 from pipeline.report.promise_section import noise_section, promise_section, units_section
 from pipeline.report.score_sections import mgd_section, scores_section
@@ -77,6 +78,7 @@ def _whole(
     warnings: Sequence[str] = (),
 ) -> str:
     makers: dict[str, Callable[[Any], Section]] = {
+        "dependence": dependence_section,
         "columns": columns_section,
         "pairs": pairs_section,
         "map": map_section,

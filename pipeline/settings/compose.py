@@ -67,6 +67,18 @@ def without_hydra(composed: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
 
 
+def one_value_each(overrides: Sequence[str]) -> None:
+    """Refuse the values of a sweep, of settings that were composed.
+
+    Raises:
+        UserError: one setting has several values.
+    """
+    for override in overrides:
+        if _first_of_sweep(override) != override:
+            fix = "run -m for a run per value; where they are one value: key=[a,b] for a list, key='\"a,b\"' for a text"
+            raise UserError("several values for one run", where=f"override {override!r}", fix=fix)
+
+
 def _first_of_sweep(override: str) -> str:
     """`a=1,2` → `a=1`, so that a sweep's keys can be checked before its first job starts."""
     try:

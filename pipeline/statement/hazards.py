@@ -62,7 +62,7 @@ def _about_data(statement: Mapping[str, Any]) -> list[Hazard]:
     else:
         unit = f"{statement['unit']}, at most {statement['max_records']} of them counted"
     unconfirmed = NOT_CONFIRMED in statement["reasons_not_private"]
-    read_off = "all from the public schema; none is read off the rows"
+    read_off = "all from the schema, which a person confirmed as public; the run reads none off the rows"
     read_off = "all from the schema, which nobody confirmed: they may be read off the rows" if unconfirmed else read_off
     bound = "each unit has one record" if statement["unit"] == "one record" else statement["clip"]
     return [

@@ -46,6 +46,8 @@ MISSING = {
     "refuse": "a row without a unit id refuses the run",
 }
 
+#: What a private release says of its noise.
+SECURE = "the operating system's secure source"
 #: δ of the points of the curve.
 CURVE = tuple(10.0**-k for k in range(2, 14))
 
@@ -144,7 +146,7 @@ def make_statement(
         clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),
-        noise_source="the operating system's secure source" if noise_seed is None else "a fixed seed",
+        noise_source=SECURE if noise_seed is None else "a fixed seed",
         public_facts=(*_public_facts(schema, plan, unit, holdout, taken.confirmed), *taken.facts()),
         outside=tuple(_outside(schema, unit, taken)),
         events=tuple(_with_score(_answered(r, answered, chosen), scores) for r in plan.receipts(ledger.events)),

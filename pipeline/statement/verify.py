@@ -21,12 +21,12 @@ from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
+from pipeline.statement.paid_answers import SLACK, Finding, receipts_of_answers, sensitivities
 from pipeline.statement.papers import named_digests
 from pipeline.statement.signing import check_signature, public_key
+from pipeline.statement.statement import SECURE
 from pipeline.version import __version__
 
-#: How far two sums of the same receipts may lie apart: another version may add in another order.
-SLACK = 1e-9
 #: What the statement says of tries with a threshold.
 FIRST = "the first accepted"
 BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
@@ -79,8 +79,9 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
     statement, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
     check_known(statement, str(release), ("mechanism", "accountant"))
     checks = [*_bound(release, statement, key)]
-    for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", _answers)):
+    for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", receipts_of_answers)):
         checks.append(_guarded(name, check, statement, index))
+    checks.append(_guarded("sensitivity", lambda s, i: sensitivities(release, s, i), statement, index))
     checks.append(_guarded("page", lambda s, _: _page(release, s), statement, index))
     checks.append(_private(statement))
     checks += [
@@ -143,9 +144,6 @@ def _signature(release: Path, manifest: Manifest, key: str | None) -> Check:
         return Check("signature", None if missing else False, f"{error.what} ({error.fix})")
     by = f"manifest.json is signed by {key}" if key else "manifest.json is signed (key=PUBLICKEY checks by whom)"
     return Check("signature", True, f"{by}: {signer}")
-
-
-Finding = tuple[bool | None, str]
 
 
 def _guarded(
@@ -229,19 +227,6 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom}"
 
 
-def _answers(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
-    """Every noisy answer has a receipt with its kind and scale of noise."""
-    receipts = {e["id"]: e for e in statement["events"]}
-    every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
-    for answer in every:
-        paid = receipts.get(answer["event"])
-        if paid is None:
-            return False, f"{' × '.join(answer['clique'])} was never paid for"
-        if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
-            return False, f"{' × '.join(answer['clique'])} has other noise than its receipt"
-    return True, f"{len(every)} noisy answers, each with a receipt of its noise"
-
-
 def _page(release: Path, statement: Mapping[str, Any]) -> Finding:
     """statement.html says what privacy.json says."""
     manifest = read_manifest(release)
@@ -266,6 +251,9 @@ def _table(manifest: Manifest) -> str:
 
 def _private(statement: Mapping[str, Any]) -> Check:
     if statement.get("private") is True and not statement.get("reasons_not_private"):
+        if statement.get("noise_source") != SECURE:
+            said = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
+            return Check("private", False, said)
         return Check("private", True, "the release says that it is private")
     reasons = "; ".join(map(str, statement.get("reasons_not_private") or ["no reason given"]))
     return Check("private", False, f"the release says of itself that it is NOT private: {reasons}")

@@ -64,7 +64,7 @@ def job(config: DictConfig) -> None:
     if multiprocessing.get_start_method() not in multiprocessing.get_all_start_methods():
         multiprocessing.set_start_method("forkserver", force=True)  # a launcher's own, which its children do not know
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "pipeline.sweeps.warm_start"])
     start = time.perf_counter()
     child = context.Process(target=_work, args=(settings, root, files, shared.resolve(), os.getpid()))
     child.start()

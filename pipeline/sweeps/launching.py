@@ -1,24 +1,37 @@
-"""The launcher of a sweep's jobs, by Hydra's public interface of plugins: joblib, basic, slurm, ray."""
+"""How jobs start, by Hydra's public interface of plugins: one alone, or a sweep's by joblib, basic, slurm, ray."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
+from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
+from hydra.core.utils import configure_log, run_job
 from hydra.experimental.callback import Callback
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from pipeline.conf_folder import CONF
+
 
 class JobCallbacks(Callback):
-    """Tells the callbacks of `hydra.callbacks` that a job starts and ends; one that fails is a warning."""
+    """Tells the callbacks of `hydra.callbacks` that a run or a job starts and ends; one that fails is a warning."""
 
     def __init__(self, config: DictConfig) -> None:
         self.each = [instantiate(settings) for settings in (config.hydra.callbacks or {}).values()]
+
+    def on_run_start(self, config: DictConfig, **facts: Any) -> None:
+        """Tell all of them, in their order."""
+        self._tell(self.each, "on_run_start", config=config, **facts)
+
+    def on_run_end(self, config: DictConfig, **facts: Any) -> None:
+        """Tell all of them, the last one first."""
+        self._tell(self.each[::-1], "on_run_end", config=config, **facts)
 
     def on_job_start(self, config: DictConfig, **facts: Any) -> None:
         """Tell all of them, in their order."""
@@ -45,3 +58,20 @@ def launcher_of(config: DictConfig, loader: ConfigLoader, task: TaskFunction) ->
     """
     context = HydraContext(config_loader=loader, callbacks=JobCallbacks(config))
     return Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=config)
+
+
+def run_alone(config: DictConfig, task: TaskFunction) -> None:
+    """One job with the folder, logging, environment and callbacks of its settings: as `hydra.main` would.
+
+    Args:
+        config: composed, with Hydra's own settings.
+        task: what the job does with its settings; it keeps its own errors.
+    """
+    callbacks = JobCallbacks(config)
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+        context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=callbacks)
+        configure_log(config.hydra.hydra_logging, config.hydra.verbose)
+        callbacks.on_run_start(config=config, config_name="config")
+        done = run_job(task, config, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context)
+        callbacks.on_run_end(config=config, config_name="config", job_return=done)

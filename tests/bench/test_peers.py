@@ -148,7 +148,10 @@ def test_the_page_shows_medians_ratios_winners_failures_and_our_own_cases(tmp_pa
     figure = {"name": "GUM", "rows": 10, "seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 100, "reference": "2 s"}
     own.write_text(json.dumps({"figures": [figure]}), encoding="utf-8")
     terms = {"epsilon": 1.0, "minutes": 30.0, "gigabytes": 20.0, "command": "c", "date": "today", "machine": machine()}
-    page = document(kept, {"adult_codes": (48_842, 15)}, terms, own)
+    grid = tmp_path / "page.md"
+    grid.write_text("Regrets.\n\n## Every cell\n", encoding="utf-8")
+    page = document(kept, {"adult_codes": (48_842, 15)}, terms, own, grid)
+    assert "## Every method on every table\n\nBy `python -m tests.bench.grid`. Regrets.\n\n### Every cell" in page
     assert "| MST on mbi 2 | 1 | 0.0100 | 0.0400 | 0.0800 | 20.0 | 40.0 | 100 | 0.75 | 0.75 | 0.25 |" in page
     assert "MST of dpmm: exit code 1: no room" in page
     assert "| AIM on mbi 2 | 0 | stopped after 30 minutes (1,800 processor s) |" in page

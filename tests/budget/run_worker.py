@@ -6,8 +6,8 @@ import signal
 import sys
 from typing import Any
 
-from pipeline import stages  # loaded once, before the children are
 from pipeline.cli import main
+from pipeline.sweeps import job_process, warm_start  # loaded once, before the children are
 
 #: Moment → what the process is about to do when it is killed: an audit event and a part of its first arguments.
 MOMENTS = {
@@ -48,7 +48,7 @@ def booked() -> list[float]:
 
 def killed(common: list[str]) -> dict[str, Any]:
     """Each moment with a run of its own: killed, then resumed (or started again where there is nothing to resume)."""
-    assert stages.run
+    assert job_process and warm_start
     found = {}
     for place, moment in enumerate(MOMENTS):
         root = f"run-{place}"

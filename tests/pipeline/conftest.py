@@ -33,12 +33,17 @@ def people(rows: int, seed: int = 1) -> pd.DataFrame:
     return pd.DataFrame({"person": [f"p{i}" for i in person], "age": age, "sex": sex, "job": job, "note": "x"})
 
 
+def write_town(folder: Path) -> Path:
+    """The folder with town.csv (600 rows, 200 persons) and town.yaml."""
+    people(600).to_csv(folder / "town.csv", index=False)
+    (folder / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with town.csv (600 rows, 200 persons) and town.yaml, and the current folder."""
-    people(600).to_csv(tmp_path / "town.csv", index=False)
-    (tmp_path / "town.yaml").write_text(SCHEMA, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    """The town's folder, which is the current one."""
+    monkeypatch.chdir(write_town(tmp_path))
     return tmp_path
 
 
@@ -54,6 +59,21 @@ def command(*arguments: str) -> int:
     """The same; the jobs of a sweep in turn, where nothing else is asked for: it takes half the time."""
     sweeps = "-m" in arguments and not any(a.startswith("hydra/launcher=") for a in arguments)
     return as_written(*arguments, *(["hydra/launcher=basic"] if sweeps else []))
+
+
+def done_once(folder: Path, *arguments: str) -> Path:
+    """A folder in which a command on the town is done: whoever changes what it left does so in a copy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(write_town(folder))
+        assert command(*arguments) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run of the town for all tests that read it or go on from a copy of it."""
+    settings = ["privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
+    return done_once(tmp_path_factory.mktemp("one_run"), "run", *TOWN, *settings) / "out"
 
 
 def rebound(release):

@@ -12,7 +12,7 @@ import pytest
 from pipeline.cli import main
 from tests.pipeline.conftest import TOWN, command, people
 
-UNIT = [*TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent"]
+UNIT = [*TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "evaluation.enabled=false"]
 
 
 def said(folder: str) -> dict:
@@ -45,6 +45,18 @@ def test_a_resumed_run_refuses_a_release_that_was_changed(town, capsys):
     assert "not as this run wrote it: privacy.json" in capsys.readouterr().err
     shutil.rmtree(town / "out" / "release")
     assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
+
+
+def test_a_run_goes_on_with_the_version_that_measured(town, capsys, monkeypatch):
+    """Its statement names one version, by which advisories are looked up: another one's answers are not its own."""
+    with monkeypatch.context() as older:
+        for module in ("pipeline.stages", "pipeline.statement.statement"):
+            older.setattr(f"{module}.__version__", "0.1.0", raising=False)
+        assert command("run", *UNIT, "hydra.run.dir=out") == 0
+    shutil.rmtree(town / "out" / "release")
+    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
+    assert "changed since the run began: pipeline" in capsys.readouterr().err
+    assert not (town / "out" / "release").exists()
 
 
 def test_answers_without_a_charge_are_never_released(town, capsys):

@@ -304,6 +304,48 @@ def test_a_forged_point_of_the_curve_and_a_number_that_is_none_are_found(release
     assert "damaged" in capsys.readouterr().err
 
 
+def _booked_for_less(said, index):
+    """The noise is a hundredth of what is booked."""
+    event, answer = said["events"][0], index["answers"][0]
+    event["booked"] = {k: event[k] for k in ("mechanism", "sensitivity", "scale")}
+    event["scale"] = answer["scale"] = event["scale"] / 100
+
+
+def _paid_once_for_two(said, index):
+    index["answers"][1]["event"], index["answers"][1]["scale"] = (index["answers"][0][k] for k in ("event", "scale"))
+
+
+def _smaller_sensitivities(said, index):
+    """All costs are as they were, with a tenth of the noise."""
+    for numbers in (*said["events"], *index["answers"]):
+        numbers["scale"] /= 10
+        numbers |= {"sensitivity": numbers["sensitivity"] / 10} if "sensitivity" in numbers else {}
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (_booked_for_less, "was booked as something that costs less"),
+        (_paid_once_for_two, "was paid for by a charge that paid for another answer"),
+        (_smaller_sensitivities, "moves by 1 when one unit changes, not by 0.1"),
+        (lambda said, index: said.update(max_records=7), "moves by 7 when one unit changes, not by 1"),
+        (lambda said, index: said.update(neighbouring="replace"), "moves by 1.41421 when one unit changes, not by 1"),
+        (lambda said, index: said.update(noise_source="a fixed seed"), "NO  private      "),
+    ],
+)
+def test_a_claim_that_its_own_receipts_contradict_is_not_sound(release, capsys, change, line):
+    paths = [release / "privacy.json", release / "measurements" / "index.json"]
+    said, index = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    change(said, index)
+    for path, content in zip(paths, (said, index), strict=True):
+        path.write_text(json.dumps(content), encoding="utf-8")
+    rebound(release)
+    assert command("verify", str(release)) == 1
+    verdict = capsys.readouterr().out
+    assert line in verdict
+    assert "ok  receipts" in verdict and "ok  promise" in verdict, "the sums alone are right"
+
+
 def test_what_is_no_release_is_one_clear_error(release, capsys):
     for line in (["verify"], ["verify", "nowhere"], ["verify", "out"], ["verify", str(release), "keys=a"]):
         assert command(*line) == 1

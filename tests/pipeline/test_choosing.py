@@ -24,7 +24,8 @@ confirmed_public: true
 columns:
 """
 ITEMS = [f"i{k:02d}" for k in range(14)]
-SHOP = ["data=table", "data.path=shop.csv", "data.schema=shop.yaml", "evaluation.enabled=false", "hydra.run.dir=out"]
+OUT = ["evaluation.enabled=false", "hydra.run.dir=out"]
+SHOP = ["data=table", "data.path=shop.csv", "data.schema=shop.yaml", *OUT]
 
 
 @pytest.fixture
@@ -104,8 +105,8 @@ def test_privbasis_under_pure_epsilon(shop, tmp_path):
 @pytest.mark.parametrize("selection", ["indif", "groups", "priview", "privbasis"])
 @pytest.mark.parametrize("accountant", ["gdp", "zcdp", "basic"])
 def test_a_run_of_each_selection_stays_within_its_budget(town, selection, accountant):
-    settings = ["hydra.run.dir=out", "privacy.unit=person", "privacy.max_records=4", f"privacy.accountant={accountant}"]
-    assert command("run", *TOWN, f"selection={selection}", *settings) == 0
+    settings = ["privacy.unit=person", "privacy.max_records=4", f"privacy.accountant={accountant}"]
+    assert command("run", *TOWN, *OUT, f"selection={selection}", *settings) == 0
     said = json.loads((town / "out" / "release" / "privacy.json").read_text())
     assert said["private"] is True
     assert 0.9 < said["spent"]["epsilon"] <= 1.0
@@ -114,14 +115,14 @@ def test_a_run_of_each_selection_stays_within_its_budget(town, selection, accoun
 
 
 def test_indif_keeps_the_dependence_and_leaves_the_rest(town):
-    assert command("run", *TOWN, "hydra.run.dir=out", "selection=indif", "privacy.epsilon=5") == 0
+    assert command("run", *TOWN, *OUT, "selection=indif", "privacy.epsilon=5") == 0
     said = json.loads((town / "out" / "release" / "privacy.json").read_text())
     measured = {tuple(e["clique"]) for e in said["events"] if e["clique"] and len(e["clique"]) > 1}
     assert any({"age", "job"} <= set(c) for c in measured)
 
 
 def test_where_no_pair_is_worth_its_noise_one_way_marginals_are_measured_again(town):
-    assert command("run", *TOWN, "hydra.run.dir=out", "selection=indif", "privacy.epsilon=0.001") == 0
+    assert command("run", *TOWN, *OUT, "selection=indif", "privacy.epsilon=0.001") == 0
     said = json.loads((town / "out" / "release" / "privacy.json").read_text())
     assert 0.00099 < said["spent"]["epsilon"] <= 0.001
 
@@ -130,7 +131,7 @@ def test_a_public_table_chooses_free_of_cost(town):
     people(900, seed=7).to_csv("public.csv", index=False)
     for selection in ("public", "groups"):
         settings = [f"selection={selection}", "selection.public=public.csv", "privacy.epsilon=5"]
-        assert command("run", *TOWN, f"hydra.run.dir={selection}", *settings) == 0
+        assert command("run", *TOWN, *OUT, f"hydra.run.dir={selection}", *settings) == 0
         said = json.loads((town / selection / "release" / "privacy.json").read_text())
         cliques = {tuple(e["clique"]) for e in said["events"]}
         assert any({"age", "job"} <= set(c) for c in cliques)
@@ -139,7 +140,7 @@ def test_a_public_table_chooses_free_of_cost(town):
 
 
 def test_a_resumed_run_of_indif_measures_the_same(town):
-    settings = ["hydra.run.dir=out", "selection=indif", "privacy.epsilon=5", "seed=3"]
+    settings = [*OUT, "selection=indif", "privacy.epsilon=5", "seed=3"]
     assert command("run", *TOWN, *settings) == 0
     before = (town / "out" / "release" / "synthetic.csv").read_bytes()
     (town / "out" / "release").rename(town / "taken")

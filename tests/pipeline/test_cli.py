@@ -128,6 +128,7 @@ MISTAKES = [
     (["release.format=xlsx"], "release.format"),
     (["limits.memory_gb=0.0001"], "limits.memory_gb"),
     (["nonsense"], "key=value"),
+    (["privacy.epsilon=1,2"], "run -m"),
 ]
 
 
@@ -186,7 +187,7 @@ def test_an_unknown_command_suggests_the_known_one(capsys):
 
 
 def test_the_exit_code_is_1_without_a_traceback_and_the_traceback_can_be_asked_for(town):
-    arguments = [sys.executable, "-m", "pipeline", "run", *TOWN, "privacy.epsilon=0"]
+    arguments = [sys.executable, "-m", "pipeline", "run", *TOWN, "privacy.epsilo=1"]
     plain = subprocess.run(arguments, cwd=town, capture_output=True, text=True, check=False)
     assert plain.returncode == 1
     assert "Traceback" not in plain.stderr

@@ -22,7 +22,7 @@ from pipeline.conf_folder import CONF
 from pipeline.demo import write_demo
 from pipeline.settings.compose import compose_config
 from pipeline.settings.compose import setting_names as keys
-from tests.pipeline.conftest import as_written, people
+from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs").glob("*.md"))}
@@ -48,7 +48,7 @@ def run_line(words: list[str], small: list[str]) -> None:
     if words[:3] == ["python", "-m", "pipeline"]:
         further = small if words[3] == "run" else []
         kept = [w for w in words[3:] if w.partition("=")[0] not in {s.partition("=")[0] for s in further}]
-        assert as_written(*kept, *further) == 0, words
+        assert command(*kept, *further) == 0, words
     elif words[0] == "python" and words[1].startswith("docs/"):
         subprocess.run([sys.executable, ROOT / words[1], *words[2:]], check=True)
     elif words[0] == "openssl":

@@ -24,6 +24,7 @@ impossible:
   - {age: {min: 30}, job: baker}
 unit_id: {name: person, records: {2: 0.5, 4: 0.5}, same: [sex], order_by: [age]}
 """
+UNSCORED = ["evaluation.enabled=false"]
 TRADES = {"baker": "food", "smith": "metal", "clerk": "paper"}
 
 
@@ -54,7 +55,7 @@ def keeps_to_the_rules(frame: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
 def test_every_synthesizer_keeps_to_the_rules_and_so_does_a_new_table(street, synthesis):
-    assert command("run", *TOWN, f"synthesis={synthesis}", "hydra.run.dir=out", "privacy.epsilon=5") == 0
+    assert command("run", *TOWN, *UNSCORED, f"synthesis={synthesis}", "hydra.run.dir=out", "privacy.epsilon=5") == 0
     frame = pd.read_csv("out/release/synthetic.csv")
     assert sorted(frame.columns) == ["age", "job", "person", "sex", "street", "trade"] and len(frame) > 300
     keeps_to_the_rules(frame)
@@ -69,7 +70,7 @@ def test_every_synthesizer_keeps_to_the_rules_and_so_does_a_new_table(street, sy
 @pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid"])
 def test_every_selection_measures_what_the_steps_leave(street, selection):
     settings = {"adagrid": ["selection.targets=[]"], "aim": ["selection.k=[2]"]}.get(selection, [])
-    done = ["synthesis=pgm", "hydra.run.dir=out", "privacy.delta=1e-6", "privacy.epsilon=5", *settings]
+    done = [*UNSCORED, "synthesis=pgm", "hydra.run.dir=out", "privacy.delta=1e-6", "privacy.epsilon=5", *settings]
     assert command("run", *TOWN, f"selection={selection}", *done) == 0
     keeps_to_the_rules(pd.read_csv("out/release/synthetic.csv"))
 
@@ -96,7 +97,7 @@ def test_rows_that_contradict_a_rule_are_counted_for_the_operator_and_the_rule_w
     frame.loc[:4, "trade"] = "paper" if frame.job[0] != "clerk" else "food"
     wrong = int((frame.job.map(TRADES) != frame.trade).sum())
     frame.to_csv("town.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, *UNSCORED, "hydra.run.dir=out") == 0
     assert f"derive 'trade': {wrong} of 600 rows contradict it" in capsys.readouterr().err
     assert "contradict" not in "".join(p.read_text() for p in Path("out/release").rglob("*.[jy]*"))
     keeps_to_the_rules(pd.read_csv("out/release/synthetic.csv"))
@@ -104,7 +105,7 @@ def test_rows_that_contradict_a_rule_are_counted_for_the_operator_and_the_rule_w
 
 def test_a_rule_that_refuses_stops_the_run_and_the_statement_says_that_it_could(street, capsys):
     (street / "town.yaml").write_text((street / "town.yaml").read_text().replace("mapping", "refuse"))
-    assert command("run", *TOWN, "hydra.run.dir=good") == 0
+    assert command("run", *TOWN, *UNSCORED, "hydra.run.dir=good") == 0
     assert "derive 'trade' refuses rows" in Path("good/release/privacy.json").read_text()
     frame = pd.read_csv("town.csv")
     frame.loc[3, "trade"] = "paper" if frame.job[3] != "clerk" else "food"
@@ -167,10 +168,10 @@ def test_selections_that_measure_no_whole_pair_refuse_mappings(mapped, capsys):
 
 
 def test_a_model_without_room_for_all_pairs_keeps_the_mapping_or_refuses(mapped):
-    tight = [*TOWN, "synthesis=pgm", "selection.k=[2]"]
+    config = load_config([*TOWN, "synthesis=pgm", "selection.k=[2]"])
+    schema = build_schema(config)
     for cells in range(60, 400, 10):
-        config = load_config([*tight, f"synthesis.max_cells={cells}"])
-        schema = build_schema(config)
+        config.synthesis.options["max_cells"] = cells
         try:
             kept = build_workload(config, schema)
         except UserError as error:
@@ -182,7 +183,8 @@ def test_a_model_without_room_for_all_pairs_keeps_the_mapping_or_refuses(mapped)
 @pytest.mark.parametrize("synthesis", ["gum", "pgm", "independent"])
 def test_low_counts_are_merged_after_the_one_way_marginals_and_come_back(town, synthesis):
     settings = ["selection=pairs", "selection.merge=4.5", "selection.floor=100", f"synthesis={synthesis}"]
-    done = run(load_config([*TOWN, *settings, "privacy.delta=1e-6", "privacy.epsilon=20"]), town / "out", quiet=True)
+    config = load_config([*TOWN, *UNSCORED, *settings, "privacy.delta=1e-6", "privacy.epsilon=20"])
+    done = run(config, town / "out", quiet=True)
     sizes = {a.clique: a.query.rows for a in done.measurements.answers}
     assert sizes[("age",)] == 10 and sizes[("age", "sex")] == 2  # each age group has about 60 people: all are merged
     assert list(map(len, sizes)) == [1, 1, 1, 2, 2, 2]
@@ -193,7 +195,7 @@ def test_low_counts_are_merged_after_the_one_way_marginals_and_come_back(town, s
 
 def test_a_tree_with_merged_values_feeds_every_synthesizer(town):
     settings = ["selection=mst", "selection.floor=100", "synthesis=gum", "privacy.delta=1e-6"]
-    assert command("run", *TOWN, *settings, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, *UNSCORED, *settings, "hydra.run.dir=out") == 0
     assert len(pd.read_csv("out/release/synthetic.csv")) > 300
 
 
@@ -201,7 +203,8 @@ def test_a_tree_with_merged_values_feeds_every_synthesizer(town):
 def test_public_choices_are_among_what_the_schema_measures(street, selection):
     pd.read_csv(street / "town.csv").iloc[:-1].to_csv(street / "public.csv", index=False)  # the table itself is refused
     asked = [] if selection == "priview" else ["selection.public=public.csv"]
-    made = run(load_config([*TOWN, f"selection={selection}", "privacy.epsilon=5", *asked]), "out", quiet=True)
+    config = load_config([*TOWN, *UNSCORED, f"selection={selection}", "privacy.epsilon=5", *asked])
+    made = run(config, "out", quiet=True)
     cliques = {a.clique for a in made.measurements.answers}
     assert any("who" in c and len(c) > 1 for c in cliques)
     assert {c for c in cliques if "street" in c} == {("street",)}

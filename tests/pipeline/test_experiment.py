@@ -205,7 +205,8 @@ def test_help_tells_of_experiments(capsys):
 
 def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, capsys):
     def rows_with(name: str, *arguments: str) -> dict[str, dict]:
-        assert command("run", *SMOKE, *TOWN, COLUMNS, f"hydra.run.dir={name}", *arguments) == 0
+        few = ["experiment.queries=40", f"hydra.run.dir={name}"]
+        assert command("run", *SMOKE, *TOWN, COLUMNS, *few, *arguments) == 0
         facts = json.loads((town / name / "internal" / "experiment.json").read_text())
         return {r["dataset"]: {k: v for k, v in r.items() if k != "seconds"} for r in facts["rows"]}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline.demo import write_demo
-from tests.pipeline.conftest import as_written, people
+from tests.pipeline.conftest import command, people
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -28,7 +28,7 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert [c[0] for c in lines] == names
     for arguments in lines:
         small = ["data.rows=500"] if arguments[0] == "run" and "data=table" not in arguments else []
-        assert as_written(*arguments, *small) == 0, arguments
+        assert command(*arguments, *small) == 0, arguments
     assert len(pd.read_csv("outputs/again/release/synthetic.csv")) == 1000
     assert len(list(Path("multirun/demo").glob("*/*/release/privacy.json"))) == 4
     assert Path("scores.json").exists()

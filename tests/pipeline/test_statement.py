@@ -161,7 +161,9 @@ def test_every_accountant_and_selection_has_its_page_and_is_sound(town, settings
 
 def test_bounds_that_nobody_confirmed_are_not_called_public(town):
     confirmed, row = said(release(town)), "Bounds, bins or categories from the data"
-    assert "none is read off the rows" in next(r.answer for r in hazards(confirmed) if r.name == row)
+    assert "which a person confirmed as public; the run reads none off the rows" in next(
+        r.answer for r in hazards(confirmed) if r.name == row
+    )
     unconfirmed = {**confirmed, "reasons_not_private": [NOT_CONFIRMED]}
     assert "nobody confirmed" in next(r.answer for r in hazards(unconfirmed) if r.name == row)
 

@@ -396,3 +396,88 @@ def test_the_installed_command_looks_into_the_current_folder_last(shelf, monkeyp
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in {"", str(shelf)}] + [str(ROOT)])
     load_module("largest_cell")
     assert sys.path[-1] == str(shelf)
+
+
+def test_a_digest_covers_the_modules_beside_a_plugin_that_it_is_made_of(shelf, capsys):
+    """The class, the sampler and the module that offers both may be files of their own."""
+    text = (shelf / "logistic_noise.py").read_text()
+    (shelf / "shop.py").write_text(text.replace("SAMPLERS", "_SAMPLERS").replace("NOISE_EVENTS", "_NOISE_EVENTS"))
+    (shelf / "other.py").write_text(
+        "def sampler():\n    from shop import _SAMPLERS\n    return _SAMPLERS['logistic']\n"
+    )
+    (shelf / "mine.py").write_text(
+        "from shop import Logistic\nfrom other import sampler\n"
+        "NOISE_EVENTS = {'logistic': Logistic}\nSAMPLERS = {'logistic': sampler()}\n"
+    )
+    given = [*TOWN, "plugins=[mine]", "mechanism=logistic", "selection=oneway", *QUIET]
+    assert command("run", *given, "hydra.run.dir=out") == 0
+    (part,) = statement("out")["not_ours"]
+    assert part["module"] == "shop"
+    (shelf / "other.py").write_text((shelf / "other.py").read_text() + "\n# another sampler\n")
+    assert "changed since the run began: plugins" in refused(capsys, "run", *given, "hydra.run.dir=out", "resume=true")
+    assert command("run", *given, "hydra.run.dir=again") == 0
+    assert statement("again")["not_ours"][0]["sha256"] != part["sha256"]
+
+
+def test_what_a_sampler_of_others_fails_to_draw_was_charged_before_and_is_never_drawn_again(shelf, capsys):
+    text = (shelf / "logistic_noise.py").read_text()
+    begin = "SAMPLERS = {"
+    assert begin in text
+    failing = "_drawn = []\n\n\ndef _failing(*given):\n    _drawn.append(given)\n    if len(_drawn) == 2:\n"
+    failing += "        raise ArithmeticError('the second draw fails')\n    return _whole(*given)\n\n\n"
+    text = text.replace("symmetric(half_logistic)", "_failing").replace(
+        begin, failing + "_whole = symmetric(half_logistic)\n" + begin
+    )
+    (shelf / "logistic_noise.py").write_text(text)
+    given = [*TOWN, "plugins=[logistic_noise]", "mechanism=logistic", "selection=oneway", *QUIET, "hydra.run.dir=out"]
+    assert command("run", *given) == 1
+    ledger = Path("out/internal/ledger.jsonl")
+    booked = [json.loads(line)["event"]["id"] for line in ledger.read_text().splitlines()[1:]]
+    assert len(booked) == 2 and len(list(Path("out/internal/answers").iterdir())) == 1
+    assert command("run", *given, "resume=true") == 0
+    events = statement("out")["events"]
+    assert [e["id"] for e in events if not e["answered"]] == [booked[1]], "spent, and not drawn again"
+    assert len(ledger.read_text().splitlines()) == 1 + len(events)
+
+
+TWIN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from mechanisms.accounting.adaptive import Reservation
+from mechanisms.public.queries import query_matrices
+from mechanisms.selection.base import GIVEN, Method, Schedule, Selection
+class Identity(query_matrices.Identity):
+    def answer_exact(self, marginal):
+        return marginal[::-1].copy()
+@dataclass(frozen=True)
+class Turned(Method):
+    kind: ClassVar[str] = "turned"
+    def run(self, context):
+        for place in context.places(GIVEN):
+            clique = context.clique(place)
+            context.ask([(place, clique, Identity(context.domain.cells(clique)))])
+@dataclass(frozen=True)
+class TurnedSettings(Selection):
+    kind: ClassVar[str] = "turned"
+    methods: ClassVar[tuple[type[Method], ...]] = (Turned,)
+    def schedule(self, facts, workload):
+        return Schedule(Turned(), [Reservation(GIVEN, (a.name,), a.size, 1.0) for a in facts.domain.attributes])
+SELECTIONS = {"turned": TurnedSettings}
+"""
+
+
+def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its_charge(shelf, capsys):
+    (shelf / "mine.py").write_text(TWIN)
+    given = [*TOWN, "plugins=[mine]", "selection=turned", *QUIET]
+    assert "is called 'Identity'" in refused(capsys, "run", *given, "hydra.run.dir=out")
+    assert len(Path("out/internal/ledger.jsonl").read_text().splitlines()) == 1, "nothing was charged"
+    (shelf / "other.py").write_text(TWIN.replace("Identity(", "Backwards(").replace("turned", "backwards"))
+    given = [*TOWN, "plugins=[other]", "selection=backwards", *QUIET]
+    assert "it is not registered" in refused(capsys, "run", *given, "hydra.run.dir=b")
+    (shelf / "shop.py").write_text(
+        (shelf / "other.py").read_text().replace("backwards", "turning")
+        + "QUERIES = {'Backwards': Backwards.from_arrays}\n"
+    )
+    given = [*TOWN, "plugins=[shop]", "selection=turning", *QUIET]
+    assert command("run", *given, "hydra.run.dir=c") == 0
+    assert ("query", "Backwards") in [(p["kind"], p["name"]) for p in statement("c")["not_ours"]]

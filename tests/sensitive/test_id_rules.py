@@ -67,6 +67,16 @@ def test_bytes_that_are_text_are_read_as_text(ids, tmp_path):
     assert unit_numbers(odd, PrivacyUnit("uid", 1)).tolist() == [0, 1, 0, 2]
 
 
+@pytest.mark.parametrize(
+    "ids", [[[-0.0], [0.0]], [{"a": -0.0}, {"a": 0.0}], pa.array([[-0.0], [0.0]], pa.list_(pa.float64(), 1))]
+)
+def test_an_id_of_several_parts_is_refused(ids, tmp_path):
+    """Two equal lists may be written in two ways, and would be two units."""
+    source = source_of(pa.array(ids), tmp_path)
+    with pytest.raises(UserError, match="holds lists or records"):
+        unit_numbers(source, PrivacyUnit("uid", 1))
+
+
 @pytest.mark.parametrize("ids", SAME)
 def test_coins_numbers_and_the_histogram_know_the_same_units(ids, tmp_path):
     ids = ids * 4

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
@@ -27,3 +28,23 @@ def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
     if name not in QUERIES:
         raise ValueError(f"no query matrix is called {name!r}; known are {', '.join(QUERIES)}")
     return QUERIES[name](arrays)
+
+
+def check_stored(query: QueryMatrix) -> None:
+    """Refuse a query whose class a file would name as another one, or as none; ask before the charge.
+
+    Raises:
+        UserError: its class is not what stands in QUERIES under the name of the class.
+    """
+    cls = type(query)
+    if cls in (Identity, SparseQuery, GridQuery, MergedQuery):
+        return
+    name = cls.__name__
+    if name not in QUERIES or type(query_of(name, query.arrays())) is not cls:
+        what = f"a query matrix of {cls.__module__} is called {name!r}, and a file would be read as {_known(name)}"
+        fix = f"QUERIES = {{{name!r}: {name}.from_arrays}} in its module, under a name that is free"
+        raise UserError(what, where="plugins", fix=fix)
+
+
+def _known(name: str) -> str:
+    return "another class of that name" if name in QUERIES else "nothing: it is not registered"

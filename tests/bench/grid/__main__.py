@@ -29,13 +29,13 @@ QUICK_TABLES = (
     "survey_40",
     "cluster",
 )
-QUICK_METHODS = ("auto", BASELINE, "indif_gum", "mst_pgm")
+QUICK_METHODS = ("auto", BASELINE, "indif_gum", "mst_pgm", "aim_pgm")
 
 
 def settings(arguments: Sequence[str]) -> argparse.Namespace:
     """The settings of a call."""
     form = argparse.ArgumentParser(prog="python -m tests.bench.grid", description=__doc__)
-    form.add_argument("--part", choices=("full", "quick"), default="full", help="quick: ten minutes, at ε = 1")
+    form.add_argument("--part", choices=("full", "quick"), default="full", help="quick: about ten minutes")
     folder = Path(os.environ["DATA_DIR"]) if "DATA_DIR" in os.environ else None
     form.add_argument(
         "--data", type=Path, default=folder, help="folder of the real tables; default $DATA_DIR, else generated alone"
@@ -47,7 +47,7 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument("--peers", action="store_true", help="the peers too, once at ε = 1; builds their environments")
     form.add_argument("--again", type=_names, default=[], help="methods whose kept results are measured anew")
     form.add_argument("--workers", type=int, default=2, help="processes side by side (default 2)")
-    form.add_argument("--minutes", type=float, default=5.0, help="limit of one run (default 5)")
+    form.add_argument("--minutes", type=float, default=5.0, help="limit of one run, in processor time (default 5)")
     form.add_argument("--total", type=float, default=None, help="minutes of this call; call again for the rest")
     form.add_argument("--root", type=Path, default=Path("build/grid"), help="results, page, tables as codes")
     form.add_argument("--environments", type=Path, default=Path("build/peers"), help="of the peers")
@@ -98,9 +98,7 @@ def main(arguments: Sequence[str]) -> int:
     if quick:
         names = [n for n in names if given.tables or n in QUICK_TABLES]
         wanted = [m for m in wanted if given.methods or m.peer or m.name in QUICK_METHODS]
-    runs = planned(
-        names, wanted, given.epsilons or ([1.0] if quick else [0.1, 1.0, 10.0]), given.seeds or (2 if quick else None)
-    )
+    runs = planned(names, wanted, given.epsilons or [0.1, 1.0, 10.0], given.seeds or (2 if quick else None))
     given.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     known = Results(given.root / "results.jsonl")
     missing = [r for r in runs if r not in known.rows or r.method in given.again]

@@ -91,7 +91,7 @@ def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, sec
     """One result: errors, time and memory; or why there is none.
 
     Args:
-        seconds: wall time after which it is stopped.
+        seconds: processor time after which it is stopped, so that other work on the machine stops nothing.
     """
     _warm(method)
     _forget_peak()
@@ -101,7 +101,7 @@ def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, sec
         with at_most(seconds):
             made = ours(method, table, epsilon, seed)
     except TooLong:
-        failed = f"stopped after {seconds:g} s"
+        failed = f"stopped after {seconds:g} processor s"
     except Exception as error:  # one run that breaks is a result, and ends no grid
         failed = f"{type(error).__name__}: {error}".splitlines()[0]
     spent = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak_mb": _peak()}
@@ -118,7 +118,7 @@ def judged(table: GridTable, made: Made) -> dict[str, Any]:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """TooLong where the work takes longer; only the main thread of a process can be told."""
+    """TooLong where the work takes more processor time; only the main thread of a process can be told."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -126,13 +126,13 @@ def at_most(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _forget_peak() -> None:

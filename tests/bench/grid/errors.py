@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from mechanisms.public.coded_table import CodedTable
 
-Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
 #: So many pairs and triples are drawn where there are more; the same ones for every method and seed.
 DRAWN = 300
@@ -123,8 +121,7 @@ def kept(real: CodedTable, synthetic: CodedTable, pairs: Sequence[Columns]) -> f
 def kept_of_pair(real: CodedTable, synthetic: CodedTable, pair: Columns) -> tuple[float, float]:
     """The strength of a pair's real dependence, and the share of it that the synthetic table has; both in [0, 1].
 
-    The strength is the distance from the table with the same columns, but independent ones, less what sampling alone
-    makes of it: the share of the records that the dependence moves (less of it where most cells are empty).
+    The strength is Pearson's contingency coefficient over that of a perfect dependence (Sakoda 1977).
 
     With the deviations from independence R and S of the two tables, the share is ⟨R, S⟩ / ⟨R, R⟩ within [0, 1]: all of
     it, or more, is 1; what points the other way is 0. Each cell weighs 1 over its expected share and that of one
@@ -146,15 +143,5 @@ def kept_of_pair(real: CodedTable, synthetic: CodedTable, pair: Columns) -> tupl
     phi2 = float((weights * real_part**2).sum() - by_chance.sum())
     if phi2 <= 3 * math.sqrt(2 * float((by_chance**2).sum())):
         return 0.0, 1.0
-    sampling = mean_deviation(n * expected) / n * np.sqrt(np.outer(1 - a, 1 - b))
-    strength = float(np.abs(real_part).sum() - sampling.sum()) / 2
-    share = float((weights * real_part * synthetic_part).sum()) / phi2
-    return max(strength, 0.0), min(max(share, 0.0), 1.0)
-
-
-def mean_deviation(rate: Floats) -> Floats:
-    """E|X − rate| of Poisson counts X: 2 e^−rate rate^(⌊rate⌋+1) / ⌊rate⌋! (Crow 1958)."""
-    whole = np.floor(rate)
-    with np.errstate(divide="ignore"):
-        logs = (whole + 1) * np.log(rate) - rate - gammaln(whole + 1)
-    return np.asarray(2 * np.exp(logs))
+    share, codes = float((weights * real_part * synthetic_part).sum()) / phi2, min(p.shape)
+    return math.sqrt(min(phi2 / (1 + phi2) * codes / (codes - 1), 1.0)), min(max(share, 0.0), 1.0)

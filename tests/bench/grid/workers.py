@@ -27,7 +27,7 @@ class Terms:
         data: the folder of the real tables.
         root: the grid's own folder.
         peers: the folder of the peers' environments.
-        seconds: the wall time after which a run is stopped.
+        seconds: after which a run is stopped: processor time of ours, wall time of a peer.
     """
 
     data: Path | None

@@ -105,7 +105,8 @@ def main(arguments: list[str]) -> int:
     said = {"epsilon": given.epsilon, "minutes": given.minutes, "gigabytes": given.gigabytes, "machine": about}
     said |= {"command": command, "date": datetime.date.today().isoformat()}
     sizes = {t.name: (t.rows, t.columns) for t in found}
-    given.output.write_text(document(kept, sizes, said, Path("build/bench.json")), encoding="utf-8")
+    page = document(kept, sizes, said, Path("build/bench.json"), Path("build/grid/page.md"))
+    given.output.write_text(page, encoding="utf-8")
     print(f"written: {given.output}" + (f"; {left} runs are left: call again to go on" if left else ""))
     return 0
 

@@ -61,8 +61,15 @@ def _compared(
     return f"**the peer wins in {what}{times} {both}**" if peer < ours else f"ours wins in {what}{times} {both}"
 
 
-def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any], own: Path) -> str:
-    """The page. `sizes`: rows and columns of each table; `terms`: settings and machine; `own`: our own cases."""
+def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any], own: Path, grid: Path) -> str:
+    """The page.
+
+    Args:
+        sizes: rows and columns of each table.
+        terms: settings and machine.
+        own: our own cases.
+        grid: the page of the grid; either file may be absent.
+    """
     epsilon = terms["epsilon"]
     parts = [_head(terms)]
     for name, (rows, columns) in sizes.items():
@@ -73,7 +80,7 @@ def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any
         if scored:
             size = f"{rows // 3:,} rows × {columns} columns each"
             parts.append(f"## Scoring thirds of `{name}`: {size}\n\n{scored}")
-    parts += [_versions(kept), _own(own)]
+    parts += [_versions(kept), _grid(grid), _own(own)]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
@@ -178,6 +185,14 @@ def _versions(kept: Kept) -> str:
         if m.versions and m.contestant in titles
     }
     return "## Versions\n\n" + "\n".join(sorted(lines)) if lines else ""
+
+
+def _grid(path: Path) -> str:
+    """What `python -m tests.bench.grid` left."""
+    if not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8").strip().replace("\n## ", "\n### ")
+    return f"## Every method on every table\n\nBy `python -m tests.bench.grid`. {text}"
 
 
 def _own(path: Path) -> str:

@@ -1,0 +1,196 @@
+"""Dependence kept: how much of what the real columns tell about each other the synthetic ones still tell."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.lost_dependence import Change, change
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.progress import Progress
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import WEIGHT_BITS
+
+Floats = NDArray[np.float64]
+
+#: Buckets of each column at most, and pairs that are counted at once.
+BUCKETS, BATCH = 32, 200
+#: A dependence that sampling explains within so many standard deviations is none.
+DEVIATIONS = 3.0
+#: Pairs that are named, and the strength that a pair must have lost for that.
+NAMED, LEAST = 12, 0.05
+#: Larger pairs are named without an example of what changed.
+EXAMPLE_CELLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class PairDependence:
+    """How two columns hang together in both tables.
+
+    Attributes:
+        pair: the columns.
+        real, synthetic: strength in each table, in [0, 1].
+        kept: how much of the real one is in the synthetic table, in [0, 1].
+    """
+
+    pair: Clique
+    real: float
+    synthetic: float
+    kept: float
+
+    @property
+    def lost(self) -> float:
+        """The strength that is gone."""
+        return self.real * (1 - self.kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """The dependence of every pair.
+
+    Attributes:
+        pairs: those that depend on each other in the real table, the one that lost most first.
+        looked_at: how many pairs there are.
+        changes: what changed most in the first of them.
+        reason: why there are none.
+    """
+
+    pairs: tuple[PairDependence, ...]
+    looked_at: int = 0
+    changes: tuple[Change | None, ...] = ()
+    reason: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """The mean of what is kept, weighted by strength; 1 where nothing depends on anything."""
+        if self.reason:
+            return None
+        total = math.fsum(p.real for p in self.pairs)
+        return math.fsum(p.real * p.kept for p in self.pairs) / total if total else 1.0
+
+    def frame(self) -> pd.DataFrame:
+        """One row per pair that depends, the one that lost most first: a, b, real, synthetic, kept, lost."""
+        rows = [(*p.pair, p.real, p.synthetic, p.kept, p.lost) for p in self.pairs]
+        return pd.DataFrame(rows, columns=["a", "b", "real", "synthetic", "kept", "lost"])
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: the score, and the pairs that lost most, with what changed in them."""
+        if self.reason:
+            return {"score": None, "reason": self.reason}
+        pairs = self.frame().head(len(self.changes)).to_dict(orient="records")
+        lost = [
+            {**pair, "change": None if change is None else change.to_json()}
+            for pair, change in zip(pairs, self.changes, strict=True)
+        ]
+        return {"score": self.score, "dependent_pairs": len(self.pairs), "pairs": self.looked_at, "lost": lost}
+
+
+def dependence_kept(
+    real: CodedTable, synthetic: CodedTable, schema: Schema | None = None, *, progress: Progress | None = None
+) -> Dependence:
+    """How much of the dependence of all pairs of columns the synthetic table keeps.
+
+    Goal: relations survive, with their sign; what is invented beside them is the business of the distances. Range:
+    [0, 1]; 1 is perfect, independent columns score about 0. Each pair over at most 32 buckets a column.
+    Edge cases: a constant column depends on nothing; where no pair depends beyond what sampling explains, nothing can
+    be lost, and the score is 1.
+    """
+    if real.rows == 0 or synthetic.rows == 0:
+        return Dependence((), reason="a table without records has no dependence")
+    if len(real.domain) < 2:
+        return Dependence((), reason="fewer than two columns")
+    tables = bucket_tables(real, [synthetic], m=BUCKETS)
+    pairs = list(itertools.combinations(real.domain.names, 2))
+    counts = _counted(tables, pairs, progress)
+    found = [PairDependence(pair, *pair_dependence(*both)) for pair, both in zip(pairs, counts, strict=True)]
+    worst = tuple(sorted((p for p in found if p.real > 0), key=lambda p: -p.lost))
+    named = [p for p in worst[:NAMED] if p.lost >= LEAST]
+    changes = tuple(_change(real, synthetic, schema, p.pair) for p in named)
+    return Dependence(worst, len(pairs), changes)
+
+
+def _counted(
+    tables: Sequence[CodedTable], pairs: Sequence[Clique], progress: Progress | None
+) -> Iterator[tuple[Floats, Floats]]:
+    """The counts of each pair in both tables, in records."""
+    for start in range(0, len(pairs), BATCH):
+        if progress is not None:
+            progress(start, len(pairs), "pairs")
+        batch = pairs[start : start + BATCH]
+        for pair, *both in zip(batch, *(count_cliques(t, batch) for t in tables), strict=True):
+            one, two = (_records(c, t).reshape(t.domain.shape(pair)) for c, t in zip(both, tables, strict=True))
+            yield one, two
+
+
+def _records(counts: NDArray[np.number], table: CodedTable) -> Floats:
+    return np.asarray(counts, np.float64) * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS)
+
+
+def _change(real: CodedTable, synthetic: CodedTable, schema: Schema | None, pair: Clique) -> Change | None:
+    if schema is None or real.domain.cells(pair) > EXAMPLE_CELLS:
+        return None
+    shape = real.domain.shape(pair)
+    one, two = (_records(count_cliques(t, [pair])[0], t).reshape(shape) for t in (real, synthetic))
+    return change((schema[pair[0]], schema[pair[1]]), one, two)
+
+
+def pair_dependence(real: Floats, synthetic: Floats) -> tuple[float, float, float]:
+    """The strength of a pair's dependence in both tables, and the part of the real one that is kept.
+
+    The part that is kept is ⟨R, S⟩ / ⟨R, R⟩, within [0, 1], of the deviations from independence R and S: all of it, or
+    more, is 1; what points the other way, as a group mean or an odds ratio on the other side of the middle, is 0. The
+    product weighs cells as χ² does, see `_Deviations`; what sampling adds to ⟨R, R⟩ is taken out.
+
+    Args:
+        real, synthetic: counts of the pair, in records, over the same two columns.
+    """
+    if real.sum() == 0 or synthetic.sum() == 0:
+        return 0.0, 0.0, 1.0
+    one, two = _deviations(real), _deviations(synthetic)
+    if not one.strength:
+        return 0.0, two.strength, 1.0
+    kept = float((one.weights * one.values * two.values).sum()) / one.square
+    return one.strength, two.strength, min(max(kept, 0.0), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Deviations:
+    """The deviations of a pair's shares from those of independent columns.
+
+    Attributes:
+        values: share of each cell less the product of the shares of its two values.
+        weights: 1 over the expected share and that of one record: χ² without the say of values that few records have.
+        square: Σ weights · values², χ² / n, less what sampling adds to it (Bergsma 2013 does so for Cramér's V).
+        strength: Pearson's contingency coefficient √(square / (1 + square)) over that of a perfect dependence (Sakoda
+            1977): in [0, 1], and of two columns of a normal distribution about their |correlation|; 0 for what
+            sampling explains within three standard deviations.
+    """
+
+    values: Floats
+    weights: Floats
+    square: float
+    strength: float
+
+
+def _deviations(counts: Floats) -> _Deviations:
+    n = float(counts.sum())
+    shares = counts / n
+    across, up = shares.sum(axis=1), shares.sum(axis=0)
+    expected = np.outer(across, up)
+    weights, values = 1 / (expected + 1 / n), shares - expected
+    by_chance = weights * expected * np.outer(1 - across, 1 - up) / max(n - 1, 1)
+    square = float((weights * values**2).sum() - by_chance.sum())
+    strength, codes = 0.0, min(np.count_nonzero(across), np.count_nonzero(up))
+    if codes > 1 and square > DEVIATIONS * math.sqrt(2 * float((by_chance**2).sum())):
+        strength = min(math.sqrt(square / (1 + square) * codes / (codes - 1)), 1.0)
+    return _Deviations(values, weights, square, strength)

@@ -1,0 +1,30 @@
+"""Dependence kept: its entry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evaluation.metric import Inputs, Metric, scored
+
+if TYPE_CHECKING:
+    from evaluation.dependence import Dependence
+
+
+def _kept(inputs: Inputs) -> Dependence:
+    from evaluation.dependence import dependence_kept
+
+    return dependence_kept(inputs.real, inputs.synthetic, inputs.schema, progress=inputs.options.progress)
+
+
+DEPENDENCE = Metric(
+    name="dependence",
+    title="Dependence kept",
+    goal="high",
+    low=0,
+    high=1,
+    perfect=1,
+    reference="its floor; independent columns score 0",
+    source="Pearson's contingency coefficient, corrected as in Bergsma 2013",
+    run=scored(_kept),
+    quick=True,
+)

@@ -1,0 +1,84 @@
+"""What `verify` finds about the noisy answers of a release: each paid for once, and for as far as its query moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.release_files import load_measurements
+from mechanisms.public.rules.unit_histogram import RecordsPerUnit
+from mechanisms.public.units import Neighbouring, joint_sensitivity
+
+#: How far two roundings of one number may lie apart.
+SLACK = 1e-9
+
+Finding = tuple[bool | None, str]
+
+
+def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """Every noisy answer has a receipt of its own, with its kind and scale of noise."""
+    receipts = {e["id"]: e for e in statement["events"]}
+    every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
+    taken: set[str] = set()
+    for answer in every:
+        name, paid = " × ".join(answer["clique"]), receipts.get(answer["event"])
+        if paid is None:
+            return False, f"{name} was never paid for"
+        if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
+            return False, f"{name} has other noise than its receipt"
+        if answer["event"] in taken:
+            return False, f"{name} was paid for by a charge that paid for another answer"
+        taken.add(answer["event"])
+    return True, f"{len(every)} noisy answers, each with a receipt of its noise"
+
+
+def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """No receipt names less than what its answer moves by, from the query, C and the neighbouring relation; and what
+    was booked for it is no less than what was used.
+
+    Raises:
+        UserError: measurements that cannot be read.
+    """
+    for receipt in statement["events"]:
+        booked = receipt.get("booked")
+        if booked and (_cheaper(booked, receipt) or booked["mechanism"] != receipt["mechanism"]):
+            return False, f"{receipt['id']} was booked as something that costs less than what was used"
+    queries = {str(a["query"]) for a in index["answers"]}
+    named = [p for p in statement.get("not_ours") or () if p["kind"] == "query"]
+    if unknown := sorted(queries & {p["name"] for p in named} - QUERIES.keys()):
+        module = next(p["module"] for p in named if p["name"] == unknown[0])
+        return None, f"queries {', '.join(unknown)} are not ours, and their module {module} is not loaded"
+    relation, most = Neighbouring(statement["neighbouring"]), int(statement["max_records"])
+    receipts = {e["id"]: e for e in statement["events"]}
+    found = load_measurements(release / "measurements")
+    needed = {e["id"]: _of_scores(e, relation, most) for e in statement["events"] if e.get("accept") or e.get("scores")}
+    for a in found.answers:
+        norm = NOISE_KINDS[a.noise].norm
+        needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
+    if found.histogram is not None:
+        question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[found.histogram.noise].norm
+        needed[found.histogram.event] = question.sensitivity(norm=norm, neighbouring=relation)
+    for name, least in needed.items():
+        paid = receipts[name]["sensitivity"]
+        if not least <= paid * (1 + SLACK):
+            return False, f"{name} moves by {least:.6g} when one unit changes, not by {paid:.6g}"
+    return True, f"{len(needed)} answers and scores move by no more than their receipts say (C = {most})"
+
+
+def _cheaper(booked: Mapping[str, Any], used: Mapping[str, Any]) -> bool:
+    """Whether numbers stand for less privacy loss than others of the same mechanism."""
+    if "epsilon" in used:
+        return bool(booked["epsilon"] < used["epsilon"])
+    return bool(booked["sensitivity"] < used["sensitivity"] or booked["scale"] > used["scale"])
+
+
+def _of_scores(receipt: Mapping[str, Any], relation: Neighbouring, most: int) -> float:
+    """How far distances to fixed tables move together, in records."""
+    each = sensitivity(Identity(2), norm="l1", neighbouring=relation, max_records=most)
+    if receipt.get("accept"):
+        return each
+    return joint_sensitivity(each, int(receipt["scores"]), NOISE_KINDS[receipt["mechanism"]].norm)

@@ -1,0 +1,206 @@
+"""Dependence kept: brute force, signs, chance, what is named, and the admissions whose wards lost their costs."""
+
+import importlib.util
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from evaluation.dependence import dependence_kept, pair_dependence
+from evaluation.lost_dependence import change
+from evaluation.tvd import distances
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.schema.table_schema import Schema, parse_schema
+from pipeline.report.dependence_section import dependence_section
+from pipeline.scores.two_tables import loaded
+from pipeline.settings.config import LimitsConfig
+from pipeline.stage_bars import Stages
+from tests.bench.grid.errors import kept as kept_by_hand
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def table(sizes: list[int], *columns: np.ndarray) -> CodedTable:
+    domain = Domain(tuple(Attribute(f"c{i}", s) for i, s in enumerate(sizes)))
+    return CodedTable(domain, tuple(np.asarray(c).astype(code_dtype(s)) for c, s in zip(columns, sizes, strict=True)))
+
+
+def mixture(strength: float, seed: int, rows: int = 5000, reverse: bool = False) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    a, noise = rng.integers(0, 5, rows), rng.integers(0, 5, rows)
+    follows = rng.random(rows) < strength
+    return table([5, 5, 3], a, np.where(follows, 4 - a if reverse else a, noise), rng.integers(0, 3, rows))
+
+
+def test_strength_and_what_is_kept_are_their_sums_over_the_cells():
+    rng = np.random.default_rng(0)
+    real, synthetic = rng.integers(1, 60, (3, 4)).astype(float), rng.integers(1, 60, (3, 4)).astype(float)
+    n, m, own, chance, both = real.sum(), synthetic.sum(), 0.0, 0.0, 0.0
+    for i in range(3):
+        for j in range(4):
+            a, b = real[i].sum() / n, real[:, j].sum() / n
+            c, d = synthetic[i].sum() / m, synthetic[:, j].sum() / m
+            weight = 1 / (a * b + 1 / n)
+            own += weight * (real[i, j] / n - a * b) ** 2
+            chance += weight * a * b * (1 - a) * (1 - b) / (n - 1)
+            both += weight * (real[i, j] / n - a * b) * (synthetic[i, j] / m - c * d)
+    strength, _, kept = pair_dependence(real, synthetic)
+    square = own - chance
+    assert strength == pytest.approx(math.sqrt(square / (1 + square) * 3 / 2))
+    assert kept == pytest.approx(min(max(both / square, 0.0), 1.0))
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.6, -0.9])
+def test_of_a_normal_distribution_strength_is_about_its_correlation(rho):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=40_000)
+    y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=40_000)
+    codes = [np.clip((v + 3) / 6 * 30, 0, 29).astype(int) for v in (x, y)]
+    (pair,) = dependence_kept(table([30, 30], *codes), table([30, 30], *codes)).pairs
+    assert abs(rho) - 0.1 < pair.real < abs(rho) + 0.03
+
+
+def test_what_is_kept_follows_the_strength_and_the_sign():
+    real = mixture(0.6, 0)
+    scores = {s: dependence_kept(real, mixture(s, 1)).score for s in (0.6, 0.3, 0.0)}
+    assert scores[0.6] == pytest.approx(1, abs=0.05)
+    assert scores[0.3] == pytest.approx(0.5, abs=0.05)
+    assert scores[0.0] == pytest.approx(0, abs=0.05)
+    assert dependence_kept(real, mixture(0.9, 1)).score == 1
+    assert dependence_kept(real, mixture(0.6, 1, reverse=True)).score < 0.1
+    assert dependence_kept(real, real).score == 1
+
+
+def test_two_columns_whose_odds_turn_round_keep_nothing():
+    counts = np.array([[400.0, 100.0], [100.0, 400.0]])
+    strength, other, kept = pair_dependence(counts, counts[::-1])
+    assert strength == pytest.approx(other) and strength > 0.5
+    assert kept == 0
+
+
+def test_chance_is_no_dependence_and_nothing_can_be_lost():
+    strengths = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        a, b = (np.minimum(rng.geometric(0.2, 500) - 1, 29) for _ in range(2))
+        counts = np.zeros((30, 30))
+        np.add.at(counts, (a, b), 1)
+        strengths.append(pair_dependence(counts, counts)[0])
+    assert sum(s > 0 for s in strengths) <= 4
+    real = mixture(0.0, 3)
+    assert (dependence_kept(real, mixture(0.6, 1)).score, dependence_kept(real, mixture(0.6, 1)).pairs) == (1, ())
+
+
+def test_values_of_single_records_do_not_decide():
+    common = np.diag([3000.0, 3000.0, 0, 0, 0]) + 500
+    alone = np.pad(common, (0, 5))
+    alone[range(5, 10), range(5, 10)] = 1
+    with_them, without = pair_dependence(alone, alone), pair_dependence(common, common)
+    forgotten = pair_dependence(alone, np.pad(common, (0, 5)))
+    assert with_them[0] == pytest.approx(without[0], abs=0.05)
+    assert forgotten[2] > 0.97
+
+
+def test_the_grid_counts_the_same_by_itself():
+    rng = np.random.default_rng(5)
+    tables = [mixture(0.6, 0), mixture(0.2, 1)]
+    pairs = [("c0", "c1"), ("c0", "c2"), ("c1", "c2")]
+    assert dependence_kept(*tables).score == pytest.approx(kept_by_hand(*tables, pairs))
+    sizes = [rng.integers(0, 20, 3000) for _ in range(2)]
+    linked = table([20, 20], sizes[0], np.where(rng.random(3000) < 0.4, sizes[0], sizes[1]))
+    other = table([20, 20], sizes[1], np.where(rng.random(3000) < 0.1, sizes[1], sizes[0]))
+    assert dependence_kept(linked, other).score == pytest.approx(kept_by_hand(linked, other, [("c0", "c1")]))
+
+
+def test_tables_that_have_no_dependence_to_speak_of_have_a_reason():
+    nothing = table([2, 2], np.zeros(0, int), np.zeros(0, int))
+    assert "without records" in dependence_kept(nothing, nothing).reason
+    assert "fewer than two" in dependence_kept(table([2], np.arange(2)), table([2], np.arange(2))).reason
+    constant = table([2, 2], np.zeros(50, int), np.arange(50) % 2)
+    assert dependence_kept(constant, constant).score == 1
+
+
+SCHEMA = parse_schema(
+    {
+        "columns": {
+            "ward": {"kind": "categorical", "values": ["medicine", "icu"], "missing": True},
+            "place": {"kind": "categorical", "values": ["a", "b", "c"], "missing": False},
+            "urgent": {"kind": "flag", "missing": False},
+            "cost": {"kind": "float", "bins": {"edges": [0, 10, 30]}, "missing": True},
+            "days": {"kind": "integer", "bins": {"edges": [1, 2, 4]}, "missing": False},
+        }
+    },
+    where="a test",
+)
+
+
+def changed(first: str, second: str, real: list[list[float]], synthetic: list[list[float]]):
+    return change((SCHEMA[first], SCHEMA[second]), np.array(real), np.array(synthetic))
+
+
+def test_what_changed_is_told_in_the_figure_that_fits_the_columns():
+    means = changed("ward", "cost", [[9, 1, 5], [2, 8, 0], [1, 1, 0]], [[9, 1, 5], [9, 1, 0], [1, 1, 0]])
+    assert means.what == "mean cost where ward = icu"
+    assert means.real == pytest.approx(0.2 * 5 + 0.8 * 20)
+    assert means.synthetic == pytest.approx(0.9 * 5 + 0.1 * 20)
+    odds = changed("urgent", "ward", [[9.5, 0.5], [0.5, 9.5]], [[4.5, 4.5], [4.5, 4.5]])
+    assert (odds.what, odds.real, odds.synthetic) == ("odds ratio of urgent = true and ward = icu", 100, 1)
+    line = changed("cost", "days", [[5, 0], [0, 5], [3, 3]], [[0, 5], [5, 0], [0, 0]])
+    assert (line.what, line.real) == ("correlation of cost and days", pytest.approx(1))
+    assert line.synthetic == pytest.approx(-1)
+    shares = changed("place", "ward", [[8, 2, 0], [5, 5, 0], [5, 5, 0]], [[5, 5, 0], [5, 5, 0], [5, 5, 0]])
+    assert shares.what.endswith("where place = a")
+    assert sorted([shares.real, 1 - shares.real]) == [pytest.approx(0.2), pytest.approx(0.8)]
+    gone = changed("ward", "cost", [[9, 1, 0], [2, 8, 0], [0, 0, 0]], [[9, 1, 0], [0, 0, 0], [0, 0, 0]])
+    assert gone.synthetic is None or gone.what == "mean cost where ward = medicine"
+
+
+@pytest.fixture(scope="module")
+def admissions(tmp_path_factory) -> tuple[CodedTable, Schema]:
+    """The made-up register of the guide, by the schema of the guide."""
+    place = importlib.util.spec_from_file_location("make_admissions", DOCS / "make_admissions.py")
+    maker = importlib.util.module_from_spec(place)
+    place.loader.exec_module(maker)
+    page = (DOCS / "bring-your-own-table.md").read_text(encoding="utf-8")
+    content = re.search(r"file: admissions.yaml -->\n```yaml\n(.*?)```", page, re.DOTALL).group(1)
+    schema = parse_schema(yaml.safe_load(content), where="admissions.yaml")
+    path = tmp_path_factory.mktemp("admissions") / "admissions.csv"
+    maker.register(np.random.default_rng(7)).to_csv(path, index=False)
+    show = Stages(quiet=True)
+    with loaded({"real": path}, schema, show, delimiter=",", limits=LimitsConfig(), subject=None) as both:
+        return both.tables["real"], schema
+
+
+def with_column(table: CodedTable, name: str, codes: np.ndarray) -> CodedTable:
+    at = table.domain.index(name)
+    return CodedTable(table.domain, (*table.columns[:at], codes, *table.columns[at + 1 :]))
+
+
+def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_better(admissions):
+    real, schema = admissions
+    rng = np.random.default_rng(0)
+    labels = schema["ward"].labels
+    odd = np.isin(real.column("ward"), [labels.index("icu"), labels.index("maternity")])
+    cost = real.column("cost").copy()
+    cost[odd] = rng.permutation(real.column("cost"))[odd]
+    lost = with_column(real, "cost", cost)
+    # Every relation is kept here, but January has half of its admissions and the fifth triage is twice as frequent.
+    often = np.where(real.column("admitted") == 0, 1, 2) * np.where(real.column("triage") == 4, 2, 1)
+    rows = rng.choice(real.rows, real.rows, p=often / often.sum())
+    kept = CodedTable(real.domain, tuple(c[rows] for c in real.columns))
+    assert distances(real, lost).score < 0.5 * distances(real, kept).score
+    poor, good = dependence_kept(real, lost, schema), dependence_kept(real, kept, schema)
+    assert poor.score < 0.95 < good.score
+    assert poor.pairs[0].pair == ("ward", "cost")
+    assert poor.pairs[0].kept < 0.1
+    assert poor.changes[0].what == "mean cost where ward = icu"
+    assert poor.changes[0].real > 8000 > 5000 > poor.changes[0].synthetic
+    section = dependence_section(poor.to_json())
+    assert section.chart is not None
+    assert section.lost.rows[0][0] == "ward × cost"
+    assert "mean cost where ward = icu" in section.lost.rows[0]
+    assert dependence_section(good.to_json()).chart is None
