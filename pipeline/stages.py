@@ -301,8 +301,6 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
-    if settings["data"]["max_unplaced"] == 1:
-        del settings["data"]["max_unplaced"]  # as of runs that knew no such stop
     if not settings["plugins"]:
         del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
