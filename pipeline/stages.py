@@ -69,6 +69,7 @@ class Run:
         rows: how many synthetic rows there are.
         seconds: wall time of each stage.
         losses: columns with values that the schema does not place (NOT private), the worst first.
+        left_out: which marginals nobody looked at, and why, in sentences.
     """
 
     folder: RunFolder
@@ -79,6 +80,7 @@ class Run:
     rows: int
     seconds: Mapping[str, float] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
@@ -119,7 +121,8 @@ def run(
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
     show = Stages(quiet=quiet)
-    for line in (build.said_left_out(config, workload), *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
+    left_out = build.said_left_out(config, schema, workload)
+    for line in (*left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -153,7 +156,8 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds), losses)
+    seconds = dict(show.seconds)
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, tuple(left_out))
 
 
 def _looked_at(private: PrivateTable, schema: Schema, folder: RunFolder, at_most: float) -> tuple[Loss, ...]:

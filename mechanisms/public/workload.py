@@ -12,17 +12,19 @@ from mechanisms.public.errors import UserError
 
 @dataclass(frozen=True)
 class Workload:
-    """Cliques with their weights, and the cliques that were left out for their size.
+    """Cliques with their weights, and the cliques that were left out.
 
     Attributes:
         cliques: the marginals, smaller ones first; a clique may stand more than once (copies).
         weights: relative weight of each clique in the budget's split.
         left_out: marginals of the family that have more than the allowed number of cells.
+        no_room: marginals that a graphical model of the allowed size cannot hold beside the others.
     """
 
     cliques: tuple[Clique, ...]
     weights: tuple[float, ...]
     left_out: tuple[Clique, ...] = ()
+    no_room: tuple[Clique, ...] = ()
 
 
 def explicit(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:

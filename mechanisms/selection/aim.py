@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, LATER, Facts, Method, Schedule
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals
-from mechanisms.selection.questions import ask_given, penalized, small_enough
+from mechanisms.selection.questions import CAPPED, FULL, ask_given, penalized, small_enough
 
 #: The first split of the budget, in rounds per column.
 ROUNDS_PER_COLUMN = 2
+#: Of more candidates than MANY, a round looks at FEW.
+MANY, FEW = 20_000, 5_000
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Aim(Method):
         measured: the part of each round that measures; the rest chooses.
         rounds: the budget is split for so many rounds at first.
         max_model_cells: the model's size at the end; a round may use the part of it that is spent.
+        penalty: what is taken off a candidate's score for its noise (`questions.penalized`).
+        per_round: at most so many candidates are looked at in a round (`in_turn`); None: all of them.
     """
 
     kind: ClassVar[str] = "aim"
@@ -43,6 +47,8 @@ class Aim(Method):
     measured: float
     rounds: int
     max_model_cells: int
+    penalty: str = FULL
+    per_round: int | None = None
 
     @property
     def graphical(self) -> bool:
@@ -71,13 +77,15 @@ class Aim(Method):
         while left > 0:
             part = context.remember(number, left if left < 2 * part else part)
             noise = context.spent_noise(self.measured * part)
-            allowed = small_enough(context, self.candidates, round((1 - left + part) * self.max_model_cells))
-            scores = penalized(context, {c: weights[c] for c in allowed}, noise, expected)
+            turn = in_turn(self.candidates, number, self.per_round)
+            allowed = small_enough(context, turn, round((1 - left + part) * self.max_model_cells))
+            scores = penalized(context, {c: weights[c] for c in allowed}, noise, expected, self.penalty)
             clique = context.choose_of_reserve(number, allowed, (1 - self.measured) * part, scores)
             before = len(context.known)
             if clique is not None:
                 context.spend([(clique, Identity(context.domain.cells(clique)), self.measured * part)], number)
             left, number = left - part if left > part else 0.0, number + 1
+            context.advance(1 - left, f"round {number}")
             if clique is None or len(context.known) == before:
                 continue
             old, expected = expected(clique), context.fit()
@@ -94,6 +102,25 @@ class Aim(Method):
         return self.max_model_cells
 
 
+def in_turn(candidates: Sequence[Clique], number: int, most: int | None) -> list[Clique]:
+    """The candidates that a round looks at: all, or at most so many, others in the next round, a public matter.
+
+    Every order has an equal part, what a small one leaves falls to the next; each goes through its own in a fixed
+    shuffled order.
+    """
+    if most is None or most >= len(candidates):
+        return list(candidates)
+    orders: dict[int, list[int]] = {}
+    for place, clique in enumerate(candidates):
+        orders.setdefault(len(clique), []).append(place)
+    chosen: list[int] = []
+    for done, (_, places) in enumerate(sorted(orders.items(), key=lambda o: len(o[1]))):
+        count = min((most - len(chosen)) // (len(orders) - done), len(places))
+        shuffled = np.random.default_rng(len(places)).permutation(places)
+        chosen += [int(shuffled[(number * count + i) % len(places)]) for i in range(count)]
+    return [candidates[i] for i in sorted(chosen)]
+
+
 def _taught(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
     return float(np.abs(after - before).sum())
 
@@ -106,6 +133,10 @@ class AimSettings(GivenMarginals):
         rounds: the budget is split for so many rounds at first; None: two for each column.
         measured: part of each round that measures; the rest chooses.
         max_model_cells: the largest model, in cells of its junction tree; in proportion to the budget spent.
+        penalty: what noise takes off the score of a marginal: noise, of every cell (the paper); capped, of no cell more
+            than its records may be off by.
+        per_round: at most so many candidates are looked at in a round, others in the next; None: all where there are at
+            most MANY, else FEW.
     """
 
     kind: ClassVar[str] = "aim"
@@ -115,21 +146,30 @@ class AimSettings(GivenMarginals):
     rounds: int | None = None
     measured: float = 0.9
     max_model_cells: int = 4_000_000
+    penalty: str = FULL
+    per_round: int | None = None
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""
         domain = facts.domain
         candidates = {s for c in workload.cliques for s in subsets(c)}
         order = sorted(candidates, key=lambda c: (len(c), domain.axes(c)))
-        weighted = list(zip(map(set, workload.cliques), workload.weights, strict=True))
-        useful = [sum(w * len(c & set(s)) for c, w in weighted) for s in order]
+        held = dict.fromkeys(domain.names, 0.0)  # |overlap| is a sum over columns, and so is the sum over the workload
+        for clique, weight in zip(workload.cliques, workload.weights, strict=True):
+            for name in clique:
+                held[name] += weight
+        useful = [sum(held[n] for n in s) for s in order]
         rounds = ROUNDS_PER_COLUMN * len(domain) if self.rounds is None else self.rounds
         if rounds < len(domain):
             fix = f"at least the number of columns, {len(domain)}, or null"
             raise UserError(f"got {rounds}", where="selection.rounds", fix=fix)
         if not 0 < self.measured < 1:
             raise UserError(f"got {self.measured}", where="selection.measured", fix="a part between 0 and 1")
+        one_of(self.penalty, (FULL, CAPPED), "selection.penalty")
+        if self.per_round is not None and self.per_round < 1:
+            raise UserError(f"got {self.per_round}", where="selection.per_round", fix="at least 1, or null")
+        most = self.per_round or (FEW if len(order) > MANY else None)
         largest = max(useful)
         weights = tuple(max(u / largest, 2.0**-16) for u in useful)
-        method = Aim(tuple(order), weights, self.measured, rounds, self.max_model_cells)
+        method = Aim(tuple(order), weights, self.measured, rounds, self.max_model_cells, self.penalty, most)
         return Schedule(method, *method.slots(domain))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -190,6 +191,10 @@ class Selection(ABC):
         """
         return without_joints(facts.domain, all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
 
+    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
+        """Marginals that might be chosen if they had fewer cells, beside those that the workload names."""
+        return ()
+
     @property
     def largest(self) -> int:
         """The most cells of a marginal of the workload."""
@@ -241,6 +246,12 @@ def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique 
         fix = "raise it, name fewer targets, or use coarser bins in the schema"
         raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
     return every_pair
+
+
+def large_pairs(facts: Facts, max_cells: int) -> tuple[Clique, ...]:
+    """The pairs of joint columns that are no candidates for their size."""
+    domain = facts.domain
+    return tuple(p for p in itertools.combinations(facts.joint, 2) if domain.cells(p) > max_cells)
 
 
 def threshold(value: float, where: str, of: str = "standard deviations") -> float:

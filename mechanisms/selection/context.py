@@ -95,6 +95,10 @@ class Context(Protocol):
         """Parts of the reserve are in proportion to cells to this power, where it is shared out."""
         ...
 
+    def advance(self, done: float, note: str) -> None:
+        """Show how much of the rounds is done, a part of 1."""
+        ...
+
     def remember(self, number: int, part: float) -> float:
         """The round's part of the reserve, kept on disk before it is spent; the kept one where there is one."""
         ...

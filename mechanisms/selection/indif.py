@@ -16,7 +16,17 @@ from mechanisms.public.designs.groups import grouped, within
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, edges, one_way_slots, parts_of
+from mechanisms.selection.base import (
+    SCORES,
+    Facts,
+    Method,
+    Schedule,
+    Selection,
+    edges,
+    large_pairs,
+    one_way_slots,
+    parts_of,
+)
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.questions import ask_given, share_out
 
@@ -104,6 +114,9 @@ class IndifSettings(Selection):
     combine_cells: int = 1_000
     split: list[float] = field(default_factory=lambda: [1.0, 0.5, 8.5])
     groups: int | None = None
+
+    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
+        return large_pairs(facts, self.max_cells)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Distances of all small pairs of joint columns."""

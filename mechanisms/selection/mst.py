@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Candidate
+from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOSEN, Facts, Method, Schedule, Selection, edges, threshold
+from mechanisms.selection.base import (
+    CHOSEN,
+    LATER,
+    Facts,
+    Method,
+    Schedule,
+    Selection,
+    edges,
+    large_pairs,
+    parts_of,
+    threshold,
+)
 from mechanisms.selection.context import Context, once
-from mechanisms.selection.questions import ask_given, common_values, grow_tree
-from mechanisms.selection.tree_slots import tree_slots
+from mechanisms.selection.questions import ask_given, common_values, grow_tree, share_out
+from mechanisms.selection.tree_slots import STAGES, tree_slots
 
 
 @dataclass(frozen=True)
@@ -25,16 +39,21 @@ class Mst(Method):
         candidates: pairs of attributes that may become edges.
         rare: values with a noisy count below so many standard deviations are measured as one.
         floor: and those with a noisy count below so many records; both 0: none.
+        view_cells: edges that touch are measured together in views of at most so many cells; 0: each alone.
     """
 
     kind: ClassVar[str] = "mst"
     candidates: tuple[Clique, ...]
     rare: float = 3.0
     floor: float = 0.0
+    view_cells: int = 0
 
-    def slots(self, domain: Domain, split: Sequence[float]) -> list[Reservation]:
-        """One-way marginals, choices, pairs."""
-        return tree_slots(domain, self.candidates, split)
+    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
+        """One-way marginals, choices, pairs; or the part of the budget for views, whose number the choices decide."""
+        slots = tree_slots(domain, self.candidates, split)
+        if not self.view_cells or not self.candidates:
+            return slots, 0.0
+        return [s for s in slots if s.stage != CHOSEN], parts_of(split, STAGES)[2]
 
     def run(self, context: Context) -> None:
         """One-way marginals, a tree by the exponential mechanism, its pairs."""
@@ -43,11 +62,23 @@ class Mst(Method):
         queries = {pair: merged_query(context.domain, pair, groups) for pair in self.candidates}
         scores = context.score(lambda: {c: Candidate(c, q) for c, q in queries.items()}, once(context.fit))
         tree = grow_tree(context, self.candidates, scores)
+        if self.view_cells and self.candidates:
+            views = grown_views(context.domain, tree, self.view_cells) or [(n,) for n in context.domain.names]
+            share_out(context, views, lambda view: merged_query(context.domain, view, groups))
+            return
         context.ask([(i, edge, queries[edge]) for i, edge in zip(context.places(CHOSEN), tree, strict=False)])
 
-    def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        """The tree itself: its slots are as large as its largest edge."""
-        return sum(s.cells for s in slots)
+    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
+        """A view for each edge, at the size that it may grow to."""
+        bounds = super().later_cells(domain, slots)
+        if not self.view_cells or not self.candidates:
+            return bounds
+        largest = max(self.view_cells, *(domain.cells(c) for c in self.candidates))
+        return bounds + [(LATER, largest)] * forest_edges(self.candidates)
+
+    def grown_cells(self, slots: Sequence[Reservation]) -> int | None:
+        """The tree itself: its slots are as large as its largest edge; unknown of views."""
+        return None if self.view_cells else sum(s.cells for s in slots)
 
 
 @dataclass(frozen=True)
@@ -59,6 +90,7 @@ class MstSettings(Selection):
         rare: values with a noisy count below so many standard deviations are measured as one.
         floor: and those with a noisy count below so many records; both 0: none.
         split: parts of the budget for one-way marginals, choices and pairs.
+        view_cells: edges that touch are measured together in views of at most so many cells; 0: each alone.
     """
 
     kind: ClassVar[str] = "mst"
@@ -67,10 +99,35 @@ class MstSettings(Selection):
     rare: float = 3.0
     floor: float = 0.0
     split: list[float] = field(default_factory=lambda: [1.0, 0.5, 2.0])
+    view_cells: int = 0
+
+    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
+        return large_pairs(facts, self.max_cells)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """A tree of the joint columns."""
         floor = threshold(self.floor, "selection.floor", "records")
         candidates = edges(facts.domain, facts.joint, self.max_cells)
-        method = Mst(candidates, threshold(self.rare, "selection.rare"), floor)
-        return Schedule(method, method.slots(facts.domain, self.split))
+        if self.view_cells < 0:
+            fix = "a whole number of at least 0; 256 for 8 binary columns, 0: each edge alone"
+            raise UserError(f"got {self.view_cells}", where="selection.view_cells", fix=fix)
+        method = Mst(candidates, threshold(self.rare, "selection.rare"), floor, self.view_cells)
+        return Schedule(method, *method.slots(facts.domain, self.split))
+
+
+def grown_views(domain: Domain, tree: Sequence[Clique], max_cells: int) -> list[Clique]:
+    """Views that hold every edge of a tree: two that share a column become one where that has at most `max_cells`.
+
+    The pair with the smallest union is joined first.
+    """
+    views = list(tree)
+    while True:
+        unions = {
+            (domain.cells(union), domain.axes(union), i, j): union
+            for (i, a), (j, b) in itertools.combinations(enumerate(views), 2)
+            if set(a) & set(b) and domain.cells(union := domain.canonical({*a, *b})) <= max_cells
+        }
+        if not unions:
+            return sorted(views, key=lambda c: (len(c), domain.axes(c)))
+        (_, _, i, j), union = min(unions.items())
+        views = [v for k, v in enumerate(views) if k not in (i, j)] + [union]

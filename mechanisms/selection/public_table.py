@@ -19,7 +19,7 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Facts, Selection
+from mechanisms.selection.base import Facts, Selection, large_pairs
 from mechanisms.selection.unit_noise import unit_noise, with_all_columns
 
 #: Memory for reading a public table.
@@ -63,6 +63,9 @@ class PublicSettings(Selection):
     @property
     def public_rows(self) -> int | None:
         return self.rows
+
+    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
+        return large_pairs(facts, self.max_cells)
 
     def workload(self, facts: Facts) -> Workload:
         """What the public table chooses."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,12 @@ from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.designs.tree import joining
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.merged_cells import rare_groups
-from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.selection.base import CHOOSE, GIVEN
 from mechanisms.selection.context import Context, Scores
+
+#: What is taken off a score: the noise of every cell, or of no cell more than its records may be off by.
+FULL, CAPPED = "noise", "capped"
 
 
 def ask_given(context: Context) -> list[Clique]:
@@ -24,12 +28,19 @@ def ask_given(context: Context) -> list[Clique]:
     return cliques
 
 
-def share_out(context: Context, cliques: Sequence[Clique]) -> None:
-    """Measure these marginals with the whole reserve, each with a part in proportion to cells^power."""
+def share_out(
+    context: Context, cliques: Sequence[Clique], query_of: Callable[[Clique], QueryMatrix] | None = None
+) -> None:
+    """Measure these marginals with the whole reserve, each with a part in proportion to cells^power.
+
+    Args:
+        query_of: what is asked of each; None: all of its cells.
+    """
     loads = np.array([context.domain.cells(c) for c in cliques], np.float64) ** context.power
     parts = loads / loads.sum() * (1 - 1e-9)
     questions = zip(cliques, parts.tolist(), strict=True)
-    context.spend([(c, Identity(context.domain.cells(c)), part) for c, part in questions])
+    ask = query_of or (lambda clique: Identity(context.domain.cells(clique)))
+    context.spend([(c, ask(c), part) for c, part in questions])
 
 
 def grow_tree(context: Context, candidates: Sequence[Clique], scores: Scores) -> list[Clique]:
@@ -53,19 +64,40 @@ def small_enough(context: Context, candidates: Sequence[Clique], limit: int) -> 
 
     Those that the present model cannot answer within memory are left out: their scores could not be computed.
     """
-    measured = [a.clique for a in context.known]
-    inside = {c for c in candidates if any(set(c) <= set(m) for m in measured)}
+    orders = sorted({len(c) for c in candidates})
+    measured = {s for a in context.known for k in orders for s in itertools.combinations(a.clique, k)}
+    inside = measured.intersection(candidates)
     others = [c for c in candidates if c not in inside]
     allowed = inside | set(context.possible(others, limit))
     return [c for c in candidates if c in allowed]
 
 
-def penalized(context: Context, weights: Mapping[Clique, float], noise: float, expected: Expected) -> Scores:
+def penalized(
+    context: Context, weights: Mapping[Clique, float], noise: float, expected: Expected, penalty: str = FULL
+) -> Scores:
     """Distances to the model less what the noise would add, times the weights; made where a draw is due.
 
     Args:
         noise: mean absolute noise of an answer, in records.
+        penalty: FULL, of every cell; or CAPPED, as of `capped_noise`.
     """
     cells = context.domain.cells
-    candidates = {c: Candidate(c, weight=w, penalty=noise * cells(c)) for c, w in weights.items()}
-    return context.score(lambda: candidates, lambda: expected)
+
+    def candidates() -> Mapping[Clique, Candidate]:
+        if penalty == CAPPED:
+            return {c: Candidate(c, weight=w, penalty=capped_noise(expected(c), noise)) for c, w in weights.items()}
+        return {c: Candidate(c, weight=w, penalty=noise * cells(c)) for c, w in weights.items()}
+
+    return context.score(candidates, lambda: expected)
+
+
+def capped_noise(expected: NDArray[np.float64], noise: float) -> float:
+    """What noise adds to a marginal, in records, where no cell errs by more than its records may be off by.
+
+    Σ over cells of min(noise, e + min(2e, √e)): a cell that should hold e records, fewer than the noise, comes out as
+    what the model says, and errs by about e, and by what chance does to e (the mean absolute deviation of a Poisson
+    number, from above). So in a table of few rows, whose cells are off by chance alone, little is taken for a gain.
+    """
+    records = np.maximum(expected, 0.0)
+    chance = np.minimum(2 * records, np.sqrt(records))
+    return float(np.minimum(noise, records + chance).sum())

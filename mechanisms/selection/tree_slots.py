@@ -10,6 +10,9 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, parts_of
 
+#: What the parts of the budget are for.
+STAGES = ("one-way", "choice", "measurement")
+
 
 def tree_slots(
     domain: Domain, candidates: Sequence[Clique], split: Sequence[float], targets: Clique = ()
@@ -21,7 +24,7 @@ def tree_slots(
     """
     first = first_marginals(domain, targets)
     count, new = forest_edges(candidates), [(), *subsets(targets)]
-    parts = parts_of(split, ("one-way", "choice", "measurement"))
+    parts = parts_of(split, STAGES)
     largest = max((domain.cells(c) for c in candidates), default=0)
     slots = [Reservation(GIVEN, c, domain.cells(c), parts[0] / len(first)) for c in first]
     slots += [Reservation(CHOOSE, None, 0, parts[1] / count) for _ in range(count)]

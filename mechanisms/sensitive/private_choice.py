@@ -40,6 +40,7 @@ class PrivateCounts:
     table: Private
     batch_cells: int
     _kept: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _cells: int = field(default=0, repr=False)
 
     def of(self, cliques: Sequence[Clique]) -> Iterator[NDArray[np.int64]]:
         """Each clique's counts in lattice units, in the order asked."""
@@ -52,8 +53,9 @@ class PrivateCounts:
                 yield self._kept[clique]
                 continue
             counts = next(counted)
-            if sum(c.size for c in self._kept.values()) + counts.size <= self.batch_cells:
+            if self._cells + counts.size <= self.batch_cells:
                 self._kept[clique] = counts
+                self._cells += counts.size
             yield counts
 
     def __repr__(self) -> str:

@@ -176,6 +176,11 @@ class AdaptiveRun:
     def _choice_file(self, place: int) -> Path:
         return self.run.folder / f"{place:05d}.json"
 
+    def advance(self, done: float, note: str) -> None:
+        """Show how much of the rounds is done, a part of 1."""
+        if self.run.progress is not None:
+            self.run.progress(round(1000 * done), 1000, note)
+
     def remember(self, number: int, part: float) -> float:
         """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
         path = self.run.folder / f"round-{number:04d}.json"

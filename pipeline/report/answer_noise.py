@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.domain import Clique
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
+from synthesis.consistency.total import estimate_total
 
 #: Bounds C that the report compares, besides that of the run.
 BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -48,6 +50,24 @@ def signal_to_noise(measurements: Measurements) -> list[SignalToNoise]:
         merged = not isinstance(answer.query, Identity)
         rows.append(SignalToNoise(answer.clique, answer.query.columns, merged, stddev, mean, above))
     return sorted(rows, key=lambda r: r.above)
+
+
+def said_drowned(measurements: Measurements) -> list[str]:
+    """A sentence where half of the answers or more tell next to nothing; computed from the release alone.
+
+    An answer drowns where its expected Σ |noise| is at least twice the noisy number of records: more than two tables
+    without anything in common are apart. `plan` counts the same with `plan.rows`.
+    """
+    answers, total = measurements.answers, estimate_total(measurements)
+    lost = [a for a in answers if a.query.rows * NOISE_KINDS[a.noise].mean_abs * a.scale >= 2 * total]
+    if not answers or 2 * len(lost) < len(answers):
+        return []
+    about = f"about {round(total):,} records by the noisy answers"
+    return [
+        f"noise drowns {len(lost)} of the {len(answers)} marginals measured (expected Σ |noise| at least twice the "
+        f"{about}): the synthetic table shows little but noise there. A larger privacy.epsilon, fewer marginals "
+        f"(selection=oneway) or coarser bins; plan plan.rows={max(round(total), 1)} tells before anything is spent"
+    ]
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
+        "no_room": [list(c) for c in workload.no_room],
         "model_cells": planned_model_cells(config, schema, plan),
         "grown_model_cells": grown_model_cells(config, schema, plan),
         "warnings": list(budget_warnings(config.privacy.epsilon, config.privacy.delta)),
@@ -114,7 +115,7 @@ def as_text(facts: dict[str, Any]) -> str:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
-    left_out, budget, total = facts["left_out"], facts["budget"], facts["total"]
+    budget, total = facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
     choices = scores + sum(describes_choice(m) for m in facts["measurements"])
@@ -138,10 +139,13 @@ def as_text(facts: dict[str, Any]) -> str:
     if facts["shared_budget"] is not None:
         lines += facts["shared_budget"]["in_words"]
     lines += _noisiest(facts["candidates"], facts["rows"])
-    if left_out:
-        names = ", ".join(" × ".join(c) for c in left_out[:8]) + (" …" if len(left_out) > 8 else "")
-        why = "more than selection.max_cells cells, or no room in the model"
-        lines.append(f"left out ({why}): {len(left_out)} marginals: {names}")
+    for key, why in (
+        ("left_out", "more than selection.max_cells cells"),
+        ("no_room", "no room in the graphical model"),
+    ):
+        if cliques := facts[key]:
+            names = ", ".join(" × ".join(c) for c in cliques[:8]) + (" …" if len(cliques) > 8 else "")
+            lines.append(f"left out ({why}): {len(cliques)} marginals: {names}")
     return "\n".join(lines)
 
 

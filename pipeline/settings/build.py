@@ -108,20 +108,34 @@ def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
 
 def build_workload(config: Config, schema: Schema) -> Workload:
     """The marginals to measure, or to choose from, by public facts alone."""
-    selection = selection_of(config.selection)
-    workload = selection.workload(build_facts(config, schema, max_records=build_unit(config).max_records))
+    selection, facts = (
+        selection_of(config.selection),
+        build_facts(config, schema, max_records=build_unit(config).max_records),
+    )
+    workload = selection.workload(facts)
+    workload = dataclasses.replace(workload, left_out=(*workload.left_out, *selection.passed_over(facts)))
     if schema.rules.mapped:
         check_mapped(selection)
     spec = build_synthesizer(config.synthesis)
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
-def said_left_out(config: Config, workload: Workload) -> str:
-    """What a graphical model had no room for, in a sentence; empty where nobody dropped anything."""
-    if build_synthesizer(config.synthesis).max_model_cells is None or not workload.left_out:
-        return ""
-    count = len(workload.left_out)
-    return f"{count} of {count + len(workload.cliques)} marginals left out: no room in the graphical model; see plan"
+def said_left_out(config: Config, schema: Schema, workload: Workload) -> list[str]:
+    """Which marginals are left out, and why, a sentence each; empty where nobody dropped anything."""
+    lines, domain = [], schema.measured
+    if large := sorted(domain.cells(c) for c in workload.left_out):
+        limit = selection_of(config.selection).largest
+        lines.append(
+            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than selection.max_cells={limit:,} cells "
+            f"({large[0]:,} to {large[-1]:,}); see plan"
+        )
+    if count := len(workload.no_room):
+        every = count + len(workload.cliques)
+        lines.append(
+            f"{count:,} of {every:,} marginals left out: no room in the graphical model of at most "
+            f"synthesis.max_cells={build_synthesizer(config.synthesis).max_model_cells:,} cells; see plan"
+        )
+    return lines
 
 
 def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
@@ -145,7 +159,7 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
         fix = "raise it, or take mapped out of the schema"
         raise UserError(f"no room for {' × '.join(lost[0])}", where="synthesis.max_cells", fix=fix)
     weight_of = dict(zip(cliques, weights, strict=True))
-    return Workload(kept, tuple(weight_of[c] for c in kept), (*workload.left_out, *dropped))
+    return Workload(kept, tuple(weight_of[c] for c in kept), workload.left_out, dropped)
 
 
 def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:

@@ -82,6 +82,10 @@ class Engine:
         parts = zip(self.offsets, self.offsets[1:], self.tree.shapes, strict=False)
         return [flat[start:stop].reshape(shape) for start, stop, shape in parts]
 
+    def view(self, flat: Values, node: int) -> Values:
+        """A node's table, as a view."""
+        return flat[self.offsets[node] : self.offsets[node + 1]].reshape(self.tree.shapes[node])
+
     def rows(self, node: int, table: Values) -> Values:
         """A node's table as a matrix: a row per setting of the separator."""
         return table.reshape(math.prod(table.shape[: len(self.tree.separators[node])]), -1)

@@ -59,11 +59,21 @@ class JunctionTree:
     def children(self) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(j for j, p in enumerate(self.parents) if p == i) for i in range(len(self.cliques)))
 
+    @cached_property
+    def tops(self) -> dict[str, int]:
+        """For each attribute the node nearest to the root that holds it: it shares it with no parent."""
+        held = zip(self.cliques, self.separators, strict=True)
+        return {n: node for node, (clique, above) in enumerate(held) for n in clique[len(above) :]}
+
+    @cached_property
+    def _holders(self) -> dict[str, frozenset[int]]:
+        """For each attribute the nodes that hold it."""
+        return {n: frozenset(i for i, c in enumerate(self.cliques) if n in c) for n in self.domain.names}
+
     def home(self, clique: Clique) -> int | None:
         """The smallest node that contains a clique; None where none does."""
-        names = set(clique)
-        homes = [i for i, c in enumerate(self.cliques) if names <= set(c)]
-        return min(homes, key=lambda i: self.sizes[i], default=None)
+        homes = frozenset.intersection(*(self._holders[n] for n in clique)) if clique else range(len(self.cliques))
+        return min(homes, key=lambda i: (self.sizes[i], i), default=None)
 
 
 def junction_tree(

@@ -27,12 +27,12 @@ def model_marginal(engine: Engine, marginals: Values, clique: Clique, *, max_cel
     Raises:
         UserError: a table on the way has more than `max_cells` cells.
     """
-    tree, tables = engine.tree, engine.views(marginals)
+    tree = engine.tree
     home = tree.home(clique)
     if home is not None:
         gone, order = onto(tree.cliques[home], clique)
-        return np.asarray(tables[home].sum(axis=gone).transpose(order)).ravel()
-    return _eliminated(tree.domain, _factors(tree, tables, clique), clique, max_cells).ravel()
+        return np.asarray(engine.view(marginals, home).sum(axis=gone).transpose(order)).ravel()
+    return _eliminated(tree.domain, _factors(engine, marginals, clique), clique, max_cells).ravel()
 
 
 def largest_table(tree: JunctionTree, clique: Clique) -> int:
@@ -49,11 +49,11 @@ def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Cliqu
     left out from the leaves up, then from the root down; each node is first summed to what is asked or shared.
     """
     names = set(clique)
-    used = set(range(len(tree.cliques)))
-    for node in reversed(range(len(tree.cliques))):
-        inner = set(tree.cliques[node]) - set(tree.separators[node])
-        if not inner & names and not any(child in used for child in tree.children[node]):
-            used.discard(node)
+    used: set[int] = set()
+    for node in {tree.tops[n] for n in clique}:
+        while node >= 0 and node not in used:
+            used.add(node)
+            node = tree.parents[node]
     for node in sorted(used):
         children = [c for c in tree.children[node] if c in used]
         top = tree.parents[node] not in used
@@ -68,12 +68,12 @@ def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Cliqu
     return needed
 
 
-def _factors(tree: JunctionTree, tables: Sequence[Values], clique: Clique) -> list[Factor]:
+def _factors(engine: Engine, marginals: Values, clique: Clique) -> list[Factor]:
     """Factors whose product, summed to the clique, is its marginal."""
-    factors = []
+    factors, tree = [], engine.tree
     for node, kept, separator in _needed(tree, clique):
         gone, _ = onto(tree.cliques[node], kept)
-        table = np.asarray(tables[node].sum(axis=gone))
+        table = np.asarray(engine.view(marginals, node).sum(axis=gone))
         if separator:
             sums = table.sum(axis=tuple(range(len(separator), table.ndim)), keepdims=True)
             table = np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
@@ -86,7 +86,10 @@ def _order(domain: Domain, cliques: Sequence[Clique], clique: Clique) -> tuple[l
 
     The order of the heuristic whose largest table is smallest.
     """
-    names = domain.canonical({n for c in cliques for n in c})
+    together = {n for c in cliques for n in c}
+    if together <= set(clique):  # independent parts: nothing is summed out
+        return [], domain.cells(clique)
+    names = domain.canonical(together)
     index = {n: i for i, n in enumerate(names)}
     graph = neighbours(len(names), [bits_of(c, index) for c in cliques])
     sizes, keep = domain.shape(names), bits_of(clique, index)

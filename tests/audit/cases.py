@@ -42,6 +42,17 @@ CHOICES: dict[str, list[str]] = {
     "mst": ["selection=mst", "selection.rare=2"],
     "mwem": ["selection=mwem", "selection.rounds=2", "synthesis=pgm", "synthesis.iterations=20"],
     "aim": ["selection=aim", "selection.k=[2]", "selection.rounds=6", "synthesis=pgm", "synthesis.iterations=20"],
+    "aim capped": [
+        *(
+            "selection=aim",
+            "selection.k=[2]",
+            "selection.rounds=6",
+            "selection.penalty=capped",
+            "selection.per_round=7",
+        ),
+        *("synthesis=pgm", "synthesis.iterations=20"),
+    ],
+    "mst views": ["selection=mst", "selection.view_cells=40"],
     "indif": ["selection=indif", "selection.combine_cells=50"],
     "groups": ["selection=groups", "selection.groups=3"],
     "groups public": ["selection=groups", "selection.groups=3", "selection.public=PUBLIC"],

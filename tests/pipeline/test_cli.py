@@ -331,7 +331,7 @@ def test_a_model_that_is_too_large_names_marginals_and_fit_drops_the_least_usefu
     assert command("plan", *model, weights, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert ["age", "job"] in [m["clique"] for m in plan["measurements"]]
-    assert ["age", "sex"] in plan["left_out"]
+    assert ["age", "sex"] in plan["no_room"]
     assert plan["model_cells"] <= 70
     named = "selection.marginals=[[age,sex],[age,job],[sex,job]]"
     assert command("plan", *model, named) == 1  # what a person names is never dropped unasked

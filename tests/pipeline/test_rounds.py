@@ -84,9 +84,9 @@ def given(method, *marginals):
     return method, given_slots(TOWN, closure(TOWN, marginals, max_cells=10**4))
 
 
-def tree(method, *split, domain=TOWN):
+def tree(method, *split):
     """A method whose slots are all that it has."""
-    return method, method.slots(domain, split)
+    return method, method.slots(TOWN, split)
 
 
 def reserving(method, *arguments):
@@ -95,14 +95,16 @@ def reserving(method, *arguments):
 
 
 EVERY_SET = tuple((n,) for n in TOWN.names) + EVERY
-RESERVES = ("indif", "groups", "priview", "privbasis")
+RESERVES = ("mst views", "indif", "groups", "priview", "privbasis")
 METHODS = {
     "given": given(Adagrid(2.0), ["a", "b", "c"], ["c", "d"]),
     "tree": tree(Adagrid(2.0, EVERY), 1, 1, 8),
     "targets": tree(Adagrid(2.0, tuple(p for p in EVERY if "d" not in p), ("d",)), 1, 1, 8),
     "merge": given(Merge(3.0, 200.0), ["a", "b"], ["c", "d"]),
-    "mst": tree(Mst(EVERY), 1, 1, 1),
+    "mst": reserving(Mst(EVERY), TOWN, [1, 1, 1]),
+    "mst views": reserving(Mst(EVERY, view_cells=100), TOWN, [1, 1, 1]),
     "aim": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6), TOWN),
+    "aim capped": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6, "capped"), TOWN),
     "indif": reserving(Indif(EVERY, 100), TOWN, [1, 0.5, 8.5]),
     "groups": reserving(Indif(EVERY, 100, groups=2), TOWN, [1, 0.5, 8.5]),
     "priview": reserving(PriView((covering(TOWN, 2, view_cells=30, max_cells=100),)), TOWN, [1, 9]),
@@ -143,7 +145,7 @@ def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, nois
         with pytest.raises(UserError, match=r"privacy\.accountant"):
             plan_of(*METHODS[name], accountant=accountant, noise=noise)
         return
-    if name == "aim" and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian")}:
+    if name.startswith("aim") and (accountant, noise) not in {("gdp", "gaussian"), ("zcdp", "gaussian")}:
         with pytest.raises(UserError, match=r"privacy\.accountant"):
             plan_of(*METHODS[name], accountant=accountant, noise=noise)
         return
@@ -241,11 +243,11 @@ def test_the_tree_finds_the_dependences(tmp_path):
 
 
 def test_rare_values_are_measured_as_one(tmp_path):
-    known, _ = run(tmp_path, plan_of(*tree(Mst(EVERY, rare=3.0), 1, 1, 1), epsilon=0.05))
+    known, _ = run(tmp_path, plan_of(*reserving(Mst(EVERY, rare=3.0), TOWN, [1, 1, 1]), epsilon=0.05))
     merged = [a for a in known.answers if isinstance(a.query, MergedQuery)]
     assert merged
     assert all(a.query.rows < a.query.columns for a in merged)
-    plain, _ = run(tmp_path / "p", plan_of(*tree(Mst(EVERY, rare=0.0), 1, 1, 1), epsilon=0.05))
+    plain, _ = run(tmp_path / "p", plan_of(*reserving(Mst(EVERY, rare=0.0), TOWN, [1, 1, 1]), epsilon=0.05))
     assert all(isinstance(a.query, Identity) for a in plain.answers)
 
 
@@ -266,21 +268,21 @@ def test_thresholds_that_keep_all_or_nothing_are_measured_all_the_same(tmp_path,
 def test_a_table_of_one_column_has_nothing_to_choose(tmp_path):
     one = Domain(TOWN.attributes[:1])
     method = Mst(())
-    known, _ = run(tmp_path, plan_of(*tree(method, 1, 1, 1, domain=one)), table=Town(one))
+    known, _ = run(tmp_path, plan_of(*reserving(method, one, [1, 1, 1])), table=Town(one))
     assert [a.clique for a in known.answers] == [("a",)]
 
 
 def test_two_columns_have_one_tree_which_costs_nothing_to_find(tmp_path):
     two = Domain(TOWN.attributes[:2])
     method = Mst((("a", "b"),))
-    known, ledger = run(tmp_path, plan_of(*tree(method, 1, 1, 1, domain=two)), table=Town(two))
+    known, ledger = run(tmp_path, plan_of(*reserving(method, two, [1, 1, 1])), table=Town(two))
     assert [a.clique for a in known.answers] == [("a",), ("b",), ("a", "b")]
     assert not any(isinstance(e, Exponential) for e in ledger.events.values())
 
 
 def test_a_round_without_a_budget_is_refused():
     with pytest.raises(UserError, match=r"selection\.split"):
-        tree(Mst(EVERY), 1, 0, 1)
+        reserving(Mst(EVERY), TOWN, [1, 0, 1])
     with pytest.raises(UserError, match="a round has no budget"):
         plan_of(Adagrid(1.0), [Reservation("given", ("a",), 6, 0.0)])
     with pytest.raises(UserError, match="no marginals"):
