@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Every command loads its libraries inside its function, after its settings and files were looked at: help and a
 # mistake are answered without them.
 
-COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema", "budget")
+COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema", "check", "rehearse", "budget")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,7 +55,8 @@ def main(argv: Sequence[str]) -> int:
             fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
             raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
         run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
-        return {**run, "report": _report, "query": _query, "verify": _verify, "budget": _budget}[command](rest)
+        more = {"report": _report, "query": _query, "verify": _verify, "budget": _budget}
+        return {**run, **more, "check": _check, "rehearse": _rehearse}[command](rest)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -163,6 +164,48 @@ def _plan(overrides: list[str]) -> int:
     form = one_of(config.plan.format, ("text", "json"), "plan.format")
     facts = report_plan.describe(config, schema, workload, plan)
     print(json.dumps(facts, indent=1, allow_nan=False) if form == "json" else report_plan.as_text(facts))
+    return 0
+
+
+def _check(overrides: list[str]) -> int:
+    """What a schema would do to a table; exit code 1 where a run would be refused."""
+    from pipeline.settings.compose import compose_config
+    from pipeline.settings.config import CheckConfig, schema_path, typed
+    from pipeline.settings.inputs import check_table
+
+    config = typed(compose_config("check", overrides), CheckConfig)
+    form = one_of(config.format, ("text", "json"), "format")
+    schema_path(config.data.schema)
+    check_table(config.data.path, "data.path", "data.path=FILE: the table to look at")
+    from pipeline.look import table_look
+
+    look = table_look.check(config)
+    if form == "json":
+        print(json.dumps(table_look.as_facts(look), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(table_look.as_lines(look, Path(str(config.data.path)).name, str(config.data.schema))))
+    return 1 if look.too_many else 0
+
+
+def _rehearse(overrides: list[str]) -> int:
+    """A whole run on rows that are made from the schema alone."""
+    from pipeline.settings.compose import compose_config, without_hydra
+    from pipeline.settings.config import Config, schema_path, typed
+
+    own = [f"{name}={value}" for name, value in (("data", "table"), ("data.name", "rehearsal"))]
+    given = [o for o in own if not any(g.startswith(f"{o.partition('=')[0]}=") for g in overrides)]
+    composed = compose_config("config", [*given, *overrides], own=True)
+    config = typed(without_hydra(composed), Config)
+    schema_path(config.data.schema)
+    if config.data.path:
+        fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
+        raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
+    from pipeline.look.rehearse import TABLE, rehearse
+    from pipeline.report import last_lines as report_run
+
+    root = Path(composed.hydra.run.dir)
+    done = rehearse(config, root)
+    print(f"{report_run.where_to_look(done)}\n\na rehearsal: nobody's rows, made from the schema alone: {root / TABLE}")
     return 0
 
 

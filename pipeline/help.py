@@ -24,6 +24,8 @@ usage: python -m pipeline COMMAND [setting=value ...]
   verify   whether a release is as it was published, adds up, and was made by a version without known faults
   budget   what all runs on a table have spent of a budget that they share, and what is left
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
+  check    what a schema would do to a table, column by column; spends and releases nothing; NOT private
+  rehearse the whole path on rows that are made from the schema alone, before a real table is opened
 
 `--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
 `python -m pipeline COMMAND --help` shows the settings and examples of a command.
@@ -70,6 +72,15 @@ whom, and what is left. Another limit is a change of its own, which stays on rec
 
 usage: python -m pipeline budget FILE [format=json]
        python -m pipeline budget FILE limit='{epsilon: 5, delta: 1e-6}' reason='…'""",
+    "check": """What a schema would do to a table: per column the values that it does not place, with some of them, what
+would become of them, and the likely cure. It reads the table, spends nothing and releases nothing. NOT private: for
+your eyes only. Exit code 1 where a column loses more than data.max_unplaced of its values; `run` looks the same way.
+
+usage: python -m pipeline check data.path=TABLE data.schema=SCHEMA [privacy.unit=COLUMN] [format=json]""",
+    "rehearse": """A whole run on rows that are made from the schema alone, with the settings of the real one. It opens
+no table and books no budget; the release says that it is not private. plan.rows says how many rows (1,000).
+
+usage: python -m pipeline rehearse data.schema=SCHEMA [setting=value ...]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
 `confirmed_public: false`, and `run` marks its release
 as not private until a person has checked it and changed that line.
@@ -129,6 +140,14 @@ EXAMPLES = {
         "python -m pipeline budget people.json",
         "python -m pipeline budget people.json limit='{epsilon: 5, delta: 1e-6}' reason='decided by the board'",
     ],
+    "check": [
+        "python -m pipeline check data.path=my.csv data.schema=my.yaml",
+        "python -m pipeline check data.path=my.csv data.schema=my.yaml privacy.unit=id format=json",
+    ],
+    "rehearse": [
+        "python -m pipeline rehearse data.schema=my.yaml",
+        "python -m pipeline rehearse data.schema=my.yaml privacy.unit=id privacy.max_records=5 plan.rows=20000",
+    ],
     "schema": [
         "python -m pipeline schema my.csv output=my.yaml",
         "python -m pipeline schema my.csv delimiter=';'",
@@ -147,9 +166,16 @@ FILES = {
     "query": ["query"],
     "verify": ["verify"],
     "schema": ["schema_draft"],
+    "check": ["data/table", "privacy/default", "check"],
+    "rehearse": ["data/table", "privacy/default", "mechanism/auto", "evaluation/default", "config"],
 }
 #: The groups whose choices have settings of their own.
-OWN = {"run": ("selection", "synthesis", "experiment"), "plan": ("selection", "synthesis"), "synth": ("synthesis",)}
+OWN = {
+    "run": ("selection", "synthesis", "experiment"),
+    "plan": ("selection", "synthesis"),
+    "rehearse": ("selection", "synthesis"),
+    "synth": ("synthesis",),
+}
 #: What each synthesizer has.
 COMMON = ("rows", "seed")
 
@@ -182,7 +208,7 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
         groups = OWN[command] if command == "synth" else [p.name for p in sorted(CONF.iterdir()) if _is_group(p)]
         lines += ["", "ready choices:"]
         lines += [f"  {g}={'|'.join(sorted(p.stem for p in (CONF / g).glob('*.yaml')))}" for g in groups]
-        example = {"run": "selection=aim", "plan": "selection=aim", "synth": "synthesis=pgm"}[command]
+        example = "synthesis=pgm" if command == "synth" else "selection=aim"
         lines += ["", f"a choice has settings of its own: python -m pipeline {command} --help {example}"]
     lines += ["", "examples:", *(f"  {e}" for e in EXAMPLES[command])]
     return "\n".join(lines) + "\n"

@@ -24,7 +24,7 @@ def unplaced_lines(encoding: EncodingReport) -> list[str]:
         lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {what}" for name, n in counts.items() if n]
     lost = [repr(n) for n, count in encoding.unplaced.items() if 2 * count > encoding.rows]
     if lost:
-        lines.append(f"most of {', '.join(lost)} is lost: are its numbers written with a decimal comma? Write a dot")
+        lines.append(f"most of {', '.join(lost)} is lost: python -m pipeline check says why")
     conflicts = encoding.conflicts.items()
     lines += [
         f"{rule}: {n:,} of {encoding.rows:,} rows contradict it, and take what it says" for rule, n in conflicts if n

@@ -22,6 +22,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_counts import only_one
@@ -67,6 +68,7 @@ class Run:
         scores: the scorecard (NOT private), or None where evaluation.enabled=false.
         rows: how many synthetic rows there are.
         seconds: wall time of each stage.
+        losses: columns with values that the schema does not place (NOT private), the worst first.
         left_out: which marginals nobody looked at, and why, in sentences.
     """
 
@@ -77,6 +79,7 @@ class Run:
     scores: Scorecard | None
     rows: int
     seconds: Mapping[str, float] = field(default_factory=dict)
+    losses: tuple[Loss, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -113,6 +116,7 @@ def run(
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     one_of(config.release.format, ("csv", "parquet"), "release.format")
+    check_share(config.data.max_unplaced)
     build.check_memory(config, schema, plan)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
@@ -130,7 +134,7 @@ def run(
             key = bytes.fromhex(facts["once"]["key"])
             private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
             _check_public(config, schema, folder, source, private)
-            LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
+            losses = _looked_at(private, schema, folder, config.data.max_unplaced)
         show.warn(unplaced_lines(private.encoding))
         total = admission.total_of(booked, admission.book(booked))
         work = Work(config, schema, spec, plan, private, folder, show, aside)
@@ -152,7 +156,25 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds), tuple(left_out))
+    seconds = dict(show.seconds)
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, tuple(left_out))
+
+
+def _looked_at(private: PrivateTable, schema: Schema, folder: RunFolder, at_most: float) -> tuple[Loss, ...]:
+    """What the columns lose; a run that would lose too much ends here, and its folder is free for another.
+
+    Raises:
+        UserError: a column loses a larger share than `at_most`; nothing was charged.
+    """
+    LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
+    losses = losses_of(private.encoding, schema)
+    try:
+        refuse_losses(losses, at_most)
+    except UserError:
+        if not folder.ledger.exists():
+            folder.manifest.unlink()
+        raise
+    return losses
 
 
 def _statement(

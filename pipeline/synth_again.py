@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
-from mechanisms.public.schema.draft import draft_schema
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.two_tables import open_with

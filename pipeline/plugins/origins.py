@@ -6,6 +6,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def _beside(file: Path) -> dict[str, Path]:
 
     What an installed package of another name brings is not looked into.
     """
-    folder, files, left, packages = file.parent, {file.name: file}, [file], packages_distributions()
+    folder, files, left, packages = file.parent, {file.name: file}, [file], _distributions()
     own = packages.get(file.stem)
     while left:
         for top in _imported_names(left.pop()) - set(OURS):
@@ -137,7 +138,18 @@ def _imported_names(file: Path) -> set[str]:
 
 
 def _package(module: str) -> str | None:
-    return next(iter(packages_distributions().get(module.partition(".")[0], ())), None)
+    return next(iter(_distributions().get(module.partition(".")[0], ())), None)
+
+
+def _distributions() -> Mapping[str, list[str]]:
+    """The packages that bring a name, by the names; read again where the path or a folder on it has changed."""
+    folders = [Path(folder) for folder in sys.path]
+    return _listed(tuple((str(f), f.stat().st_mtime_ns if f.exists() else 0) for f in folders))
+
+
+@lru_cache(maxsize=1)
+def _listed(folders: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:
+    return packages_distributions()  # it opens a file or two of every package: half a second
 
 
 def check_known(statement: Mapping[str, Any], where: str, kinds: Sequence[str]) -> None:

@@ -10,8 +10,12 @@ from evaluation.references import Reference
 from evaluation.score import ON_TOP, Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
+from mechanisms.public.tables.losses import said_losses
 from pipeline.report.answer_noise import said_drowned
 from pipeline.stages import Run
+
+#: So many columns that lose values are named at the end of a run; the report names all.
+LOST_LINES = 8
 
 
 def summary(card: Scorecard) -> str:
@@ -62,6 +66,10 @@ def where_to_look(done: Run) -> str:
     lines += [f"  accepted  {line}" for line in _accepted(statement.events)]
     if statement.running_total is not None:
         lines += [f"  budget    {statement.running_total['sentence']}"]
+    said = said_losses(done.losses)
+    lines += [f"  lost      {line} (NOT private)" for line in said[:LOST_LINES]]
+    if len(said) > LOST_LINES:
+        lines += [f"            {len(said) - LOST_LINES} more columns lose values: python -m pipeline check"]
     if done.scores is not None:
         lines += [f"  look at   {folder.report} (NOT private)"]
         lines += [f"  keep back {folder.scores} (NOT private):"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
         *_facts(scores),
     ]
     title = f"Synthetic {schema.name}"
-    text = _whole(title, f"the run in {folder.root.name}", facts, first, scores, drawn, last)
+    lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
+    text = _whole(title, f"the run in {folder.root.name}", facts, first, scores, drawn, last, lost)
     target = output or folder.report
     not_in_release(target, "output")
     write_whole(target, text, mode=0o600)
@@ -74,6 +75,7 @@ def _whole(
     scores: Mapping[str, Any],
     drawn: Mapping[str, Any],
     last: list[Section],
+    warnings: Sequence[str] = (),
 ) -> str:
     makers: dict[str, Callable[[Any], Section]] = {
         "dependence": dependence_section,
@@ -89,4 +91,4 @@ def _whole(
             sections.append(make(drawn[name]))
         if name == "pairs" and scores.get("mgd", {}).get("marginals"):
             sections.append(mgd_section(scores))
-    return Page(title, subtitle, [*sections, *last], facts=facts).as_html()
+    return Page(title, subtitle, [*sections, *last], facts=facts, warnings=warnings).as_html()

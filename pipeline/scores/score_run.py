@@ -20,6 +20,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
@@ -47,6 +48,7 @@ def score_release(
         places: columns of longitude and latitude.
     """
     truth, aside = _truth(private, source, schema, folder)
+    losses = losses_of(private.encoding, schema)
     # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
     schema, tables = together(schema, {"real": truth, "made": synthetic} | ({} if aside is None else {"aside": aside}))
     truth, synthetic, aside = tables["real"], tables["made"], tables.get("aside")
@@ -56,7 +58,8 @@ def score_release(
     options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = score_tables(truth, synthetic, schema, spec, progress=progress)
-    drawn = drawings(card, truth, synthetic, schema, options, places) | {"units": _units(private)}
+    drawn = drawings(card, truth, synthetic, schema, options, places)
+    drawn |= {"units": _units(private), "lost": said_losses(losses)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card

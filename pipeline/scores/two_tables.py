@@ -194,7 +194,7 @@ def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> 
         return open_with(path, ",", limits, workdir)
 
 
-def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
+def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *, setting: str = "delimiter") -> Source:
     """A table's file, within the limits of the settings."""
     return open_table(
         path.expanduser(),
@@ -202,5 +202,5 @@ def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -
         workdir=workdir,
         memory_limit_bytes=build.memory_limit_bytes(limits.memory_gb) // 2,
         threads=build.threads(limits.threads),
-        setting="delimiter",
+        setting=setting,
     )

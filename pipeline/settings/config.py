@@ -31,6 +31,7 @@ class DataConfig:
     schema: str | None = None
     confirmed_public: bool = False
     delimiter: str = ","
+    max_unplaced: float = 0.2
     unit: str = "record"
     max_records: int | None = None
     rows: int | None = None
@@ -231,6 +232,16 @@ class BudgetFileConfig:
     format: str = "text"
     limit: dict[str, Any] | None = None
     reason: str | None = None
+
+
+@dataclass
+class CheckConfig:
+    """Settings of `check`."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    format: str = "text"
 
 
 @dataclass

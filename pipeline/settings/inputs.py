@@ -58,14 +58,17 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
     return tables
 
 
-def check_table(path: str | None) -> Path:
-    """The table that a schema is drafted from is there; returns its path.
+def check_table(path: str | None, where: str = "schema", fix: str = "python -m pipeline schema TABLE") -> Path:
+    """The table that a schema is drafted from, or looked at with, is there; returns its path.
+
+    Args:
+        where, fix: the setting that names it, and how, for messages.
 
     Raises:
         UserError: none is given, or the file cannot be one.
     """
     if not path:
-        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+        raise UserError("no table given", where=where, fix=fix)
     table = Path(path).expanduser()
     check_file(table)
     return table

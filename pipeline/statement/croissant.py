@@ -117,7 +117,8 @@ def _promise(statement: Mapping[str, Any]) -> str:
 def _kind(column: Column) -> str:
     if column.kind == "categorical" and (column.whole or column.codes is not None) and column.other is None:
         return "sc:Integer"
-    if column.format is not None or column.kind not in KINDS:
+    written = column.format is not None or column.width is not None or column.decimal != "."
+    if written or column.kind not in KINDS:
         return "sc:Text"
     return KINDS[column.kind]
 

@@ -63,12 +63,14 @@ class Declared:
         confirmed: whether a person confirmed the schema as public on the command line.
         public_table: name of the public table that chose the marginals, or None.
         synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
+        max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
     """
 
     confirmed: bool = False
     public_table: str | None = None
     synthetic_rows: int | None = None
     selection_rows: int | None = None
+    max_unplaced: float = 1.0
 
     def facts(self) -> list[str]:
         """A sentence for each fact beside the confirmation."""
@@ -91,6 +93,7 @@ def declared(config: Config) -> Declared:
         public_table=None if table is None else Path(table).name,
         synthetic_rows=config.synthesis.rows,
         selection_rows=selection.public_rows,
+        max_unplaced=config.data.max_unplaced,
     )
 
 
@@ -258,4 +261,7 @@ def _outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
         refusals.append("a unit with more records than declared refuses the run")
     if taken.public_table is not None:
         refusals.append("a public table with the very rows of the private one refuses the run")
+    if taken.max_unplaced < 1:
+        share = f"more than {100 * taken.max_unplaced:g} % of its values (data.max_unplaced={taken.max_unplaced:g})"
+        refusals.append(f"a column of which the schema cannot place {share} refuses the run, before any charge")
     return refusals

@@ -146,7 +146,8 @@ def config_of(case: Case, folder: Path, table: Path) -> Config:
         missing_unit=s.missing,
         noise_seed=None,
     )
-    data = replace(config.data, path=str(table), schema=str(folder / f"{case.schema}.yaml"))
+    schema = str(folder / f"{case.schema}.yaml")
+    data = replace(config.data, path=str(table), schema=schema, max_unplaced=1.0)  # no stop: the run is total
     aside = replace(config.evaluation, holdout=0.3 if s.holdout else None)
     kind = replace(config.mechanism, kind=case.mechanism)
     config = replace(config, privacy=privacy, data=data, evaluation=aside, mechanism=kind)

@@ -16,7 +16,14 @@ from tests.audit.choosing import (
 )
 from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS, Mutant
-from tests.audit.protocol import check_aside, check_cut_off, check_ledger, check_statements, check_swapped_answers
+from tests.audit.protocol import (
+    check_aside,
+    check_cut_off,
+    check_ledger,
+    check_refusals,
+    check_statements,
+    check_swapped_answers,
+)
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
 from tests.audit.tight import audits
@@ -43,6 +50,7 @@ def _protocol(folder: Path) -> None:
     check_aside()
     check_ledger(folder)
     check_statements(folder)
+    check_refusals(folder)
     check_swapped_answers(folder)
     check_cut_off(folder)
 

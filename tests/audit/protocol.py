@@ -163,6 +163,56 @@ def check_statements(folder: Path) -> int:
     return len(said)
 
 
+def check_refusals(folder: Path, worlds: int = 12) -> tuple[int, int]:
+    """With `data.max_unplaced` below 1 a run is refused before any charge, or its release differs in one sentence.
+
+    Each table is run without the stop, then with the same answers and the stop at 0.2; how many went on, how many not.
+
+    Raises:
+        Broken: anything else differs, or a refused run charged, drew or left something.
+    """
+    went, refused = 0, 0
+    for seed in range(worlds):
+        table = write_table(folder / "protocol" / "t.csv", make_world(RECORDS, seed).table)
+        total = config_of(Case("pairs", "gaussian", "gdp", RECORDS, "plain", 40.0, seed), folder, table)
+        stops, first = replace(total, data=replace(total.data, max_unplaced=0.2)), Tape()
+        left = _released(total, folder, first, None, seed)
+        tape = Tape()
+        try:
+            right = _released(stops, folder, tape, first, seed)
+        except UserError as error:
+            root = folder / "protocol" / "run"
+            kept = [n for n in ("release", "internal/ledger.jsonl", "internal/answers") if (root / n).exists()]
+            if kept or tape.steps or tape.charged or error.where != "data.max_unplaced=0.2":
+                raise Broken(f"world {seed}: refused ({error}) with {kept} and {len(tape.steps)} steps") from error
+            refused += 1
+            continue
+        if tape.steps != first.steps or left != right:
+            raise Broken(f"world {seed}: the stop changes a release that it lets through")
+        went += 1
+    if not (went and refused):
+        raise Broken(f"{went} runs went on, {refused} were refused: the worlds do not show both")
+    return went, refused
+
+
+def _released(config: Config, folder: Path, tape: Tape, frozen: Tape | None, seed: int) -> dict[str, bytes]:
+    """The files of a release without what says that a stop was there, or binds that."""
+    root = folder / "protocol" / "run"
+    shutil.rmtree(root, ignore_errors=True)
+    with recording(tape, frozen, seed=seed):
+        stages.run(config, root, quiet=True)
+    release = root / "release"
+    statement = json.loads((release / "privacy.json").read_text(encoding="utf-8"))
+    said = [s for s in statement["outside"] if "max_unplaced" in s]
+    if len(said) != (config.data.max_unplaced < 1):
+        raise Broken(f"the statement says of the stop: {said}")
+    statement["outside"] = [s for s in statement["outside"] if s not in said]
+    binding = ("privacy.json", "manifest.json", "statement.html", "croissant.json", "deployment.yaml")
+    files = {str(p.relative_to(release)): p for p in release.rglob("*") if p.is_file()}
+    rest = {name: path.read_bytes() for name, path in files.items() if name not in binding}
+    return {**rest, "privacy.json": json.dumps(statement).encode()}
+
+
 def check_aside(rows: int = 200) -> int:
     """A row that is added at the end changes no other row's coin; how many tables.
 

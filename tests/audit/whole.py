@@ -25,7 +25,14 @@ from tests.audit.choosing import (
 )
 from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS
-from tests.audit.protocol import check_aside, check_cut_off, check_ledger, check_statements, check_swapped_answers
+from tests.audit.protocol import (
+    check_aside,
+    check_cut_off,
+    check_ledger,
+    check_refusals,
+    check_statements,
+    check_swapped_answers,
+)
 from tests.audit.replay import Tally, check_noise, replay
 from tests.audit.sampling import RARE, check_law, check_streams, check_tails, laws
 from tests.audit.tight import Bound, audits
@@ -80,6 +87,14 @@ def _others(folder: Path, part: tuple[int, int]) -> Rows:
     rows.append(("kept answers put in each other's place", f"{check_swapped_answers(folder)}", "each refused"))
     rows.append(("rows added to tables of which rows are set aside", f"{check_aside()}", "no other row's coin changes"))
     rows.append(("charges that a ledger must refuse", f"{check_ledger(folder)}", "each refused"))
+    went, stopped = check_refusals(folder, 40)
+    rows.append(
+        (
+            "tables run without and with a stop at lost values (data.max_unplaced=0.2)",
+            f"{went} equal, {stopped} refused",
+            "one sentence differs, or nothing was charged",
+        )
+    )
     rows.append(("statements", f"{check_statements(folder)}", "private where it is, and only there"))
     return rows
 

@@ -16,7 +16,9 @@ from pipeline.conf_folder import CONF
 from tests.pipeline.conftest import TOWN, command, people
 
 
-@pytest.mark.parametrize("name", ["run", "plan", "synth", "score", "report", "query", "verify", "budget", "schema"])
+@pytest.mark.parametrize(
+    "name", ["run", "plan", "synth", "score", "report", "query", "verify", "budget", "schema", "check"]
+)
 def test_every_command_has_help_with_settings_and_examples(name, capsys):
     assert command(name, "--help") == 0
     text = capsys.readouterr().out
@@ -162,10 +164,10 @@ def test_a_broken_file_is_named_with_what_is_wrong(town, capsys, name):
 
 
 def test_wild_values_never_make_a_run_fail(town):
-    """Total by default: text in a numeric column, NaN, infinities, unknown categories, blanks."""
+    """Total without the stop at lost values: text in a numeric column, NaN, infinities, unknown categories, blanks."""
     wild = "age,sex,job\nabc,f,baker\nNaN,m,smith\ninf,x,\n-inf,,astronaut\n1e400,f,clerk\n12.7,f,baker\n"
     (town / "town.csv").write_text(wild)
-    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, "hydra.run.dir=out", "data.max_unplaced=1") == 0
 
 
 def test_an_opt_in_refusal_quotes_no_value_and_leaves_no_release(town, capsys):
@@ -240,7 +242,7 @@ def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys)
 
 def test_values_that_do_not_fit_the_schema_are_told_to_the_operator_alone(town, capsys):
     people(50).assign(sex="x").to_csv("town.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, "hydra.run.dir=out", "data.max_unplaced=1") == 0
     assert "column 'sex': 50 of 50 values" in capsys.readouterr().err
     assert "sex: 50" in (town / "out" / "internal" / "run.log").read_text()
     assert "50 of 50" not in (town / "out" / "release" / "privacy.json").read_text()

@@ -66,7 +66,9 @@ def test_another_table_with_as_many_rows_may_be_public_and_the_stop_is_listed(to
     table.to_csv(town / "other.csv", index=False)
     assert command("run", *FAST, "selection=public", "selection.public=other.csv", "hydra.run.dir=out") == 0
     assert statement(town / "out")["outside"] == [
-        "a public table with the very rows of the private one refuses the run"
+        "a public table with the very rows of the private one refuses the run",
+        "a column of which the schema cannot place more than 20 % of its values (data.max_unplaced=0.2) refuses "
+        "the run, before any charge",
     ]
 
 

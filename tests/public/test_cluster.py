@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
+from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.cluster import METHODS, cluster, cluster_from_settings
-from mechanisms.public.schema.draft import draft_schema
 from mechanisms.public.schema.table_schema import load_schema
 from tests.public.table_worlds import csv, encoded, source
 

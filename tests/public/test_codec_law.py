@@ -42,11 +42,13 @@ def numbers(draw: st.DrawFn) -> dict[str, Any]:
         bins = draw(st.one_of(st.none(), st.integers(1, span).map(lambda n: {"count": n})))
         fields: dict[str, Any] = {"kind": "integer", "min": low, "max": low + span}
         fields |= {} if bins is None else {"bins": bins}
+        fields |= draw(st.sampled_from([{}, {"strip": ["$", ","]}, {"strip": [".", " EUR"], "decimal": ","}]))
     else:
         scale = draw(st.sampled_from([1e-9, 0.01, 1.0, 1e9]))
         fields = {"kind": "float", "min": (low % 997) * scale, "max": (low % 997 + span) * scale}
         fields |= {"bins": {"count": draw(st.integers(1, 70))}}
         fields |= {"decimals": draw(st.integers(0, 6))} if draw(st.booleans()) else {}
+        fields |= draw(st.sampled_from([{}, {"strip": ["$", ","]}, {"decimal": ","}, {"strip": ["."], "decimal": ","}]))
     return fields | draw(further())
 
 
@@ -80,7 +82,15 @@ def dates(draw: st.DrawFn) -> dict[str, Any]:
     if "edges" in fields["bins"]:
         del fields["min"], fields["max"]
     form = draw(st.sampled_from([None, "%d.%m.%Y" if kind == "date" else "%d.%m.%Y %H:%M:%S", "%A, %d %B %Y %H:%M:%S"]))
+    if draw(st.booleans()):
+        return fields | {"formats": [form or "ISO", "%Y/%m/%d", *(["ISO"] if form else [])]} | draw(further())
     return fields | ({} if form is None else {"format": form}) | draw(further())
+
+
+@st.composite
+def postal(draw: st.DrawFn) -> dict[str, Any]:
+    digits = draw(st.integers(1, 9))
+    return {"kind": "zip", "digits": digits, "prefix": draw(st.integers(1, min(digits, 3)))} | draw(further())
 
 
 @st.composite
@@ -94,11 +104,16 @@ FLAGS = st.sampled_from(
         {"kind": "flag"},
         {"kind": "flag", "true": ["Y", "y"], "false": [""]},
         {"kind": "flag", "missing": False, "other": "?"},
+        {"kind": "flag", "spellings": "common"},
+        {"kind": "flag", "spellings": "common", "true": ["Ja"], "false": ["Nein"], "missing": ["k. A."]},
     ]
 )
 CODES = st.integers(1, 300).map(lambda n: {"kind": "categorical", "size": n})
 WHOLE = st.lists(st.integers(-50, 50), min_size=1, unique=True).map(lambda v: {"kind": "categorical", "values": v})
-COLUMNS = st.one_of(labels(), numbers(), edges(), dates(), FLAGS, CODES, WHOLE)
+COLUMNS = st.one_of(labels(), numbers(), edges(), dates(), postal(), FLAGS, CODES, WHOLE)
+CONSTANTS = st.sampled_from(
+    [{}, {"constant": {"kind": "constant", "value": "a, b"}}, {"constant": {"kind": "constant"}}]
+)
 NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=6)
 
 
@@ -106,7 +121,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_
 @given(data=st.data())
 @settings(max_examples=60)
 def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) -> None:
-    columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3))
+    columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3)) | data.draw(CONSTANTS)
     facts = parse_schema({"name": "t", "columns": columns}, where="t.yaml")
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     rows = data.draw(st.sampled_from([0, 1, 40]))
@@ -125,7 +140,7 @@ def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) ->
 @given(data=st.data())
 @settings(max_examples=60)
 def test_every_schema_reads_back_from_its_yaml(data: st.DataObject) -> None:
-    columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3))
+    columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3)) | data.draw(CONSTANTS)
     facts: Schema = parse_schema({"name": "t", "columns": columns}, where="t.yaml")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechanisms.public.schema.draft import draft_schema
+from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from tests.public.table_worlds import csv, encoded, source
 
@@ -84,3 +84,30 @@ def test_a_few_words_among_numbers_are_doubted_as_gaps_and_open_classes_are_not(
     assert facts["age"].kind == "integer" and facts["age"].missing_texts == ("k.A.",)
     assert "do 'k.A.' mean a gap?" in text
     assert facts["open"].kind == "categorical" and "90+" in facts["open"].values
+
+
+def test_bad_cells_do_not_drop_a_column_and_a_long_list_keeps_its_most_frequent_texts(tmp_path: Path) -> None:
+    """The reasons are those that hold: some unreadable dates, one percent of bad numbers, a code of many values."""
+    rows = "".join(
+        f"{'soon' if i % 10 == 0 else f'2016-{1 + i % 12:02}-{1 + i % 28:02}'},"
+        f"{'12 or 13' if i % 50 == 0 else f'{i * 37 % 9973}.5'},"
+        f"C{i * i % 1009 % 241},General,{i % 2}\n"
+        for i in range(6000)
+    )
+    text, facts = drafted(csv(tmp_path, "day,lab,code,hospital,zero_one\n" + rows))
+    assert facts["day"].kind == "date" and facts["day"].missing and "'soon'" not in facts["day"].missing_texts
+    assert facts["lab"].kind == "float" and facts["lab"].missing and (facts["lab"].low, facts["lab"].high)[0] == 0
+    assert "2.0 % of the values cannot be read so, such as '12 or 13': they become missing" in text
+    assert facts["code"].other == "Other" and len(facts["code"].values) == 50 and "most frequent" in text
+    assert facts["hospital"].constant and facts["zero_one"].kind == "integer"
+    assert facts.leave_out == ()
+
+
+def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{-999 if i % 40 == 0 else i % 90},{i % 100},{-1 if i % 40 == 0 else i % 5 - 2}\n" for i in range(400)
+    )
+    _, facts = drafted(csv(tmp_path, "apart,inside,signed\n" + rows))
+    assert facts["apart"].missing_texts == ("-999",) and facts["apart"].low == 0
+    assert facts["inside"].missing_texts == () and facts["inside"].high == 99
+    assert facts["signed"].missing_texts == () and facts["signed"].low == -2

@@ -31,8 +31,8 @@ def parse_derive(
     """`derive: {column: {from: column, map: {value: value}, otherwise: value, conflict: mapping}}`.
 
     The map may be a mapping (one source), a list of rows that end in the derived value, or the path of a CSV with the
-    sources and the derived column in its header. What it does not list takes `otherwise`; without that, *other* and
-    *missing* of a single source stay so, and all other values must be listed.
+    sources and the derived column in its header. What it does not list takes `otherwise` (`missing`: none); without
+    that, *other* and *missing* of a single source stay so, and all other values must be listed.
 
     Raises:
         UserError: unknown columns or values, a value mapped twice, or values without one.
@@ -54,7 +54,8 @@ def parse_derive(
     if gap.size:
         codes = np.unravel_index(int(gap[0]), sizes)
         value = ", ".join(repr(label_of(c, int(v))) for c, v in zip(columns, codes, strict=True))
-        fix = f"list {'it' if gap.size == 1 else f'all {gap.size:,} values without one'}, or set otherwise: VALUE"
+        every = "it" if gap.size == 1 else f"all {gap.size:,} values without one"
+        fix = f"list {every}, or set otherwise: VALUE (or missing)"
         raise UserError(f"{rule}: the map says nothing for {value}", where=where, fix=fix)
     conflict = _conflict(fields, rule, where)
     step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict)
@@ -85,7 +86,12 @@ def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where
 def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str) -> NDArray[np.int64]:
     """The derived code of every cell before the map is read; −1: none yet."""
     table = np.full(cells_of([c.size for c in columns]), -1, np.int64)
-    if otherwise is not None:
+    if otherwise == "missing" and "missing" not in target.labels:
+        if target.missing_code is None:
+            fix = f"missing: true for the column {target.name!r}, or otherwise: VALUE"
+            raise UserError(f"{rule}: otherwise: missing, but the column is never missing", where=where, fix=fix)
+        table[:] = target.missing_code
+    elif otherwise is not None:
         table[:] = code_of(target, otherwise, codes_by_label(target), rule=rule, where=where)
     elif len(columns) == 1:
         source = columns[0]

@@ -21,7 +21,7 @@ from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import parse_availability, parse_derive, parse_recode
 from mechanisms.public.rules.structural_zeros import Zeros, joined, permuted
-from mechanisms.public.rules.transforms import Step
+from mechanisms.public.rules.transforms import Constant, Step
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
@@ -82,6 +82,7 @@ def parse_rules(
                 str(n): ids_content for n, (_, ids_content) in zip(entries, parsed_steps, strict=True)
             }
         steps += [step for step, _ in parsed_steps]
+    steps += [Constant.of(c.name) for c in columns if c.constant]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
     declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}

@@ -118,6 +118,25 @@ class Derive:
         return {self.target: self.table[cell_numbers(codes, self.sources, self.sizes)]}
 
 
+class Constant(Derive):
+    """A column of one value, which follows from nothing."""
+
+    @classmethod
+    def of(cls, name: str) -> Constant:
+        return cls(name, 1, (), (), np.zeros(1, np.uint8))
+
+    @property
+    def rule(self) -> str:
+        return f"constant {self.target!r}"
+
+    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+        return {}, None
+
+    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+        rows = len(next(iter(codes.values())))
+        return {self.target: np.zeros(rows, np.uint8)}
+
+
 @dataclass(frozen=True, eq=False)
 class Recode:
     """A group of columns as one attribute whose codes are the combinations that can occur.

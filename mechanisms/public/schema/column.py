@@ -35,6 +35,11 @@ class Column:
         bins: ordered kinds: the discretization; None for one code per whole number.
         decimals: float: decimals of decoded values.
         format: date kinds: strftime format of the text; None for ISO.
+        more_formats: date kinds: further formats that are read, in this order; "ISO" among them.
+        strip: numbers: texts that are taken out before a number is read.
+        decimal: numbers: the decimal mark.
+        width: integer: written with leading zeros, in so many digits (a postal code); None: as it is.
+        constant: categorical: the same value in all rows, which is neither measured nor synthesized; "" for no value.
         other: the label of the *other* code, or None.
         missing: whether there is a *missing* code.
         missing_texts: further texts that mean missing (NULL and empty text always do, unless they are listed values).
@@ -60,6 +65,11 @@ class Column:
     bins: Bins | None = None
     decimals: int | None = None
     format: str | None = None
+    more_formats: tuple[str, ...] = ()
+    strip: tuple[str, ...] = ()
+    decimal: str = "."
+    width: int | None = None
+    constant: bool = False
     other: str | None = None
     missing: bool = True
     missing_texts: tuple[str, ...] = ()

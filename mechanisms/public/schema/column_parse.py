@@ -18,6 +18,7 @@ from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, K
 from mechanisms.public.schema.fields import as_text, one_of, text_list, true_or_false, whole_number
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.places import parse_places
+from mechanisms.public.schema.readings import parse_constant, parse_flag, parse_formats, parse_signs, parse_zip
 
 PLACES = ("coordinates", "geojson")
 COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
@@ -25,11 +26,13 @@ RANGE = ("min", "max", "bins")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
     "categorical": ("values", "size", "ordinal"),
-    "integer": RANGE,
-    "float": (*RANGE, "decimals"),
-    "date": (*RANGE, "format"),
-    "datetime": (*RANGE, "format"),
-    "flag": ("true", "false"),
+    "integer": (*RANGE, "strip", "decimal"),
+    "float": (*RANGE, "decimals", "strip", "decimal"),
+    "date": (*RANGE, "format", "formats"),
+    "datetime": (*RANGE, "format", "formats"),
+    "flag": ("true", "false", "spellings"),
+    "zip": ("digits", "prefix"),
+    "constant": ("value",),
 }
 TRUE = ("true", "True", "TRUE", "1")
 FALSE = ("false", "False", "FALSE", "0")
@@ -54,17 +57,21 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     """
     given = {("true" if k else "false") if isinstance(k, bool) else str(k): v for k, v in fields.items()}
     kind = one_of(given.get("kind"), tuple(FIELDS), "kind", where)
+    common = ("kind",) if kind == "constant" else COMMON
     for field in given:
-        if field not in COMMON + FIELDS[kind]:
-            allowed = sorted({*COMMON, *FIELDS[kind]})
+        if field not in common + FIELDS[kind]:
+            allowed = sorted({*common, *FIELDS[kind]})
             fix = f"{did_you_mean(str(field), allowed)} {kind} knows {', '.join(allowed)}".strip()
             raise UserError(f"unknown field {field!r}", where=where, fix=fix)
-    parts = {"categorical": _categorical, "flag": _flag}.get(kind, _ordered)(kind, given, where)
+    if kind == "constant":
+        return Column(name, missing=False, **parse_constant(given, where))
+    parts = _parts(kind, given, where)
     texts = parts.get("values", ()) + parts.get("true", ()) + parts.get("false", ())
     no_code = "" in texts or "codes" in parts
     missing = _missing(given.get("missing", not no_code), texts, where)
     other = None if given.get("other") is None else as_text(given["other"], "other", where)
     _check_labels(texts, other, missing, where)
+    kind = parts.pop("kind", kind)
     column = Column(name, cast(Kind, kind), other=other, missing=missing.code, missing_texts=missing.texts, **parts)
     column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
     _check_column(column, where)
@@ -98,14 +105,17 @@ def _categorical(kind: str, given: Mapping[str, Any], where: str) -> dict[str, A
     return parts | {"values": texts, "whole": whole}
 
 
-def _flag(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    return {side: text_list(given.get(side, texts), side, where) for side, texts in (("true", TRUE), ("false", FALSE))}
+def _parts(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of a column that its kind alone has."""
+    if kind == "categorical":
+        return _categorical(kind, given, where)
+    if kind == "flag":
+        return parse_flag(given, TRUE, FALSE, where)
+    return parse_zip(given, where) if kind == "zip" else _ordered(kind, given, where)
 
 
 def _ordered(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    form = given.get("format")
-    if form is not None and (not isinstance(form, str) or "%" not in form):
-        raise UserError(f"format: got {form!r}", where=where, fix='for example format: "%Y-%m-%d"')
+    form, further = parse_formats(given, where)
     declared = given.get("bins")
     low = None if given.get("min") is None else bound(given["min"], kind, form, "min", where)
     high = None if given.get("max") is None else bound(given["max"], kind, form, "max", where)
@@ -124,7 +134,8 @@ def _ordered(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     decimals = given.get("decimals")
     if decimals is not None:
         decimals = whole_number(decimals, "decimals", where, low=0, high=15)
-    return {"low": low, "high": high, "bins": bins, "decimals": decimals, "format": form}
+    parts = {"low": low, "high": high, "bins": bins, "decimals": decimals, "format": form, "more_formats": further}
+    return parts | parse_signs(given, where)
 
 
 def bound(value: object, kind: str, form: str | None, field: str, where: str) -> float:
@@ -179,6 +190,8 @@ def _parsed(text: str, form: str) -> datetime.datetime | None:
 
 def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
     allowed = ("count", "edges", "calendar") if kind in DATE_KINDS else ("count", "edges")
+    if kind in DATE_KINDS and isinstance(declared, str):
+        declared = {"calendar": declared}  # bins: month
     if not isinstance(declared, Mapping) or len(declared) != 1:
         raise UserError(f"bins: got {declared!r}", where=where, fix=f"one of {', '.join(allowed)}: bins: {{count: 20}}")
     name, value = next(iter(declared.items()))

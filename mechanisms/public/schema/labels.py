@@ -42,6 +42,9 @@ class Labelled(Protocol):
     @property
     def grid(self) -> Grid: ...
 
+    @property
+    def width(self) -> int | None: ...
+
 
 def value_labels(column: Labelled) -> tuple[str, ...]:
     """A name for each value code, all distinct: the text, number or day, or `first to last` for a bin.
@@ -62,7 +65,8 @@ def value_labels(column: Labelled) -> tuple[str, ...]:
         return {"month_of_year": MONTHS, "day_of_week": DAYS}.get(calendar, tuple(map(str, range(24))))
     starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[:-1]] - 1
     if grid.unit == "integer":
-        return tuple(_run(str(a), str(b)) for a, b in zip(starts, last, strict=True))
+        digits = column.width or 0
+        return tuple(_run(str(a).zfill(digits), str(b).zfill(digits)) for a, b in zip(starts, last, strict=True))
     unit = DAY if grid.unit == "day" else 1
     if calendar in CALENDAR_FORMATS:
         form = CALENDAR_FORMATS[calendar]

@@ -25,8 +25,16 @@ from mechanisms.public.schema.facts_file import check_alone
 from mechanisms.public.schema.fields import as_text, text_list
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
+from mechanisms.public.schema.readings import (
+    constant_fields,
+    flag_fields,
+    parse_gaps,
+    reading_fields,
+    with_gaps,
+    zip_fields,
+)
 
-TOP = ("name", "source", "confirmed_public", "columns", "leave_out", *RULES)
+TOP = ("name", "source", "confirmed_public", "gaps", "columns", "leave_out", *RULES)
 
 
 @dataclass(frozen=True)
@@ -222,13 +230,13 @@ def _schema(
 ) -> Schema:
     if not columns:
         raise UserError("no columns", where=where, fix="columns: {age: {kind: integer, min: 0, max: 120}}")
-    parsed = []
+    parsed, gaps = [], parse_gaps((rules or {}).get("gaps"), where)
     for key, fields in columns.items():
         label = as_text(key, "columns", where)
         place = f"{where}: column {label!r}"
         if not isinstance(fields, Mapping):
             raise UserError(f"got {fields!r}", where=place, fix="{kind: categorical, values: [a, b]}")
-        parsed.append(parse_column(label, fields, where=place, folder=folder))
+        parsed.append(parse_column(label, with_gaps(fields, gaps), where=place, folder=folder))
     both = sorted({c.name for c in parsed} & set(leave_out))
     if both:
         fix = "remove it from leave_out, or from columns"
@@ -246,21 +254,25 @@ def _schema(
 
 def column_fields(column: Column) -> dict[str, Any]:
     """The declaration of a column, with every default that is not obvious written out."""
+    if column.constant:
+        return constant_fields(column)
     fields: dict[str, Any] = {"kind": column.kind}
     if column.codes is not None:
         fields["size"] = column.codes
     elif column.kind == "categorical":
         fields["values"] = [int(v) for v in column.values] if column.whole else list(column.values)
-    elif column.kind == "flag" and (column.true, column.false) != (TRUE, FALSE):
-        fields |= {"true": list(column.true), "false": list(column.false)}
+    elif column.kind == "flag":
+        fields |= flag_fields(column, TRUE, FALSE)
     if column.ordinal:
         fields["ordinal"] = True
-    if column.kind in ORDERED_KINDS:
+    if column.width is not None:
+        fields |= zip_fields(column)
+    elif column.kind in ORDERED_KINDS:
         fields |= {"min": _written(column, column.low), "max": _written(column, column.high)}
         fields |= {} if column.bins is None else {"bins": _written_bins(column)}
-    for name in ("decimals", "format", "other"):
-        value = getattr(column, name)
-        fields |= {} if value is None else {name: value}
+    fields |= {} if column.decimals is None else {"decimals": column.decimals}
+    fields |= reading_fields(column)
+    fields |= {} if column.other is None else {"other": column.other}
     fields["missing"] = list(column.missing_texts) if column.missing_texts else column.missing
     if column.kind in ORDERED_KINDS or column.codes is not None or column.outside != "clip":
         fields["outside"] = column.outside

@@ -39,7 +39,9 @@ class Drawn:
 
 def labels(column: Column) -> tuple[str | None, ...]:
     """What each code of a column of texts is written as: missing as its first listed text, or as no value."""
-    texts = (column.false[0], column.true[0]) if column.kind == "flag" else column.values
+    texts: tuple[str | None, ...] = (column.false[0], column.true[0]) if column.kind == "flag" else column.values
+    if column.constant and texts == ("",):
+        texts = (None,)  # no value, where a file can tell
     gap = column.missing_texts[0] if column.missing_texts else None
     other = [] if column.other is None else [column.other]
     return (*texts, *other, *([gap] if column.missing else []), *([None] if column.apart else []))
@@ -80,6 +82,8 @@ def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
     else:
         whole = column.kind != "float"
         values = pd.Series(drawn.values, dtype="Int64" if whole and drawn.missing is not None else None)
+    if column.width is not None:
+        values = values.astype(str).str.zfill(column.width).astype(object)
     if drawn.missing is not None:
         values[drawn.missing] = pd.NaT if column.kind in UNITS else pd.NA if column.kind != "float" else np.nan
     if drawn.other is not None:

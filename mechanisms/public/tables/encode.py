@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mechanisms.public.schema.bins import double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source, literal
 
@@ -42,7 +43,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     for i, column in enumerate(schema.columns):
         index = source.index(column.name, where=f"schema: column {column.name!r}")
         if column.numeric or column.kind in DATE_KINDS:
-            value = source.number(index) if column.numeric else source.moment(index, column.format)
+            value = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
             inner += [f"{value} AS p{i}", f"{source.text(index)} AS t{i}"]
             expression = _ordered(column, f"p{i}", f"t{i}")
         else:
@@ -56,6 +57,17 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
         outer.append(name)
     select = f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.relation})"
     return Encoding(tuple(types), select)
+
+
+def number_sql(source: Source, index: int, column: Column) -> str:
+    """SQL for a column of numbers as DOUBLE, read as its schema says; NULL where it is none."""
+    if column.width is not None:
+        return source.digits(index, column.width)
+    return source.number(index, strip=column.strip, decimal=column.decimal)
+
+
+def _moment(source: Source, index: int, column: Column) -> str:
+    return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
 
 
 def _labels(column: Column, *, typed: bool) -> list[str]:
@@ -99,6 +111,9 @@ def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
         attempts.append(place(f"regexp_replace({text}, '\\.0+$', '')"))
     if {t.lower() for t in column.texts} == {"true", "false"} and column.kind == "categorical":
         attempts += [place(f"lower({text})"), place(f"upper({text})"), place(f"upper({text}[1]) || lower({text}[2:])")]
+    if column.kind == "flag":
+        bare = f"trim({text})"
+        attempts.append(f"CASE WHEN TRY_CAST({bare} AS {enum}) IS NOT NULL THEN {place(bare)} END")
     elsewhere = _outside_code(column)
     last = str(elsewhere + column.size * OUTSIDE)
     if column.missing_code is None:
@@ -138,11 +153,20 @@ def _ordered(column: Column, p: str, text: str) -> str:
         "missing": str((column.missing_code or 0) + size * OUTSIDE),
         "refuse": str(size * OUTSIDE),
     }[column.outside]
-    listed = (
-        f"WHEN {text} IN ({', '.join(map(literal, column.missing_texts))}) THEN {gap} " if column.missing_texts else ""
-    )
+    listed = _declared_gaps(column, p, text, gap)
     return (
         f"CASE {listed}WHEN {nothing} THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
         f"{is_other}ELSE {gap + size * UNPLACED} END "
         f"WHEN {beyond} THEN {out} ELSE {code} END"
     )
+
+
+def _declared_gaps(column: Column, p: str, text: str, gap: int) -> str:
+    """Texts that mean missing; of numbers, also when they are written otherwise (-999.0)."""
+    if not column.missing_texts:
+        return ""
+    listed = f"{text} IN ({', '.join(map(literal, column.missing_texts))})"
+    numbers = [t for t in column.missing_texts if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", t)]
+    if numbers and column.kind in {"integer", "float"} and column.width is None:
+        listed += f" OR {p} IN ({', '.join(double(float(t)) for t in numbers)})"
+    return f"WHEN {listed} THEN {gap} "

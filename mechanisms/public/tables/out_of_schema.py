@@ -52,14 +52,21 @@ def together(schema: Schema, tables: Mapping[str, CodedTable]) -> tuple[Schema, 
     return grown, over
 
 
-def values_outside(source: Source, schema: Schema, name: str, *, most: int = 10) -> list[tuple[str, int]]:
-    """The most frequent values of a column that encoding marks, with how often each occurs. NOT private."""
+def values_outside(
+    source: Source, schema: Schema, name: str, *, most: int = 10, mark: int = OUTSIDE, spread: bool = False
+) -> list[tuple[str, int]]:
+    """The most frequent values of a column that encoding marks, with how often each occurs. NOT private.
+
+    Args:
+        mark: values with this mark or a higher one.
+        spread: equally frequent ones come in the order of a hash, so that the first of them are like the others.
+    """
     column = schema[name]
     text = source.text(source.index(name, where=f"schema: column {name!r}"))
     plan = encoding(source, replace(schema, columns=(column,), rules=NO_RULES), {"said": text})
     query = (
-        f"SELECT said, count(*) AS n FROM ({plan.select}) WHERE v0 >= {column.size} "
-        f"GROUP BY said ORDER BY n DESC, said LIMIT {most}"
+        f"SELECT said, count(*) AS n FROM ({plan.select}) WHERE v0 >= {column.size * mark} "
+        f"GROUP BY said ORDER BY n DESC, {'hash(said), ' if spread else ''}said LIMIT {most}"
     )
     with source.connect() as connection:
         for statement in plan.types:

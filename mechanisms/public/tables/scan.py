@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,14 +91,38 @@ class Source:
             return f"coalesce(CAST({_clock(index)} AS VARCHAR), '')"
         return f"coalesce(CAST({c} AS VARCHAR), '')"
 
-    def number(self, index: int) -> str:
-        """SQL for a column as DOUBLE; NULL where it is no number."""
+    def number(self, index: int, *, strip: Sequence[str] = (), decimal: str = ".") -> str:
+        """SQL for a column as DOUBLE; NULL where it is no number.
+
+        Args:
+            strip: what is taken out of texts first.
+            decimal: the decimal mark of texts; with a comma, a point that is not stripped makes no number.
+        """
         if self.types[index] in INTEGERS | {"DOUBLE"}:
             return f"CAST(c{index} AS DOUBLE)"
-        return f"TRY_CAST({self.text(index)} AS DOUBLE)"
+        text = self.text(index)
+        if self.typed(index) or not (strip or decimal != "."):
+            return f"TRY_CAST({text} AS DOUBLE)"
+        for sign in strip:
+            text = f"replace({text}, {literal(sign)}, '')"
+        text = f"trim({text})"
+        if decimal == ".":
+            return f"TRY_CAST({text} AS DOUBLE)"
+        return f"TRY_CAST(CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS DOUBLE)"
 
-    def moment(self, index: int, form: str | None) -> str:
-        """SQL for a column as TIMESTAMP; NULL where it is none. Text is read in the format, or as ISO without one."""
+    def digits(self, index: int, most: int) -> str:
+        """SQL for a code of at most so many digits as DOUBLE; NULL where it is none. Of 02134-1234, it is 02134."""
+        pattern = f"^([0-9]{{1,{most}}})(-[0-9]{{4}}|\\.0+)?$"
+        return f"TRY_CAST(regexp_extract(trim({self.text(index)}), {literal(pattern)}, 1) AS DOUBLE)"
+
+    def moment(self, index: int, form: str | None, *more: str | None) -> str:
+        """SQL for a column as TIMESTAMP; NULL where it is none. Text is read in the format, or as ISO without one.
+
+        Args:
+            more: further formats, for texts that the ones before do not read.
+        """
+        if more and not self.typed(index):
+            return f"coalesce({', '.join(self.moment(index, f) for f in (form, *more))})"
         if self.types[index] == "TIMESTAMP":
             return _clock(index)
         if self.types[index] in DATES:

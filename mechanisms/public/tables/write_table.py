@@ -117,7 +117,7 @@ def _arrow_type(column: Column) -> Any:
     if column.kind == "flag":
         plain = (column.true[0], column.false[0]) == ("true", "false") and column.size == 2
         return pa.bool_() if plain else pa.string()
-    if column.other is not None:
+    if column.other is not None or column.width is not None:
         return pa.string()
     if column.numeric or (column.whole and not column.missing_texts):
         return pa.float64() if column.kind == "float" else pa.int64()
@@ -149,6 +149,10 @@ def _text(drawn: Drawn, column: Column) -> Any:
         values = _moments(drawn, column)
     else:
         values = pa.array(drawn.values).cast(pa.string())
+        if column.decimal != ".":
+            values = pc.replace_substring(values, ".", column.decimal)
+        if column.width is not None:
+            values = pc.utf8_lpad(values, column.width, "0")
     if drawn.other is not None:
         values = pc.if_else(pa.array(drawn.other), pa.scalar(column.other), values)
     if drawn.missing is not None:
@@ -204,7 +208,7 @@ def _cells(drawn: Drawn, column: Column, end: str, alone: bool) -> list[Any]:
         texts = [(empty if label is None else _cell(label, alone)) + end for label in drawn.labels]
         return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
     text = _text(drawn, column)
-    if column.other is not None or column.format is not None:
+    if column.other is not None or column.format is not None or column.decimal != ".":
         distinct = pc.dictionary_encode(text)
         rendered = [empty if t is None else _cell(t, alone) for t in distinct.dictionary.to_pylist()]
         text = pa.array(rendered, type=pa.string()).take(distinct.indices)

@@ -1,0 +1,1 @@
+"""Drafts of schemas, guessed from a table: NOT private, for a person to correct and confirm."""

@@ -1,0 +1,221 @@
+"""The declaration of a column that its values suggest, and the reason in words. NOT private."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mechanisms.public.drafts.column_facts import (
+    MAX_VALUES,
+    Facts,
+    Numbers,
+    column_facts,
+    distinct_texts,
+    moments,
+    numbers,
+    sample,
+)
+from mechanisms.public.schema.readings import ISO
+from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.text_forms import (
+    CODES_OF_GAPS,
+    Reading,
+    as_moment,
+    date_forms,
+    gap_words,
+    number_reading,
+    spelled_yes_or_no,
+)
+
+#: A column is of a kind where at least this share of its values can be read so.
+MOSTLY = 0.5
+#: The share of words in a column of numbers up to which a few of them are taken for gaps.
+FEW_WORDS = 0.2
+#: With fewer rows than this nothing is called constant.
+FEW_ROWS = 20
+#: Of a long list of texts so many are drafted, where each stands for that many rows in the mean.
+FREQUENT, ROWS_EACH = 50, 20
+
+Guess = tuple[dict[str, Any] | None, str]
+
+
+def guess_column(source: Source, engine: Any, index: int) -> Guess:
+    """The declaration of a column (None: leave it out), and the reason in words."""
+    facts = column_facts(source, engine, index)
+    if not facts.filled:
+        return _empty(facts)
+    if _one_value(facts) and len(values := distinct_texts(source, engine, index)) == 1:
+        whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
+        fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
+        return fields, "the same value in all rows: not measured; is it public?"
+    for attempt in (_plain_numbers, _dates, _digits, _signed_numbers):
+        guess = attempt(source, engine, index, facts)
+        if guess is not None:
+            return guess
+    return _texts(source, engine, index, facts)
+
+
+def _empty(facts: Facts) -> Guess:
+    if len(facts.gaps) > 1 or (facts.gaps and facts.empty):
+        return None, "nothing but gaps"
+    if facts.rows < FEW_ROWS:
+        return {"kind": "categorical", "values": ["value"], "missing": facts.missing}, "empty, in a few rows"
+    value = {"value": facts.gaps[0]} if facts.gaps else {}
+    return {"kind": "constant", **value}, "empty throughout: not measured, and nothing is invented"
+
+
+def _one_value(facts: Facts) -> bool:
+    return facts.rows >= FEW_ROWS and facts.distinct <= 2 and facts.filled == facts.rows
+
+
+def _plain_numbers(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+    """Numbers as they are, with a few words among them."""
+    odd = facts.filled - facts.plain.count
+    if facts.padded or odd > FEW_WORDS * facts.filled:
+        return None
+    if not odd:
+        return _of_numbers(facts.plain, Reading(), facts, [], "")
+    if facts.distinct <= 20:
+        return None
+    words = sample(source, engine, index, "x IS NULL OR NOT isfinite(x)", 4)
+    plain_words = len(words) <= 3 and not any(c.isdigit() for word in words for c in word)
+    if plain_words:
+        doubt = f"; do {', '.join(map(repr, sorted(words)))} mean a gap?"
+        return _of_numbers(facts.plain, Reading(), facts, sorted(words), doubt)
+    if facts.distinct <= MAX_VALUES:
+        return None
+    return _of_numbers(facts.plain, Reading(), facts, [], _unread(odd, facts, words))
+
+
+def _unread(odd: int, facts: Facts, words: Mapping[str, int]) -> str:
+    few = ", ".join(map(repr, list(words)[:3]))
+    return f"; {percent(odd / facts.filled)} of the values cannot be read so, such as {few}: they become missing"
+
+
+def _of_numbers(seen: Numbers, reading: Reading, facts: Facts, gaps: list[str], doubt: str) -> Guess | None:
+    """A column of numbers, as one code each or in bins."""
+    bounds, codes = seen.bounds(), seen.gap_codes()
+    if bounds is None:
+        return None
+    low, high = bounds
+    if seen.wholes == seen.count and facts.distinct <= 20 and high - low > 1000:
+        return None  # a few far-flung codes: a list
+    taken = [f"{c:g}" for c in codes]
+    doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
+    doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
+    missing = sorted({*facts.gaps, *gaps, *taken})
+    odd = "cannot be read" in doubt
+    fields, words = _bins(seen, low, high)
+    return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
+
+
+def _bins(seen: Numbers, low: float, high: float) -> tuple[dict[str, Any], str]:
+    if seen.wholes == seen.count and abs(low) <= 2**53 and abs(high) <= 2**53:
+        fields: dict[str, Any] = {"kind": "integer", "min": int(low), "max": int(high)}
+        if high - low < 100:
+            return fields, "whole numbers, one code each; bounds are the least and the largest seen"
+        step = 10 ** int(math.log10(high - low) - 1)
+        fields |= {"min": int(low // step * step), "max": int(-(-high // step) * step), "bins": {"count": 32}}
+        return fields, "whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards"
+    if low == high:
+        low, high = math.floor(low), math.floor(low) + 1
+    width = 10.0 ** math.floor(math.log10(high - low) - 1)
+    fields = {"kind": "float", "min": math.floor(low / width) * width, "max": math.ceil(high / width) * width}
+    fields |= {"bins": {"count": 20}, "decimals": min(seen.decimals, 9)}
+    return fields, "numbers in 20 bins; bounds are the least and the largest seen, rounded outwards"
+
+
+def _dates(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+    """Days or times in the forms that most values have."""
+    if facts.dated < MOSTLY * facts.filled and not source.typed(index):
+        return None
+    texts = sample(source, engine, index)
+    forms = [form for form, _ in date_forms(texts)]
+    if source.typed(index):
+        forms = [ISO]
+    if not forms:
+        return None
+    read, low, high, days = moments(source, engine, index, forms)
+    n = read[-1]
+    if n < MOSTLY * facts.filled or low is None:
+        return None
+    fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": str(low), "max": str(high)}
+    fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
+    rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
+    gaps = sorted({*facts.gaps, *gap_words(rest, numbers=True)})
+    odd = facts.filled - n
+    doubt = _unread(odd, facts, rest) if odd > 0 and len(gap_words(rest, numbers=True)) < len(rest) else ""
+    each = zip(forms, read, (0, *read), strict=False)
+    shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
+    shown = forms[0] if len(forms) == 1 else ", ".join(shares)
+    guess = f"dates or times ({shown}); bounds are the first and the last day seen{doubt}"
+    return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
+
+
+def _digits(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+    """Codes of digits with leading zeros, too many to list: postal codes and the like."""
+    named = bool(re.search(r"(?i)zip|postal|postcode|plz", source.names[index]))
+    texts = sample(source, engine, index, "NOT regexp_matches(t, '^[0-9]+$')", 4)
+    gaps = sorted({*facts.gaps, *gap_words(texts, numbers=False)})
+    many = facts.distinct > MAX_VALUES and (named or facts.distinct <= MOSTLY * facts.rows)
+    mostly = facts.digits >= 0.9 * facts.filled and (facts.padded > 0 or named)
+    if not many or not mostly or facts.longest > 9 or (facts.shortest < facts.longest and not named):
+        return None
+    fields = {"kind": "zip", "digits": facts.longest, "prefix": min(3, facts.longest)}
+    words = f"codes of {facts.longest} digits, measured by the first {min(3, facts.longest)}"
+    odd = facts.filled - facts.digits
+    doubt = _unread(odd, facts, texts) if odd and not set(texts) <= set(gaps) else ""
+    return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
+
+
+def _signed_numbers(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+    """Numbers with a currency sign, marks of thousands, or a decimal comma."""
+    texts = sample(source, engine, index)
+    reading, share = number_reading(texts)
+    if facts.padded or reading.plain or share < MOSTLY or (facts.distinct <= 20 and share < 1):
+        return None
+    seen = numbers(source, engine, index, reading)
+    if seen.count < MOSTLY * facts.filled:
+        return None
+    rest = {t: n for t, n in texts.items() if reading.number(t) is None}
+    gaps, odd = gap_words(rest, numbers=True), facts.filled - seen.count
+    doubt = _unread(odd, facts, rest) if odd > 0 and len(gaps) < len(rest) else ""
+    signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
+    how = [f"{signs} taken out"] if signs else []
+    how += ["with a decimal comma"] if reading.decimal == "," else []
+    return _of_numbers(seen, reading, facts, gaps, f"; {', '.join(how)}{doubt}")
+
+
+def _texts(source: Source, engine: Any, index: int, facts: Facts) -> Guess:
+    """A flag, a list, the most frequent of a long list, or nothing."""
+    values = distinct_texts(source, engine, index) if facts.distinct <= 2 * MAX_VALUES else []
+    if not values or len(values) > MAX_VALUES:
+        return _long_list(source, engine, index, facts)
+    if spelled_yes_or_no(values):
+        guess = f"yes and no in {len(values)} spellings"
+        return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
+    codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
+    gaps = sorted({*facts.gaps, *(v for v in values if v in codes)}) if len(values) > 1 else list(facts.gaps)
+    taken = [g for g in gaps if g not in facts.gaps]
+    values = [v for v in values if v not in taken]
+    doubt = f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
+    if len(values) == 1 and facts.empty and not gaps:
+        return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
+    words = f"{len(values)} distinct texts; is the list complete?{doubt}"
+    return {"kind": "categorical", "values": values, "missing": gaps or facts.empty}, words
+
+
+def _long_list(source: Source, engine: Any, index: int, facts: Facts) -> Guess:
+    many = f"about {facts.distinct:,} distinct texts"
+    if facts.filled < ROWS_EACH * facts.distinct:
+        return None, f"{many}: free text, or an id"
+    often = sample(source, engine, index, most=FREQUENT)
+    gaps = sorted({*facts.gaps, *gap_words(often, numbers=False)})
+    values = sorted(t for t in often if t not in gaps)
+    label = next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in values)
+    covered = percent(sum(often.values()) / facts.filled)
+    words = f"{many}; the {len(values)} most frequent ({covered} of the rows) are listed: is there a public list?"
+    return {"kind": "categorical", "values": values, "other": label, "missing": gaps or facts.empty}, words

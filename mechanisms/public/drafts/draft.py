@@ -1,0 +1,108 @@
+"""A commented draft of a schema, guessed from a table; it looked at the data, so a person must confirm it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from mechanisms.public.drafts.column_facts import column_facts
+from mechanisms.public.drafts.column_guess import guess_column
+from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
+from mechanisms.public.schema.places import Places, place_fields
+from mechanisms.public.schema.table_schema import dump_yaml
+from mechanisms.public.tables.scan import Source, literal
+
+NOTICE = """\
+# DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
+# A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
+# Check each column against what is publicly known (a codebook, a form, the law), never against this table:
+#   - values: is this the public list? Values that only this table shows betray people; `other: Other` takes the rest.
+#   - min and max: replace them by generous public bounds; values outside are clipped.
+#   - bins: as coarse as the question allows; fewer cells, less noise.
+#   - missing: may the column be empty at all? Which texts mean so?
+#   - source: where the lists and bounds come from once you have checked them (a codebook, a form, a law).
+#   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
+"""
+
+
+def draft_schema(
+    source: Source,
+    name: str,
+    trees: Mapping[str, Hierarchy] | None = None,
+    places: Mapping[str, Places] | None = None,
+) -> str:
+    """A schema in YAML, with the guess for each column and what a person must check as comments.
+
+    Guarantee: none; the text holds values of rows. It carries `confirmed_public: false`.
+    Args:
+        name: the schema's name.
+        trees: hierarchies of columns; their leaves are the values of the column.
+        places: where those leaves lie on a map, where that is known.
+
+    Raises:
+        UserError: the table lacks a column that has a hierarchy.
+    """
+    trees = trees or {}
+    for column in trees:
+        source.index(column, where="cluster")
+    drafted: list[tuple[str, dict[str, Any], str]] = []
+    left_out: list[tuple[str, str]] = []
+    with source.connect() as engine:
+        engine.execute(f"CREATE TEMP TABLE seen AS SELECT * FROM {source.relation}")
+        source = replace(source, relation="seen")
+        for index, column in enumerate(source.names):
+            tree = trees.get(column)
+            guessed = guess_column(source, engine, index) if tree is None else None
+            fields, guess = guessed or _listed(source, engine, index, trees[column])
+            if fields is not None and column in (places or {}):
+                fields |= place_fields((places or {})[column])
+            if fields is None:
+                left_out.append((column, guess))
+            else:
+                drafted.append((column, fields, guess))
+    if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
+        column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
+        values = [fields.get("value", "value")]
+        drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
+    parts = [_entry(*entry) for entry in drafted]
+    head = yaml.safe_dump(
+        {"name": name, "source": "a draft from the table itself", "confirmed_public": False}, sort_keys=False
+    )
+    text = f"{NOTICE}{head}columns:\n{''.join(parts)}"
+    if left_out:
+        text += "leave_out:\n"
+        text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
+    return text
+
+
+def _entry(column: str, fields: dict[str, Any], guess: str) -> str:
+    return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}))}"
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}" for line in text.splitlines(keepends=True))
+
+
+def _listed(source: Source, engine: Any, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
+    """The declaration of a column whose values are the leaves of a hierarchy."""
+    facts = column_facts(source, engine, index)
+    gaps = [t for t in facts.gaps if t not in tree.leaves]
+    values = ", ".join(map(literal, [*tree.leaves, *gaps]))
+    ((beyond,),) = engine.execute(
+        f"""SELECT count(DISTINCT t) FILTER (t NOT IN ({values}) AND trim(t) <> '')
+        FROM (SELECT {source.text(index)} AS t FROM {source.relation})"""
+    ).fetchall()
+    fields: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
+    if "" in tree.leaves:
+        fields["missing"] = gaps or False
+    fields["hierarchy"] = hierarchy_fields(tree)
+    if not beyond:
+        return fields, f"the {len(tree.leaves)} values of the file with the hierarchy; is the list complete?"
+    label = next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in tree.leaves)
+    guess = f"the {len(tree.leaves)} values of the file with the hierarchy; {beyond} more texts of the table are Other"
+    return fields | {"other": label}, guess

@@ -1,0 +1,196 @@
+"""How the texts of a column are read: forms of dates, signs beside numbers, spellings, postal codes, gaps by kind."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.bins import Bins
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fields import as_text, text_list, whole_number
+
+#: The form of dates that has no strftime format: 2016-12-31, with or without a time behind it.
+ISO = "ISO"
+#: Spellings of yes and of no, in small letters: `spellings: common` of a flag reads them in any case.
+YES = ("yes", "y", "true", "t", "1", "1.0", "on", "ja", "j", "oui", "si", "sí", "sim", "da", "tak")
+NO = ("no", "n", "false", "f", "0", "0.0", "off", "nein", "non", "não", "nao", "nie", "net")
+#: What `gaps` may name: a kind, or several at once.
+GROUPS = {
+    "numbers": ("integer", "float"),
+    "dates": ("date", "datetime"),
+    "texts": ("categorical", "flag"),
+    "all": ("integer", "float", "date", "datetime", "categorical", "flag", "zip"),
+}
+MAX_DIGITS, MAX_PREFIX = 12, 4
+SAMPLE = datetime.datetime(2016, 12, 31, 13, 14, 15)
+
+Gaps = Mapping[str, tuple[str, ...]]
+
+
+def parse_formats(given: Mapping[str, Any], where: str) -> tuple[str | None, tuple[str, ...]]:
+    """The form that dates are written in (None: ISO), and further ones that are read.
+
+    Raises:
+        UserError: both `format` and `formats`; no strftime format.
+    """
+    if given.get("format") is not None and given.get("formats") is not None:
+        raise UserError("both format and formats", where=where, fix="formats: its first one is written")
+    if given.get("formats") is None:
+        form = given.get("format")
+        if form is not None and (not isinstance(form, str) or "%" not in form) and form != ISO:
+            fix = 'for example format: "%Y-%m-%d"; several: formats: [ISO, "%d/%m/%Y"]'
+            raise UserError(f"format: got {form!r}", where=where, fix=fix)
+        return (None if form == ISO else form), ()
+    forms = text_list(given["formats"], "formats", where)
+    for form in forms:
+        if form != ISO and not _reads_itself(form):
+            fix = 'strftime formats, and ISO for 2016-12-31: formats: [ISO, "%d/%m/%Y"]'
+            raise UserError(f"formats: got {form!r}", where=where, fix=fix)
+    if len(set(forms)) < len(forms):
+        raise UserError("formats: one is there twice", where=where, fix="each once, in the order of the attempts")
+    return (None if forms[0] == ISO else forms[0]), forms[1:]
+
+
+def _reads_itself(form: str) -> bool:
+    try:
+        return "%" in form and datetime.datetime.strptime(SAMPLE.strftime(form), form) is not None
+    except ValueError:
+        return False
+
+
+def parse_signs(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """`strip` and `decimal` of a column of numbers.
+
+    Raises:
+        UserError: a sign that numbers need; another decimal mark than a point or a comma.
+    """
+    decimal = given.get("decimal", ".")
+    if decimal not in {".", ","}:
+        raise UserError(f"decimal: got {decimal!r}", where=where, fix='decimal: "," or decimal: "."')
+    strip = () if given.get("strip") is None else text_list(given["strip"], "strip", where)
+    for sign in strip:
+        if not sign or sign == decimal or re.search(r"[0-9+-]", sign) or sign in {"e", "E"}:
+            fix = 'what stands beside the digits, or parts thousands: strip: ["$", ","]'
+            raise UserError(f"strip: {sign!r} may be part of a number", where=where, fix=fix)
+    return {"strip": strip, "decimal": decimal}
+
+
+def parse_flag(given: Mapping[str, Any], true: tuple[str, ...], false: tuple[str, ...], where: str) -> dict[str, Any]:
+    """The texts of either side of a flag; `spellings: common` adds the usual ones.
+
+    Args:
+        true, false: what stands for either where the column says nothing.
+
+    Raises:
+        UserError: another word than common; no list of texts.
+    """
+    spellings = given.get("spellings")
+    if spellings is None:
+        sides = (("true", true), ("false", false))
+        return {side: text_list(given.get(side, texts), side, where) for side, texts in sides}
+    if spellings != "common":
+        fix = 'spellings: common; or lists: "true": [yes, Y], "false": [no, N]'
+        raise UserError(f"spellings: got {spellings!r}", where=where, fix=fix)
+    own_true = text_list(given["true"], "true", where) if "true" in given else ()
+    own_false = text_list(given["false"], "false", where) if "false" in given else ()
+    return {"true": _spelled(own_true, YES, own_false), "false": _spelled(own_false, NO, own_true)}
+
+
+def _spelled(own: tuple[str, ...], common: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """The own texts, then the usual spellings in small, large and mixed letters, without those of the other side."""
+    every = [form for word in common for form in (word, word.capitalize(), word.upper())]
+    return tuple(dict.fromkeys([*own, *(w for w in every if w not in others)]))
+
+
+def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> dict[str, Any]:
+    """The declaration that `parse_flag` reads back."""
+    if (column.true, column.false) == (true, false):
+        return {}
+    first = {"true": [column.true[0]], "false": [column.false[0]]}
+    short = {"spellings": "common"} | {s: f for s, f in first.items() if f[0] != {"true": "yes", "false": "no"}[s]}
+    again = parse_flag(short, true, false, "")
+    if (again["true"], again["false"]) == (column.true, column.false):
+        return short
+    return {"true": list(column.true), "false": list(column.false)}
+
+
+def parse_zip(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A postal code of so many digits, of which the first ones are measured.
+
+    Raises:
+        UserError: more digits than make sense.
+    """
+    digits = whole_number(given.get("digits", 5), "digits", where, low=1, high=MAX_DIGITS)
+    prefix = whole_number(given.get("prefix", min(3, digits)), "prefix", where, low=1, high=min(digits, MAX_PREFIX))
+    bins = None if prefix == digits else Bins(count=10**prefix)
+    return {"kind": "integer", "low": 0, "high": 10**digits - 1, "bins": bins, "width": digits}
+
+
+def zip_fields(column: Column) -> dict[str, Any]:
+    """The declaration that `parse_zip` reads back."""
+    prefix = column.width if column.bins is None else len(str(column.bins.count)) - 1
+    return {"kind": "zip", "digits": column.width, "prefix": prefix}
+
+
+def parse_constant(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A column that holds the same text in all rows, or nothing (no `value`): it is not measured."""
+    value = "" if given.get("value") is None else as_text(given["value"], "value", where)
+    whole = isinstance(given.get("value"), int) and not isinstance(given["value"], bool)
+    return {"kind": "categorical", "values": (value,), "whole": whole, "constant": True}
+
+
+def constant_fields(column: Column) -> dict[str, Any]:
+    """The declaration that `parse_constant` reads back."""
+    value = column.values[0]
+    return {"kind": "constant"} | ({} if value == "" else {"value": int(value) if column.whole else value})
+
+
+def reading_fields(column: Column) -> dict[str, Any]:
+    """`strip`, `decimal` and the formats, as a column's declaration says them."""
+    fields: dict[str, Any] = {}
+    if column.more_formats:
+        fields["formats"] = [column.format or ISO, *column.more_formats]
+    elif column.format is not None:
+        fields["format"] = column.format
+    fields |= {"strip": list(column.strip)} if column.strip else {}
+    return fields | ({"decimal": column.decimal} if column.decimal != "." else {})
+
+
+def parse_gaps(given: object, where: str) -> Gaps:
+    """`gaps: {numbers: ["-999"], texts: [NA]}`: kind → texts that mean missing in all columns of it.
+
+    Raises:
+        UserError: another form, or an unknown kind.
+    """
+    if given is None:
+        return {}
+    fix = 'gaps: {numbers: ["-999"], texts: [NA], dates: [0000-00-00]}; or by kind: {integer: ["-9"]}'
+    if not isinstance(given, Mapping):
+        raise UserError(f"gaps: got {given!r}", where=where, fix=fix)
+    gaps: dict[str, tuple[str, ...]] = {}
+    for name, texts in given.items():
+        kinds = GROUPS.get(str(name), (str(name),))
+        if not set(kinds) <= set(GROUPS["all"]):
+            raise UserError(f"gaps: no kind {str(name)!r}", where=where, fix=fix)
+        for kind in kinds:
+            gaps[kind] = tuple(dict.fromkeys((*gaps.get(kind, ()), *text_list(texts, f"gaps: {name}", where))))
+    return gaps
+
+
+def with_gaps(fields: Mapping[Any, Any], gaps: Gaps) -> Mapping[Any, Any]:
+    """A column's declaration with the gaps of its kind, but for texts that it lists as values."""
+    texts = gaps.get(str(fields.get("kind")), ())
+    values = [v for name in ("values", "true", "false", True, False) for v in _list(fields.get(name))]
+    listed = {str(v) for v in (*values, fields.get("other"))}
+    missing = fields.get("missing", not ("" in listed or "size" in fields))
+    more = [t for t in texts if t not in listed]
+    if not more or missing is False:
+        return fields
+    return {**fields, "missing": list(dict.fromkeys([*map(str, _list(missing)), *more]))}
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []

@@ -1,0 +1,113 @@
+"""What a table would lose under a schema: values that it neither lists nor can read. NOT private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import EncodingReport
+
+SETTING = "data.max_unplaced"
+#: So many columns are named in a refusal.
+NAMED = 8
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Values of one column that are not declared missing, and neither listed nor readable as the column's kind.
+
+    Attributes:
+        lost: how many; a text that goes to a declared *other* and a number that is clipped are none of them.
+        rows: of the table.
+        fate: what becomes of them, as a verb: "become missing".
+    """
+
+    column: str
+    lost: int
+    rows: int
+    fate: str
+
+    @property
+    def share(self) -> float:
+        return self.lost / self.rows if self.rows else 0.0
+
+    def __str__(self) -> str:
+        return f"column {self.column!r} loses {percent(self.share)} of its values ({self.lost:,} of {self.rows:,})"
+
+
+def percent(share: float) -> str:
+    """`30.0 %`; a share above 0 never reads as 0, nor one below 1 as all."""
+    if 0 < share < 0.001:
+        return "below 0.1 %"
+    return f"{min(100 * share, 99.9) if share < 1 else 100:.1f} %"
+
+
+def unplaced_values(column: Column, outside: int, unplaced: int) -> int:
+    """How many of the marked values of a column are lost.
+
+    Args:
+        outside, unplaced: as `EncodingReport` counts them.
+    """
+    if column.kind in ORDERED_KINDS or column.codes is not None:
+        # Beyond the bounds is readable. What is not goes to *missing*; to *other* where the column has only that.
+        return 0 if column.missing_code is None and column.other is not None else unplaced
+    return unplaced if column.outside == "other" else unplaced + outside
+
+
+def fate(column: Column) -> str:
+    """What becomes of a value that the column cannot place."""
+    ordered = column.kind in ORDERED_KINDS or column.codes is not None
+    if column.missing_code is not None and (ordered or column.outside == "missing"):
+        return "become missing"
+    if column.other is not None:
+        return f"become {column.other!r}"
+    return f"count as the first value, {column.labels[0]!r}"
+
+
+def losses_of(report: EncodingReport, schema: Schema) -> tuple[Loss, ...]:
+    """The columns that lose values, the worst first."""
+    counts = {c.name: unplaced_values(c, report.outside[c.name], report.unplaced[c.name]) for c in schema.columns}
+    losses = [Loss(name, n, report.rows, fate(schema[name])) for name, n in counts.items() if n]
+    return tuple(sorted(losses, key=lambda loss: -loss.lost))
+
+
+def beyond(losses: Sequence[Loss], at_most: float) -> tuple[Loss, ...]:
+    """The columns that lose a larger share than that."""
+    return tuple(loss for loss in losses if loss.lost > at_most * loss.rows)
+
+
+def refuse_losses(losses: Sequence[Loss], at_most: float) -> None:
+    """Stop before anything is charged where a column loses more than `at_most` of its values.
+
+    It depends on the rows: it lies outside of the guarantee, and the statement names it. The message quotes no value.
+
+    Raises:
+        UserError: names the columns and what they lose; for the operator's eyes.
+    """
+    if too_many := beyond(losses, at_most):
+        more = f"; and {len(too_many) - NAMED} more columns" if len(too_many) > NAMED else ""
+        what = "; ".join(f"{loss}, which would {loss.fate}" for loss in too_many[:NAMED])
+        fix = "python -m pipeline check data.path=… data.schema=… shows why, and a likely cure; "
+        fix += f"{SETTING}=1 goes on all the same; nothing was spent"
+        raise UserError(f"{what}{more} (NOT private)", where=f"{SETTING}={at_most:g}", fix=fix)
+
+
+def check_share(at_most: float) -> None:
+    """UserError where the share is none."""
+    if not (math.isfinite(at_most) and 0 <= at_most <= 1):
+        fix = "a share of a column's values, 0 to 1; 1 never refuses"
+        raise UserError(f"got {at_most}", where=SETTING, fix=fix)
+
+
+def said_losses(losses: Sequence[Loss]) -> list[str]:
+    """A line per column for the operator: NOT private."""
+    return [f"{loss}; they {loss.fate}" for loss in losses]
+
+
+def as_counts(losses: Sequence[Loss]) -> dict[str, Mapping[str, object]]:
+    """Column → what it loses, as JSON."""
+    return {x.column: {"lost": x.lost, "rows": x.rows, "share": x.share, "fate": x.fate} for x in losses}

@@ -1,0 +1,168 @@
+"""What texts look like: dates in several forms, numbers with a currency sign or a decimal comma, yes and no, gaps.
+
+Guesses for a person who looks at a table, from some of its texts with how often each occurs; nothing here is released.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mechanisms.public.schema.readings import ISO, NO, YES
+
+#: Texts that often stand for a missing value.
+GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
+#: Numbers that often stand for a missing value, where they are the least or the largest one.
+CODES_OF_GAPS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+#: How dates and times are written: strftime formats, and ISO for 2016-12-31, with or without a time behind it.
+DATE_FORMS = (
+    ISO,
+    "%m/%d/%Y",
+    "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d/%m/%Y",
+    "%d/%m/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M",
+    "%d-%m-%Y",
+    "%Y/%m/%d",
+    "%Y%m%d",
+    "%d %b %Y",
+    "%b %d, %Y",
+)
+#: What stands beside an amount of money.
+CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%")
+
+Texts = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the numbers of a column are written.
+
+    Attributes:
+        strip: texts that are taken out first, such as a currency sign or the mark of thousands.
+        decimal: the decimal mark.
+    """
+
+    strip: tuple[str, ...] = ()
+    decimal: str = "."
+
+    @property
+    def plain(self) -> bool:
+        """Whether any program reads them as they are."""
+        return not self.strip and self.decimal == "."
+
+    def number(self, text: str) -> float | None:
+        """The number that a text is, or None; as `Source.number` reads it."""
+        for part in self.strip:
+            text = text.replace(part, "")
+        text = text.strip()
+        if self.decimal != ".":
+            text = "x" if "." in text else text.replace(self.decimal, ".")
+        try:
+            return float(text) if text and "_" not in text else None
+        except ValueError:
+            return None
+
+    def fields(self) -> dict[str, object]:
+        """As a column of a schema says it."""
+        fields: dict[str, object] = {"strip": list(self.strip)} if self.strip else {}
+        return fields | ({"decimal": self.decimal} if self.decimal != "." else {})
+
+
+def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
+    """The share of the texts, each as often as it occurs, that a function says yes to."""
+    total = sum(texts.values())
+    return sum(n for t, n in texts.items() if reads(t)) / total if total else 0.0
+
+
+def as_moment(text: str, form: str) -> datetime.datetime | None:
+    """The day or time that a text is in that form, or None."""
+    try:
+        if form == ISO:
+            return datetime.datetime.fromisoformat(text.strip()) if "-" in text else None
+        return datetime.datetime.strptime(text.strip(), form)
+    except ValueError:
+        return None
+
+
+def date_forms(texts: Texts, known: Sequence[str] = ()) -> list[tuple[str, float]]:
+    """The forms that together read most of the texts, each with the share that no form before it reads.
+
+    Args:
+        known: forms that come first in any case.
+    """
+    left, total = dict(texts), sum(texts.values())
+    forms: list[tuple[str, float]] = []
+    for form in known:
+        read = {t for t in left if as_moment(t, form)}
+        forms.append((form, sum(left[t] for t in read) / max(total, 1)))
+        left = {t: n for t, n in left.items() if t not in read}
+    while left:
+        reads = {f: sum(n for t, n in left.items() if as_moment(t, f)) for f in DATE_FORMS}
+        best = max(reads, key=lambda f: reads[f])
+        if reads[best] < max(0.005 * total, 1):
+            break
+        forms.append((best, reads[best] / total))
+        left = {t: n for t, n in left.items() if not as_moment(t, best)}
+    return forms
+
+
+def number_reading(texts: Texts) -> tuple[Reading, float]:
+    """How most of the texts can be read as numbers, and the share of them that are."""
+    numeric = {t: n for t, n in texts.items() if re.search(r"\d", t)}
+    signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
+    bare = {t: _without(t, signs) for t in numeric}
+    thousands = "," if any(re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", b) for b in bare.values()) else ""
+    points = "." if any(re.fullmatch(r"[-+]?\d{1,3}(\.\d{3})+(,\d+)?", b) for b in bare.values()) else ""
+    spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
+    dotted = Reading((*signs, *([thousands] if thousands else []), *spaces))
+    comma = Reading((*signs, *([points] if points else []), *spaces), ",")
+    best = max((Reading(), dotted, comma), key=lambda r: (share_of(texts, lambda t: _number(r, t)), r.plain))
+    if best == dotted and _decimal_commas(bare.values()) > 0.5:
+        best = comma
+    return best, share_of(texts, lambda t: _number(best, t))
+
+
+def _number(reading: Reading, text: str) -> bool:
+    return reading.number(text) is not None
+
+
+def _beside(text: str, sign: str) -> bool:
+    bare = text.strip().lstrip("+-")
+    return bare.startswith(sign) or bare.endswith(sign)
+
+
+def _without(text: str, signs: Sequence[str]) -> str:
+    for sign in signs:
+        text = text.replace(sign, "")
+    return text.strip()
+
+
+def _decimal_commas(texts: Iterable[str]) -> float:
+    """The share of texts with a comma in which it can stand for nothing but the decimal mark."""
+    commas = [t for t in texts if "," in t]
+    plain = [t for t in commas if re.search(r",(\d{1,2}|\d{4,})$", t)]
+    return len(plain) / len(commas) if commas else 0.0
+
+
+def spelled_yes_or_no(texts: Sequence[str]) -> bool:
+    """Whether all texts are spellings of yes or no, of both or in several ways."""
+    folded = {t.strip().lower() for t in texts}
+    return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
+
+
+def gap_words(texts: Texts, *, numbers: bool) -> list[str]:
+    """Texts among the given that may mean that a value is missing: well-known ones, or up to three words."""
+    codes = {str(c) for c in CODES_OF_GAPS if c < 0}
+    known = [t for t in texts if t.strip() in {*GAPS, *codes} or t.strip().lower() in {"unknown", "none", "missing"}]
+    words = [t for t in texts if not re.search(r"\d", t)]
+    if numbers and words and len(words) <= 3:
+        return sorted({*known, *words})
+    return sorted(known)

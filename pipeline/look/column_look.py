@@ -1,0 +1,223 @@
+"""What a schema does to one column of a table, and the likely cures. NOT private: for the operator's eyes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.drafts.column_facts import OFTEN
+from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.readings import ISO, NO, YES
+from mechanisms.public.tables.losses import Loss, percent
+from mechanisms.public.tables.text_forms import (
+    CODES_OF_GAPS,
+    GAPS,
+    Reading,
+    date_forms,
+    gap_words,
+    number_reading,
+    spelled_yes_or_no,
+)
+
+#: A bin with at most this share of the rows and at least that share of the range hides its values.
+FEW_ROWS, WIDE = 0.05, 0.5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one pass over the table says of a column.
+
+    Attributes:
+        distinct: about how many distinct texts.
+        low, high: the least and the largest number that is no code of gaps.
+        codes: numbers that often stand for gaps → how often each occurs.
+    """
+
+    distinct: int
+    low: float | None = None
+    high: float | None = None
+    codes: Mapping[float, int] | None = None
+
+
+@dataclass(frozen=True)
+class ColumnLook:
+    """One column under its schema. NOT private.
+
+    Attributes:
+        lost: values that are not placed; what becomes of them stands in `loss`.
+        beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
+        other, missing: values that go to *other*, and that are declared missing.
+        examples: some of the lost values, with how often each occurs.
+        hints: likely cures, and questions.
+    """
+
+    name: str
+    kind: str
+    loss: Loss
+    beyond: int
+    moved: str
+    other: int
+    missing: int
+    examples: tuple[tuple[str, int], ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+def moved(column: Column) -> str:
+    """What becomes of a value beyond the bounds."""
+    words = {"clip": "clipped", "other": f"sent to {column.other!r}", "missing": "set to missing"}
+    return words.get(column.outside, "refused")
+
+
+def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss) -> list[str]:
+    """Why values are lost, as far as some of them tell.
+
+    Args:
+        texts: lost values → how often each occurs.
+    """
+    hints: list[str] = []
+    empty = sum(n for t, n in texts.items() if not t.strip())
+    if empty:
+        hints.append(f"{empty:,} cells are empty, and the column may not be missing: missing: true")
+    words = {t: n for t, n in texts.items() if t.strip()}
+    if not words:
+        return hints
+    if column.kind in DATE_KINDS:
+        return hints + _dates(column, words, loss)
+    if column.kind in ORDERED_KINDS or column.codes is not None:
+        return hints + _numbers(column, words)
+    return hints + _texts(column, words)
+
+
+def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
+    forms = date_forms(words)
+    known = [ISO if column.format is None else column.format, *column.more_formats]
+    shares = [(form, loss.share * share) for form, share in forms]
+    hints = []
+    if forms:
+        read = f"{percent(1 - loss.share)} are read as declared, or missing"
+        more = ", ".join(f"{percent(share)} look like {form}" for form, share in shares)
+        hints.append(f"{read}; {more}: formats: {listed([*known, *(f for f, _ in forms)])}")
+    rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
+    return hints + _gaps(column, rest, numbers=True)
+
+
+def _numbers(column: Column, words: Mapping[str, int]) -> list[str]:
+    reading, share = number_reading(words)
+    hints = []
+    if share > 0 and not reading.plain:
+        both = Reading(tuple(dict.fromkeys((*column.strip, *reading.strip))), reading.decimal)
+        fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in both.fields().items())
+        sign = "with a decimal comma" if reading.decimal == "," else "with signs beside or between the digits"
+        hints.append(f"{percent(share)} of what is lost are numbers {sign}: {fields}")
+    return hints + _gaps(column, {t: n for t, n in words.items() if reading.number(t) is None}, numbers=True)
+
+
+def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
+    gaps = gap_words(rest, numbers=numbers)
+    if not gaps:
+        return []
+    return [f"{', '.join(map(repr, gaps))}: a gap? missing: {listed([*column.missing_texts, *gaps])}"]
+
+
+def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
+    folded = {t.strip().lower(): t for t in column.texts}
+    hints = []
+    if column.kind == "flag" and {t.strip().lower() for t in words} & {*YES, *NO}:
+        hints.append("more spellings of yes and no: spellings: common reads them in any case")
+    elif (variants := [t for t in words if t.strip().lower() in folded]) and column.kind == "categorical":
+        few = ", ".join(f"{t!r} for {folded[t.strip().lower()]!r}" for t in variants[:3])
+        hints.append(f"{len(variants)} spellings differ from a listed value in capitals or spaces alone ({few})")
+    gaps = _gaps(column, words, numbers=False)
+    if column.kind == "categorical" and len(words) > len(gaps):
+        hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
+    return hints + gaps
+
+
+def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:
+    """Questions about values that are placed: constants, gaps among numbers, wide bins, spellings, ids.
+
+    Args:
+        counts: rows per code.
+        lost: how many values are not placed.
+    """
+    values = counts[: column.value_codes]
+    present = int(values.sum())
+    hints: list[str] = []
+    if not column.constant and rows and not lost:
+        hints += _constant(column, values, present, rows)
+    hints += _codes_among_numbers(column, seen) + _listed_gaps(column)
+    if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
+        hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
+    if column.kind in ORDERED_KINDS and present and column.bins is not None:
+        hints += _wide_bins(column, values, present)
+    if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:
+        hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
+    return hints
+
+
+def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int) -> list[str]:
+    if not present:
+        return ["empty throughout: kind: constant measures nothing and invents nothing"]
+    top = int(values.argmax())
+    if values[top] == present == rows and column.kind == "categorical":
+        value = json.dumps(column.labels[top], ensure_ascii=False)
+        return [f"one value in all rows: if that is public, kind: constant, value: {value} measures nothing"]
+    return []
+
+
+def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
+    """Numbers such as -999 that lie apart from all others."""
+    if not seen.codes or seen.low is None or seen.high is None:
+        return []
+    gaps = []
+    for code, n in sorted(seen.codes.items()):
+        text = f"{code:g}"
+        apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
+        if apart and n >= OFTEN and text not in column.missing_texts:
+            gaps.append((text, n))
+    if not gaps:
+        return []
+    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps)
+    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in gaps)])}"]
+
+
+def _listed_gaps(column: Column) -> list[str]:
+    if column.kind != "categorical" or column.constant:
+        return []
+    codes = {str(c) for c in CODES_OF_GAPS if c < 0 or c >= 999}
+    gaps = [v for v in column.values if v in GAPS or (v in codes and len(column.values) > 1)]
+    return [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
+
+
+def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
+    """The first or the last bin with few rows over most of the range."""
+    grid = column.grid
+    if column.size < 3 or len(values) < 2 or not isinstance(grid, FloatGrid | IntegerGrid):
+        return []
+    if isinstance(grid, IntegerGrid) and len(grid.starts) != grid.size:
+        return []  # cyclic
+    widths = np.diff(grid.edges) if isinstance(grid, FloatGrid) else grid.ends - grid.starts
+    hints = []
+    for place, name in ((0, "first"), (len(values) - 1, "last")):
+        share, span = values[place] / present, float(widths[place] / widths.sum())
+        if share <= FEW_ROWS and span >= WIDE:
+            what = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
+            how = "its values are drawn evenly; declare more edges there"
+            hints.append(f"{what} and spans {percent(span)} of the range: {how}")
+    return hints
+
+
+def listed(texts: list[str]) -> str:
+    """A list as YAML, on one line."""
+    return json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
+
+
+def finite(value: float | None) -> float | None:
+    """None for what JSON cannot hold."""
+    return value if value is not None and math.isfinite(value) else None

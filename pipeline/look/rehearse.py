@@ -1,0 +1,108 @@
+"""`rehearse`: rows from a schema alone, and a whole run on them, before a real table is opened."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.errors import UserError
+from mechanisms.public.files import whole_file
+from mechanisms.public.rules.engineering import undo
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import write_table
+from pipeline.folders import not_in_release
+from pipeline.settings import build
+from pipeline.settings.config import Config
+from pipeline.stages import Run, run
+
+#: Rows, where `plan.rows` says nothing.
+ROWS = 1000
+#: How often a value is missing, or other.
+SPECIAL = 0.05
+TABLE = "rehearsal.csv"
+SEED = 0
+
+
+def rehearse(config: Config, root: Path) -> Run:
+    """A run on rows that are nobody's, with the settings of the real one; its release says that it is not private.
+
+    The noise has a fixed seed, and no budget is booked.
+
+    Raises:
+        UserError: as of a run; the folder holds a rehearsal already.
+    """
+    not_in_release(root, "hydra.run.dir")
+    table = root / TABLE
+    if table.exists():
+        raise UserError(f"{table} is there already", where="hydra.run.dir", fix="another folder, or move it away")
+    rows = config.plan.rows or ROWS
+    if rows < 1:
+        raise UserError(f"got {rows}", where="plan.rows", fix=f"how many rows to make, for example plan.rows={ROWS}")
+    schema, unit = build.build_schema(config), build.build_unit(config)
+    write_rows(table, schema, rows, column=unit.column, most=unit.max_records, rng=np.random.default_rng(SEED))
+    data = replace(config.data, path=str(table), delimiter=",")
+    privacy = replace(config.privacy, noise_seed=SEED)
+    budget, statement = replace(config.budget, ledger=None, limit=None), replace(config.statement, key=None)
+    return run(replace(config, data=data, privacy=privacy, budget=budget, statement=statement), root)
+
+
+def write_rows(
+    path: Path, schema: Schema, rows: int, *, column: str | None, most: int, rng: np.random.Generator
+) -> None:
+    """A table of a schema as a CSV file: no row breaks a rule; nothing in it comes from data.
+
+    Args:
+        column: the unit's, added where the schema does not hold it; None: a record is a unit.
+        most: records per unit at most, for that column.
+
+    Raises:
+        UserError: the schema's rules leave no row possible; a folder that cannot be written.
+    """
+    coded = undo(_drawn(schema, rows, rng), schema.engineering, rng)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".parts-", dir=path.parent) as folder:
+            plain = Path(folder) / TABLE
+            write_table(plain, coded, schema, rng)
+            _with_units(plain, path, column, most, rng)
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror}", where=str(path), fix="another hydra.run.dir") from error
+
+
+def _drawn(schema: Schema, rows: int, rng: np.random.Generator) -> CodedTable:
+    """Rows of the measured domain: values evenly, *other* and *missing* now and then."""
+    columns: list[NDArray[np.unsignedinteger]] = []
+    for attribute in schema.measured.attributes:
+        known = attribute.name in schema.domain.names and schema.domain[attribute.name].size == attribute.size
+        values = schema[attribute.name].value_codes if known else attribute.size
+        codes = rng.integers(0, values, rows)
+        if attribute.size > values:
+            special = rng.random(rows) < SPECIAL
+            codes[special] = rng.integers(values, attribute.size, int(special.sum()))
+        columns.append(codes.astype(code_dtype(attribute.size)))
+    return CodedTable(schema.measured, tuple(columns))
+
+
+def _with_units(plain: Path, path: Path, column: str | None, most: int, rng: np.random.Generator) -> None:
+    """The rows with a column of ids, of one to `most` records each, where the table has none of that name."""
+    with plain.open(newline="", encoding="utf-8") as file, whole_file(path) as part:
+        rows = csv.reader(file)
+        head = next(rows)
+        with part.open("w", newline="", encoding="utf-8") as target:
+            writer = csv.writer(target, lineterminator="\n")
+            if column is None or column in head:
+                writer.writerows([head, *rows])
+                return
+            writer.writerow([*head, column])
+            unit, left = 0, 0
+            for row in rows:
+                if not left:
+                    unit, left = unit + 1, int(rng.integers(1, min(most, 1000) + 1))
+                writer.writerow([*row, f"unit-{unit:06}"])
+                left -= 1

@@ -1,0 +1,301 @@
+"""`check`: what a schema would do to a table, column by column; reads the rows, spends and releases nothing."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
+from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, percent, unplaced_values
+from mechanisms.public.tables.out_of_schema import values_outside
+from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, moved
+from pipeline.scores.two_tables import open_with
+from pipeline.settings import build
+from pipeline.settings.config import CheckConfig, Config, schema_path
+from pipeline.stage_bars import Stages
+
+#: Lost values that are looked at, and that are shown.
+LOOKED_AT, SHOWN = 1000, 3
+ID_NAME = re.compile(
+    r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
+    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|[a-z]Id$|(?i:_?(nr|no|number)$)"
+)
+
+
+@dataclass(frozen=True)
+class TableLook:
+    """A table under a schema. NOT private.
+
+    Attributes:
+        columns: in the order of the schema.
+        hints: about the table as a whole.
+        at_most: the share of its values that a column may lose before a run is refused.
+    """
+
+    rows: int
+    names: tuple[str, ...]
+    columns: tuple[ColumnLook, ...]
+    hints: tuple[str, ...]
+    at_most: float
+
+    @property
+    def too_many(self) -> tuple[Loss, ...]:
+        """Columns that lose more than that."""
+        return beyond([c.loss for c in self.columns], self.at_most)
+
+
+def check(config: CheckConfig) -> TableLook:
+    """The look that a command line asks for.
+
+    Raises:
+        UserError: a mistake of the settings, the schema or the file.
+    """
+    check_share(config.data.max_unplaced)
+    schema = load_schema(schema_path(config.data.schema))
+    bound = config.privacy.max_records or config.data.max_records
+    privacy = config.privacy if config.privacy.unit == build.RECORD else replace(config.privacy, max_records=bound or 1)
+    unit = build.build_unit(Config(data=config.data, privacy=privacy))
+    with tempfile.TemporaryDirectory(prefix="check-") as folder:  # mode 0700
+        path, work = Path(str(config.data.path)), Path(folder)
+        source = open_with(path, config.data.delimiter, config.limits, work, setting="data.delimiter")
+        build.check_unit(unit, source.names)
+        at_most, bounded = config.data.max_unplaced, bound is not None
+        with Stages().stage("look") as report:
+            return look_at(source, schema, unit, at_most=at_most, bounded=bounded, workdir=work, progress=report)
+
+
+def look_at(
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    *,
+    at_most: float,
+    bounded: bool = True,
+    workdir: Path,
+    progress: Progress | None = None,
+) -> TableLook:
+    """What encoding would do, from the codes that a run would make, and what some of the lost values look like.
+
+    Guarantee: none; it is for the operator alone.
+    Args:
+        at_most: the share of its values that a column may lose.
+        bounded: whether somebody said how many records of one unit count.
+        workdir: for copies of the rows, as codes; a folder with mode 0700.
+
+    Raises:
+        UserError: as of a run: a malformed file, a column that the table has not.
+    """
+    total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
+    coded, report = encode_columns(source, total, workdir=workdir, progress=progress)
+    seen = _seen(source, schema)
+    columns = tuple(_column(source, total, c, coded, report, seen[c.name]) for c in total.columns)
+    hints = [
+        *_one_to_one(total, coded),
+        *_unlisted(source, schema),
+        *_units(source, unit, seen, report.rows, bounded=bounded),
+        *_conflicts(coded, schema, workdir),
+    ]
+    return TableLook(report.rows, source.names, columns, tuple(hints), at_most)
+
+
+def _total(column: Column) -> Column:
+    """The column without a refusal: a look goes on, and counts."""
+    if column.outside != "refuse":
+        return column
+    ordered = column.kind in ORDERED_KINDS or column.codes is not None
+    return replace(column, outside="clip" if ordered or column.missing_code is None else "missing")
+
+
+def _column(
+    source: Source, schema: Schema, column: Column, coded: CodedTable, report: EncodingReport, seen: Seen
+) -> ColumnLook:
+    outside, unplaced = report.outside[column.name], report.unplaced[column.name]
+    ordered = column.kind in ORDERED_KINDS or column.codes is not None
+    loss = Loss(column.name, unplaced_values(column, outside, unplaced), report.rows, fate(column))
+    counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size).astype(np.int64)
+    missing = 0 if column.missing_code is None else int(counts[column.missing_code])
+    if column.missing_code is not None and loss.fate == "become missing":
+        missing -= loss.lost
+    if ordered and column.outside == "missing":
+        missing -= outside
+    other = 0 if column.other_code is None else int(counts[column.other_code])
+    examples: list[tuple[str, int]] = []
+    hints: list[str] = []
+    if loss.lost:
+        mark = UNPLACED if ordered else OUTSIDE
+        examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
+        hints += cures_of_lost(column, dict(examples), loss)
+    hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
+    return ColumnLook(
+        column.name,
+        "constant" if column.constant else "zip" if column.width is not None else column.kind,
+        loss,
+        outside if ordered else 0,
+        moved(column),
+        other,
+        missing,
+        tuple(examples[:SHOWN]),
+        tuple(hints),
+    )
+
+
+def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
+    """Distinct values of every column of the table, and codes of gaps among the numbers, in one pass."""
+    codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
+    parts = []
+    for index, name in enumerate(source.names):
+        parts.append(f"approx_count_distinct({source.text(index)})")
+        column = schema[name] if name in schema.domain.names else None
+        if column is None or column.kind not in {"integer", "float"}:
+            parts += ["NULL", "NULL", "NULL"]
+            continue
+        number = number_sql(source, index, column)
+        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}))"
+        parts += [f"min({number}) {inside}", f"max({number}) {inside}"]
+        parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
+    with source.connect() as engine:
+        row = engine.execute(f"SELECT {', '.join(parts)} FROM {source.relation}").fetchall()[0]
+    return {name: Seen(int(row[4 * i] or 0), *row[4 * i + 1 : 4 * i + 4]) for i, name in enumerate(source.names)}
+
+
+def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
+    """Pairs of columns of texts of which each tells the other: as many rows per value, and per pair of values."""
+    alike: dict[tuple[int, ...], list[Column]] = defaultdict(list)
+    derived = {name for step in schema.rules.steps if not step.gives for name in step.takes}
+    for column in schema.columns:
+        if column.kind in {"categorical", "flag"} and not column.constant and column.name not in derived:
+            counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size)
+            filled = np.sort(counts[counts > 0])
+            if filled.size > 1:
+                alike[tuple(filled.tolist())].append(column)
+    hints = []
+    for group in (g for g in alike.values() if len(g) > 1):
+        first = group[0]
+        own = np.asarray(coded.column(first.name)).astype(np.int64)
+        for other in group[1:]:
+            pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
+            if pairs.size == np.unique(own).size:
+                hints.append(
+                    f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, "
+                    f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them; or leave one out"
+                )
+    return hints
+
+
+def _unlisted(source: Source, schema: Schema) -> list[str]:
+    known = {*schema.domain.names, *schema.leave_out}
+    if schema.rules.unit_ids is not None:
+        known.add(schema.rules.unit_ids.name)
+    hints = []
+    if neither := [n for n in source.names if n not in known]:
+        hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
+    if absent := [n for n in schema.leave_out if n not in source.names]:
+        hints.append(f"leave_out names what the table has not: {', '.join(map(repr, absent))}")
+    return hints
+
+
+def _units(source: Source, unit: PrivacyUnit, seen: Mapping[str, Seen], rows: int, *, bounded: bool) -> list[str]:
+    """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit."""
+    if unit.column is None:
+        ids = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+        return [
+            f"{name!r} looks like an id, with about {seen[name].distinct:,} values in {rows:,} rows: a person may have "
+            f"several; the unit is one record now: privacy.unit={name} privacy.max_records=C protects all of them"
+            for name in ids
+        ]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    with source.connect() as engine:
+        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
+        forms = pa.chunked_array(
+            [unit_forms(b.column(0), source, unit) for b in stream(source, engine, sql)], pa.string()
+        )
+    without = forms.null_count
+    sizes = pc.value_counts(forms.drop_null()).field("counts").to_numpy() if rows > without else np.zeros(0, np.int64)
+    largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
+    words = {"drop": "do not count", "own": "are a unit each", "refuse": "refuse the run"}[unit.missing]
+    hints = [f"unit {unit.column!r}: {sizes.size:,} units{largest}; {without:,} rows without an id, which {words}"]
+    if bounded and (over := int((sizes > unit.max_records).sum())):
+        share = percent(over / sizes.size)
+        hints.append(f"{share} of the units have more than privacy.max_records={unit.max_records} records")
+    return hints
+
+
+def _conflicts(coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
+    """Rows that contradict a rule of the schema."""
+    if not schema.engineering.steps:
+        return []
+    try:
+        _, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
+    except UserError as error:
+        return [f"{error.where}: {error.what}; a run would be refused"]
+    shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
+    return [f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()]
+
+
+def as_facts(look: TableLook) -> dict[str, Any]:
+    """The look as JSON. NOT private."""
+    columns = {
+        c.name: {
+            "kind": c.kind,
+            "lost": c.loss.lost,
+            "share": c.loss.share,
+            "fate": c.loss.fate,
+            "beyond_bounds": c.beyond,
+            "beyond_are": c.moved,
+            "other": c.other,
+            "missing": c.missing,
+            "examples": [list(e) for e in c.examples],
+            "hints": list(c.hints),
+        }
+        for c in look.columns
+    }
+    return {
+        "private": False,
+        "rows": look.rows,
+        "max_unplaced": look.at_most,
+        "refused": [loss.column for loss in look.too_many],
+        "columns": columns,
+        "hints": list(look.hints),
+    }
+
+
+def as_lines(look: TableLook, table: str, schema: str) -> Sequence[str]:
+    """A line per column, then what is the matter with it; then the table. NOT private."""
+    head = f"{table}: {look.rows:,} rows, {len(look.names)} columns, under {schema} ({len(look.columns)} columns)"
+    lines = [head, "NOT private: this saw the rows, and quotes values of them. Nothing was spent or released.", ""]
+    width = max((len(c.name) for c in look.columns), default=0)
+    for c in look.columns:
+        over = c.loss in look.too_many
+        loses = f"{'LOSES' if over else 'loses'} {percent(c.loss.share)}" if c.loss.lost else "ok"
+        shares = ((c.beyond, c.moved), (c.other, "other"), (c.missing, "missing"))
+        rest = ", ".join(f"{percent(n / max(look.rows, 1))} {word}" for n, word in shares if n)
+        lines.append(f"{c.name:<{width}}  {c.kind:<11} {loses:<14} {rest}".rstrip())
+        if c.loss.lost:
+            few = ", ".join(f"{t!r} ({n:,})" for t, n in c.examples)
+            lines.append(f"    {c.loss.lost:,} values {c.loss.fate}, such as {few}")
+        lines += [f"    → {hint}" for hint in c.hints]
+    lines += ["", *(f"- {hint}" for hint in look.hints)] if look.hints else []
+    bar = f"{100 * look.at_most:g} % of its values (data.max_unplaced)"
+    if look.too_many:
+        names = ", ".join(repr(loss.column) for loss in look.too_many)
+        return [*lines, "", f"{names}: more than {bar} would be lost; run refuses, and spends nothing"]
+    return [*lines, "", f"no column loses more than {bar}: run goes on"]

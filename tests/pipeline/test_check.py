@@ -1,0 +1,182 @@
+"""`check` says what a schema would do to a table; `run` looks the same way first, and refuses before any charge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.losses import losses_of, percent
+from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.messy_hospital import write_messy_hospital
+from tests.public.table_worlds import csv, source
+
+FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent", "hydra.run.dir=out"]
+NAIVE = """name: hospital
+confirmed_public: true
+columns:
+  admission_date: {kind: date, min: 2022-01-01, max: 2025-12-31, bins: month, missing: false}
+  age: {kind: integer, min: 0, max: 110, bins: {count: 11}}
+  sex: {kind: categorical, values: [F, M, "-999"]}
+  ward: {kind: categorical, values: [surgery, medicine, cardiology, oncology, icu, maternity, paediatrics]}
+  ward_code: {kind: categorical, values: [W01, W02, W03, W04, W05, W06, W07], missing: false}
+  emergency: {kind: flag, "true": ["yes"], "false": ["no"]}
+  triage: {kind: integer, min: 1, max: 5}
+  total_charges: {kind: float, bins: {edges: [0, 500, 1000, 2000, 4000, 8000, 16000, 32000, 200000]}}
+  paid: {kind: float, min: 0, max: 100000}
+  fax: {kind: categorical, values: [value]}
+  hospital: {kind: categorical, values: [General Hospital]}
+  insurance: {kind: categorical, values: [public], other: other}
+leave_out: [patient_id, emial]
+"""
+
+
+@pytest.fixture
+def hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a messy table of 1,500 rows and a schema that expects a clean one."""
+    write_messy_hospital(tmp_path / "messy.csv", 1500)
+    (tmp_path / "naive.yaml").write_text(NAIVE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+CHECK = ["data.path=messy.csv", "data.schema=naive.yaml"]
+
+
+def test_check_names_what_each_column_loses_and_the_cure_and_leaves_nothing(hospital, capsys):
+    before = sorted(hospital.iterdir())
+    assert command("check", *CHECK, "format=json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert sorted(hospital.iterdir()) == before and facts["private"] is False
+    table = pd.read_csv(hospital / "messy.csv", dtype=str, keep_default_na=False)
+    columns = facts["columns"]
+    assert columns["admission_date"]["lost"] == table["admission_date"].str.contains("/").sum()
+    assert columns["admission_date"]["fate"] == "count as the first value, '2022-01'"
+    assert columns["triage"]["lost"] == (table["triage"] == "NA").sum()
+    assert columns["age"]["beyond_bounds"] == (table["age"] == "-999").sum() and columns["age"]["lost"] == 0
+    assert columns["insurance"]["lost"] == 0 and columns["insurance"]["other"] == (table["insurance"] != "public").sum()
+    assert facts["refused"] == ["admission_date", "emergency", "total_charges", "paid"]
+    cures = {
+        "admission_date": 'look like %d/%m/%Y: formats: ["ISO", "%d/%m/%Y"]',
+        "age": "-999 (",
+        "sex": 'missing: ["-999"]',
+        "emergency": "spellings: common",
+        "triage": 'missing: ["NA"]',
+        "total_charges": 'strip: ["$", "€", ","]',
+        "paid": 'decimal: ","',
+        "fax": "kind: constant",
+        "hospital": 'kind: constant, value: "General Hospital"',
+    }
+    for name, cure in cures.items():
+        assert any(cure in hint for hint in columns[name]["hints"]), (name, columns[name]["hints"])
+    assert any("the last bin, 32000 to 200000" in hint for hint in columns["total_charges"]["hints"])
+    said = "\n".join(facts["hints"])
+    assert "'ward' and 'ward_code' tell each other" in said and "'emial'" in said and "'note'" in said
+    assert "'patient_id' looks like an id" in said and "privacy.unit=patient_id" in said
+
+
+def test_check_prints_a_line_per_column_marked_not_private_and_counts_rows_without_a_unit(hospital, capsys):
+    assert command("check", *CHECK, "privacy.unit=patient_id", "privacy.max_records=1", "data.max_unplaced=1") == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "NOT private" in lines[1] and all(
+        sum(line.startswith(f"{n} ") for line in lines) == 1 for n in ("age", "sex", "paid")
+    )
+    without = (pd.read_csv(hospital / "messy.csv", dtype=str, keep_default_na=False)["patient_id"] == "").sum()
+    assert f"{without:,} rows without an id, which do not count" in out
+    assert "have more than privacy.max_records=1 records" in out and "looks like an id" not in out
+
+
+def test_the_cures_cure(hospital, capsys):
+    """Every hint that names fields is true: with them, the columns lose nothing."""
+    mended = NAIVE
+    for old, new in (
+        ("bins: month, missing: false}", 'bins: month, formats: ["ISO", "%d/%m/%Y"], missing: false}'),
+        ("bins: {count: 11}}", 'bins: {count: 11}, missing: ["-999"]}'),
+        ('values: [F, M, "-999"]}', 'values: [F, M], missing: ["-999"]}'),
+        ('{kind: flag, "true": ["yes"], "false": ["no"]}', "{kind: flag, spellings: common}"),
+        ("max: 5}", "max: 5, missing: [NA]}"),
+        ("32000, 200000]}}", '32000, 200000]}, strip: ["$", "€", ","]}'),
+        ("max: 100000}", 'max: 100000, decimal: ","}'),
+        ("{kind: categorical, values: [value]}", "{kind: constant}"),
+        ("{kind: categorical, values: [General Hospital]}", "{kind: constant, value: General Hospital}"),
+    ):  # fmt: skip
+        assert old in mended
+        mended = mended.replace(old, new)
+    (hospital / "naive.yaml").write_text(mended, encoding="utf-8")
+    assert command("check", *CHECK, "format=json") == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert {n: c["lost"] for n, c in columns.items() if c["lost"]} == {}
+    table = pd.read_csv(hospital / "messy.csv", dtype=str, keep_default_na=False)
+    assert columns["age"]["beyond_bounds"] == 0 and columns["age"]["missing"] == (table["age"] == "-999").sum()
+
+
+def test_a_run_that_would_lose_too_much_is_refused_before_any_charge_and_its_folder_stays_free(town, capsys):
+    table = people(600)
+    table.loc[: 0.3 * 600, "sex"] = "?"
+    table.to_csv(town / "town.csv", index=False)
+    assert command("run", *FAST, "budget.ledger=book.json", "budget.limit={epsilon: 3, delta: 1e-6}") == 1
+    said = capsys.readouterr().err
+    assert "column 'sex' loses 30.2 % of its values (181 of 600), which would count as the first value, 'f'" in said
+    assert "data.max_unplaced=0.2" in said and "nothing was spent" in said and "'?'" not in said
+    inside = town / "out" / "internal"
+    assert not (town / "out" / "release").exists() and not (inside / "ledger.jsonl").exists()
+    assert not (inside / "answers").exists() and not (town / "book.json").exists()
+    assert command("run", *FAST, "data.max_unplaced=1") == 0  # in the same folder
+    assert json.loads((town / "out/release/privacy.json").read_text())["outside"] == []
+    last = capsys.readouterr().out
+    assert "lost      column 'sex' loses 30.2 % of its values (181 of 600); they count as" in last
+
+
+def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the_report(town, capsys):
+    table = people(600)
+    table.loc[:59, "sex"] = "?"
+    table.to_csv(town / "town.csv", index=False)
+    assert command("run", *TOWN, "synthesis=independent", "evaluation.metrics=[tvd]", "hydra.run.dir=out") == 0
+    line = "column 'sex' loses 10.0 % of its values (60 of 600); they count as the first value, 'f'"
+    assert f"lost      {line} (NOT private)" in capsys.readouterr().out
+    page = (town / "out/internal/report.html").read_text(encoding="utf-8")
+    assert line.replace("'", "&#39;") in page.partition("<nav")[0]
+    statement = json.loads((town / "out/release/privacy.json").read_text())
+    assert len(statement["outside"]) == 1 and "data.max_unplaced=0.2" in statement["outside"][0]
+    assert "loses" not in (town / "out/release/privacy.json").read_text()
+
+
+@pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])
+def test_a_share_that_is_none_is_refused(share, town, capsys):
+    assert command("run", *FAST, f"data.max_unplaced={share}") == 1
+    assert "data.max_unplaced" in capsys.readouterr().err
+    assert not (town / "out" / "internal" / "ledger.jsonl").exists()
+
+
+def test_what_counts_as_lost_is_what_is_neither_listed_readable_nor_declared_missing(tmp_path):
+    """Brute force: each column's verdict on each text, one row each."""
+    texts = ["1", " 2", "9", "1.5", "x", "?", "", "-999", "-999.0"]
+    columns = {
+        "plain": ({"kind": "integer", "min": 0, "max": 5}, {"x", "?"}),
+        "strict": ({"kind": "integer", "min": 0, "max": 5, "missing": False}, {"x", "?", ""}),
+        "gap": ({"kind": "integer", "min": 0, "max": 5, "missing": ["?", "-999"]}, {"x"}),
+        "other": ({"kind": "integer", "min": 0, "max": 5, "missing": False, "other": "o"}, set()),
+        "both": ({"kind": "integer", "min": 0, "max": 5, "other": "o", "outside": "other"}, {"x", "?"}),
+        "words": ({"kind": "categorical", "values": ["1", "x"]}, {" 2", "9", "1.5", "?", "-999", "-999.0"}),
+        "rest": ({"kind": "categorical", "values": ["1", "x"], "other": "o", "missing": False}, {""}),
+        "first": ({"kind": "categorical", "values": ["1", "x"], "missing": False}, {*texts} - {"1", "x"}),
+        "sides": ({"kind": "flag", "true": ["1"], "false": ["x"]}, {" 2", "9", "1.5", "?", "-999", "-999.0"}),
+    }
+    schema = parse_schema({"columns": {n: fields for n, (fields, _) in columns.items()}}, where="test")
+    for text in texts:
+        row = ",".join([f'"{text}"'] * len(columns))
+        given = source(csv(tmp_path, f"{','.join(columns)}\n{row}\n"))
+        _, report = encode_columns(given, schema, workdir=tmp_path / "work" / str(texts.index(text)))
+        lost = {loss.column for loss in losses_of(report, schema)}
+        assert lost == {n for n, (_, gone) in columns.items() if text in gone}, text
+
+
+def test_shares_never_read_as_nothing_or_all_where_they_are_not():
+    assert [percent(s) for s in (0, 1e-6, 0.3, 0.99999, 1)] == ["0.0 %", "below 0.1 %", "30.0 %", "99.9 %", "100.0 %"]
+    assert np.isclose(float(percent(0.123).split()[0]), 12.3)

@@ -1,0 +1,96 @@
+"""Every example of docs/schema.md is what its schema makes of it, and every field and rule has one."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.public.rules.table_rules import RULES
+from mechanisms.public.schema.column_parse import COMMON, FIELDS
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.losses import losses_of
+from pipeline.look.rehearse import write_rows
+from tests.public.table_worlds import source
+
+PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+#: Rows under an example.
+ROWS = 4
+
+
+@dataclass(frozen=True)
+class Example:
+    """A schema of the page with the rows beside it.
+
+    Attributes:
+        kind: rows (made from the schema) or table (read under it).
+        block: as it stands on the page.
+    """
+
+    title: str
+    kind: str
+    schema: str
+    shown: str
+    block: str
+
+
+def examples(page: str) -> list[Example]:
+    made = re.compile(r"<!-- rows -->\n```yaml\n(.*?)```\n```csv\n(.*?)```", re.DOTALL)
+    read = re.compile(r"<!-- table -->\n```csv\n(.*?)```\n```yaml\n(.*?)```", re.DOTALL)
+    found = []
+    for section in re.split(r"\n#+ ", page):
+        title = section.partition("\n")[0]
+        found += [Example(title, "rows", m[1], m[2], m[0]) for m in made.finditer(section)]
+        found += [Example(title, "table", m[2], m[1], m[0]) for m in read.finditer(section)]
+    return found
+
+
+def rows_of(schema: str, folder: Path) -> str:
+    """The rows that a rehearsal would make."""
+    for name, text in re.findall(r"<!-- file: (.*?) -->\n```yaml\n(.*?)```", PAGE, re.DOTALL):
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "s.yaml").write_text(schema, encoding="utf-8")
+    facts = load_schema(folder / "s.yaml")
+    write_rows(folder / "rows.csv", facts, ROWS, column=None, most=1, rng=np.random.default_rng(0))
+    return (folder / "rows.csv").read_text(encoding="utf-8")
+
+
+EXAMPLES = examples(PAGE)
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "rows"], ids=lambda e: e.title)
+def test_the_rows_on_the_page_are_those_that_the_schema_makes(example, tmp_path):
+    assert rows_of(example.schema, tmp_path) == example.shown and example.shown.count("\n") == ROWS + 1
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "table"], ids=lambda e: e.title)
+def test_the_schema_places_every_value_of_the_table_on_the_page(example, tmp_path):
+    (tmp_path / "s.yaml").write_text(example.schema, encoding="utf-8")
+    (tmp_path / "t.csv").write_text(example.shown, encoding="utf-8")
+    facts = load_schema(tmp_path / "s.yaml")
+    _, report = encode_columns(source(tmp_path / "t.csv"), facts, workdir=tmp_path / "work")
+    assert losses_of(report, facts) == () and report.rows == example.shown.count("\n") - 1
+
+
+def test_every_section_has_an_example_and_every_field_and_rule_a_section(tmp_path):
+    titles = [s.partition("\n")[0] for s in re.split(r"\n### ", PAGE)[1:]]
+    assert {e.title for e in EXAMPLES} == set(titles)
+    named = set(re.findall(r"`([a-z_]+)`", " ".join(titles)))
+    assert {*RULES, "base", "gaps", *FIELDS} <= named
+    fields = {*COMMON, *(f for fields in FIELDS.values() for f in fields)} - {"kind"}
+    words = set(re.findall(r"[a-z_]+", PAGE))
+    first = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "first.yaml").write_text(first[1], encoding="utf-8")
+    assert load_schema(tmp_path / "first.yaml")["age"].missing_texts == ("-999",)
+    assert fields <= words, fields - words
+
+
+def test_a_wrong_row_on_the_page_would_be_told():
+    example = next(e for e in EXAMPLES if e.kind == "rows")
+    with tempfile.TemporaryDirectory() as folder:
+        assert rows_of(example.schema.replace("5000", "6000"), Path(folder)) != example.shown

@@ -1,0 +1,144 @@
+"""How a schema says that texts are read: forms of dates, signs, spellings, postal codes, gaps by kind, constants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.engineering import engineer, undo
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.codec import decode_table, write_table
+from mechanisms.public.tables.text_forms import Reading, date_forms, gap_words, number_reading, spelled_yes_or_no
+from tests.public.table_worlds import coded, codes, csv, encoded, schema
+
+
+def column_codes(folder: Path, fields: dict[str, Any], texts: list[str]) -> list[int]:
+    """The codes of some texts; one row each."""
+    quoted = "".join('"' + t.replace('"', '""') + '"\n' for t in texts)
+    return codes(csv(folder, f"a\n{quoted}"), schema(a=fields))[0]
+
+
+def test_the_first_format_that_reads_a_text_counts(tmp_path):
+    fields = {"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "month"}
+    texts = ["2024-02-03", "03/04/2024", "04/03/2024", "13/05/2024", "5. Mai"]
+    assert column_codes(tmp_path, fields | {"formats": ["ISO", "%d/%m/%Y"]}, texts) == [1, 3, 2, 4, 12]
+    assert column_codes(tmp_path, fields | {"formats": ["ISO", "%m/%d/%Y", "%d/%m/%Y"]}, texts) == [1, 2, 3, 4, 12]
+    assert column_codes(tmp_path, fields | {"format": "ISO"}, texts) == [1, 12, 12, 12, 12]
+
+
+def test_bins_month_is_short_for_the_calendar(tmp_path):
+    short, long = (
+        schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": bins})
+        for bins in ("month", {"calendar": "month"})
+    )
+    assert short == long and short["a"].size == 13
+    with pytest.raises(UserError, match="bins"):
+        schema(a={"kind": "integer", "min": 0, "max": 9, "bins": "month"})
+
+
+def test_signs_are_stripped_and_a_decimal_comma_is_never_a_thousand(tmp_path):
+    money = {"kind": "float", "min": 0, "max": 2000, "bins": {"count": 20}}
+    texts = ["$1,234.56", "€ 99", "1234.56", "$", "12 apples"]
+    assert column_codes(tmp_path, money | {"strip": ["$", "€", ","]}, texts) == [12, 0, 12, 20, 20]
+    german = ["1234,56", "1.234,56", "1.234", "0,5"]
+    assert column_codes(tmp_path, money | {"decimal": ","}, german) == [12, 20, 20, 0]
+    assert column_codes(tmp_path, money | {"decimal": ",", "strip": ["."]}, german) == [12, 12, 12, 0]
+    for strip in (["1"], ["-"], ["."], [""], ["e"]):
+        with pytest.raises(UserError, match="strip"):
+            schema(a=money | {"strip": strip})
+
+
+def test_a_number_that_means_missing_is_one_in_any_form(tmp_path):
+    fields = {"kind": "integer", "min": -1000, "max": 9, "bins": {"count": 2}, "missing": ["-999"]}
+    assert column_codes(tmp_path, fields, ["-999", "-999.0", "-0999", "-998", ""]) == [2, 2, 2, 0, 2]
+
+
+def test_common_spellings_of_yes_and_no_are_read_in_any_case_and_written_in_one(tmp_path):
+    texts = ["yes", " YES ", "Y", "TRUE", "1", "oui", "No", "n", "FALSE", "0", "maybe", ""]
+    found = column_codes(tmp_path, {"kind": "flag", "spellings": "common"}, texts)
+    assert found == [1] * 6 + [0] * 4 + [2, 2]
+    facts = schema(a={"kind": "flag", "spellings": "common", "true": ["Ja"], "false": ["Nein"]})
+    frame = decode_table(coded(facts, [[1, 0, 2]]), facts, np.random.default_rng(1))
+    assert frame["a"].tolist()[:2] == ["Ja", "Nein"] and "spellings: common" in facts.to_yaml()
+
+
+def test_postal_codes_keep_their_zeros_and_are_measured_by_their_first_digits(tmp_path):
+    facts = schema(a={"kind": "zip", "prefix": 2})
+    texts = ["02134", "2134", "02134-1234", "99999", "021345", "x", ""]
+    assert column_codes(tmp_path, {"kind": "zip", "prefix": 2}, texts) == [2, 2, 2, 99, 100, 100, 100]
+    assert facts["a"].labels[2] == "02000 to 02999" and "kind: zip" in facts.to_yaml()
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / f"out.{suffix}"
+        write_table(path, coded(facts, [[2, 99, 100]]), facts, np.random.default_rng(1))
+        assert codes(path, facts) == [[2, 99, 100]]
+    written = (tmp_path / "out.csv").read_text().split()
+    assert written[1].startswith("02") and len(written[1]) == 5
+
+
+def test_gaps_by_kind_go_to_the_columns_that_can_be_missing_and_do_not_list_them():
+    columns = {
+        "age": {"kind": "integer", "min": 0, "max": 99},
+        "own": {"kind": "integer", "min": 0, "max": 99, "missing": ["?"]},
+        "never": {"kind": "integer", "min": 0, "max": 99, "missing": False},
+        "word": {"kind": "categorical", "values": ["a", "NA"]},
+    }
+    facts = parse_schema({"gaps": {"numbers": ["-999"], "texts": ["NA", "-"]}, "columns": columns}, where="t")
+    assert facts["age"].missing_texts == ("-999",) and facts["own"].missing_texts == ("?", "-999")
+    assert not facts["never"].missing and facts["word"].missing_texts == ("-",)
+    with pytest.raises(UserError, match="no kind 'digits'"):
+        parse_schema({"gaps": {"digits": ["1"]}, "columns": columns}, where="t")
+
+
+@pytest.mark.parametrize("value", ["General Hospital", 3, None])
+def test_a_constant_column_is_not_measured_and_nothing_is_invented(value, tmp_path):
+    constant = {"kind": "constant"} | ({} if value is None else {"value": value})
+    facts = schema(a={"kind": "integer", "min": 0, "max": 3, "missing": False}, fax=constant)
+    assert facts.measured.names == ("a",) and facts.domain["fax"].size == 1
+    text = "" if value is None else str(value)
+    table, report = encoded(csv(tmp_path, f"a,fax\n1,{text}\n2,{text}\n3,else\n"), facts)
+    assert (report.outside["fax"], report.unplaced["fax"]) == (1, 0)
+    measured, _ = engineer(table, facts.engineering)
+    back = undo(measured, facts.engineering, np.random.default_rng(1))
+    frame = decode_table(back, facts, np.random.default_rng(1))
+    assert frame["a"].tolist() == [1, 2, 3]
+    assert frame["fax"].isna().all() if value is None else frame["fax"].tolist() == [value] * 3
+    with pytest.raises(UserError, match="constant knows"):
+        schema(a={"kind": "constant", "values": ["x"]})
+
+
+def test_derive_may_leave_unlisted_values_missing():
+    columns = {
+        "zip": {"kind": "categorical", "values": ["1", "2"]},
+        "city": {"kind": "categorical", "values": ["A"]},
+    }
+    rule = {"city": {"from": "zip", "map": {"1": "A"}, "otherwise": "missing"}}
+    facts = parse_schema({"columns": columns, "derive": rule}, where="t")
+    (step,) = facts.engineering.steps
+    assert step.backward({"zip": np.array([0, 1, 2])}, np.random.default_rng(1))["city"].tolist() == [0, 1, 1]
+    columns["city"]["missing"] = False
+    with pytest.raises(UserError, match="never missing"):
+        parse_schema({"columns": columns, "derive": rule}, where="t")
+
+
+@pytest.mark.parametrize("fields", [{"formats": ["%d/%m/%Y", "%d/%m/%Y"]}, {"formats": ["day"]}, {"formats": []},
+                                    {"format": "%d/%m/%Y", "formats": ["ISO"]}, {"formats": ["%Q"]}])  # fmt: skip
+def test_formats_that_cannot_be_are_refused(fields):
+    with pytest.raises(UserError, match="format"):
+        schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31"} | fields)
+
+
+def test_texts_are_recognised_by_what_most_of_them_are():
+    dates = {"2024-01-13": 60, "13/02/2024": 25, "05/03/2024": 10, "n/a": 5}
+    assert date_forms(dates) == [("ISO", 0.6), ("%d/%m/%Y", 0.35)]
+    assert number_reading({"$1,234.50": 1, "€12": 1}) == (Reading(("$", "€", ",")), 1.0)
+    assert number_reading({"1.234,50": 1, "12,5": 1, "x": 2}) == (Reading((".",), ","), 0.5)
+    assert number_reading({"12,50": 1, "3,7": 1}) == (Reading((), ","), 1.0)
+    assert number_reading({"1,234": 3, "12,500": 1})[0] == Reading((",",))
+    assert number_reading({"1": 1, "2.5": 1}) == (Reading(), 1.0)
+    assert gap_words({"k.A.": 3, "NA": 1}, numbers=True) == ["NA", "k.A."]
+    assert gap_words({"a": 1, "-999": 2}, numbers=False) == ["-999"]
+    assert spelled_yes_or_no(["Yes", " n", "1"]) and not spelled_yes_or_no(["0", "1"]) and not spelled_yes_or_no(["a"])
