@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +17,8 @@ from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
-from mechanisms.public.designs.dense import combined
-from mechanisms.public.designs.tree import pairs
+from mechanisms.public.designs.dense import combined, noise_error
+from mechanisms.public.designs.tree import joining, pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.coarse_values import coarse_columns
 from mechanisms.public.queries.merged_cells import merged_query
@@ -40,6 +41,13 @@ PAIRS_PART = 0.6
 MAX_COUNTED = 1 << 22
 #: The mean absolute value of a standard normal variable.
 ABSOLUTE = math.sqrt(2 / math.pi)
+#: A pair depends for certain where chance and noise explain its distance at this level, for all pairs together. Of
+#: these a forest is measured even where the mean error promises a little less: no relation between columns vanishes.
+LEVEL = 0.05
+#: Distances tell nothing where their noise is more than this share of the records.
+MOST_SCORE_NOISE = 0.5
+#: But for those whose own noise would be so many times their distance.
+MOST_NOISE = 3.0
 #: So much of the reserve is shared out: the rest is the rounding of many parts.
 WHOLE = 1 - 1e-9
 
@@ -144,6 +152,7 @@ def _wanted(
     measurement can only tell what is above its own noise.
     """
     asked = list(candidates) if queries else []
+    certain: tuple[int, ...] = ()
 
     def cells_of(place: int) -> NDArray[np.float64]:
         return queries[asked[place]].answer(expected(asked[place]))
@@ -156,22 +165,42 @@ def _wanted(
         chance = np.array([float(c.sum()) for c in by_chance])
         untold = np.array([float(np.minimum(c, level).sum()) for c in by_chance])
         own = np.array([np.minimum(e, n).sum() for e, n in zip(known.expected, known.noise, strict=True)])
-        both = (own[sides] ** 2).sum(axis=1)
+        both = own[sides].sum(axis=1) ** 2  # their errors may add up: dependence is what is left
         base = np.sqrt(chance**2 + both)
-        distances = base + shrunk(gaps - base, context.noise(place) / ABSOLUTE)
+        stddev = context.noise(place) / ABSOLUTE
+        shown = gaps - base > NormalDist().inv_cdf(1 - LEVEL / len(asked)) * stddev
+        records = float(np.sum(known.expected[0]))
+        told = shrunk(gaps - base, stddev) if stddev < MOST_SCORE_NOISE * records else np.zeros(len(asked))
+        distances = np.minimum(base + told, 2 * records)
         gaps = np.sqrt(np.maximum(distances**2 - both - untold**2, 0.0))
-    return Wanted(cells_of, cells, sides, gaps)
+        drown = np.array([float(noise_error(cells_of(i), np.array([level]))[0]) for i in range(len(asked))])
+        certain = _forest(asked, np.where(shown & (drown < MOST_NOISE * gaps), gaps, 0.0))
+    return Wanted(cells_of, cells, sides, gaps, certain)
+
+
+def _forest(pairs_asked: Sequence[Clique], gaps: NDArray[np.float64]) -> tuple[int, ...]:
+    """The places of a forest of pairs with the largest gaps above 0 (Kruskal's algorithm)."""
+    order = [int(i) for i in np.argsort(-gaps, kind="stable") if gaps[i] > 0]
+    edges: list[Clique] = []
+    taken = []
+    for place in order:
+        if joining([pairs_asked[place]], edges):
+            edges.append(pairs_asked[place])
+            taken.append(place)
+    return tuple(taken)
 
 
 def shrunk(values: NDArray[np.float64], stddev: float) -> NDArray[np.float64]:
-    """Noisy values drawn towards their mean by the share of their variance that is noise; none below 0.
+    """Noisy values drawn towards their median, the more the closer they are to it in units of noise; none below 0.
 
-    Source: the linear empirical Bayes estimate (Efron & Morris 1973); without it the largest of many are the noisiest.
+    Those within √2 standard deviations become the median, those far from it stay: the non-negative garrote (Breiman
+    1995). Without it the largest of many are the noisiest.
     """
-    spread = float(np.var(values))
-    kept = max(spread - stddev**2, 0.0) / spread if spread > 0 else 0.0
-    mean = float(np.mean(values))
-    return np.asarray(np.maximum(mean + kept * (values - mean), 0.0))
+    centre = float(np.median(values))
+    off = values - centre
+    reach = math.sqrt(2) * stddev
+    kept = np.maximum(1 - (reach / np.maximum(np.abs(off), reach)) ** 2, 0.0)
+    return np.asarray(np.maximum(centre + kept * off, 0.0))
 
 
 def _questions(

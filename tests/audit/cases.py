@@ -53,6 +53,8 @@ CHOICES: dict[str, list[str]] = {
         *("synthesis=pgm", "synthesis.iterations=20"),
     ],
     "mst views": ["selection=mst", "selection.view_cells=40"],
+    "auto": ["selection=auto", "selection.combine_cells=50"],
+    "auto coarse": ["selection=auto", "selection.combine_cells=0", "selection.max_cells=8"],
     "indif": ["selection=indif", "selection.combine_cells=50"],
     "groups": ["selection=groups", "selection.groups=3"],
     "groups public": ["selection=groups", "selection.groups=3", "selection.public=PUBLIC"],
@@ -80,6 +82,7 @@ SYNTHESIS: dict[str, list[str]] = {
     "mcf": ["synthesis=mcf", "synthesis.iterations=2"],
     "maxent": ["synthesis=maxent"],
     "pgm": ["synthesis=pgm", "synthesis.iterations=20"],
+    "auto": ["synthesis=auto", "synthesis.iterations=20", "synthesis.max_cells=60"],
 }
 #: How records count: whether a column names the unit, and the clip.
 CLIPS = ((False, "weight"), *((True, clip) for clip in get_args(Clip)))

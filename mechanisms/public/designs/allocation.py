@@ -46,12 +46,14 @@ class Wanted:
         cells: per pair how many they are.
         sides: pairs × 2: the places of its two sides among the known marginals.
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
+        certain: the places of pairs that are measured with the others, where that promises less error than no pair.
     """
 
     expected: Callable[[int], Values]
     cells: Values
     sides: NDArray[np.intp]
     gaps: Values
+    certain: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,18 +122,22 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
         power: of the loads.
     """
     smallest = float(noise(np.ones(1))[0])
-    levels = np.geomspace(smallest / 2, max(smallest * 1e4, float(known.noise.max(initial=0.0))) * 2, LEVELS)
+    largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
+    levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
     ones = _Errors.of(lambda i: known.expected[i], len(known.expected), levels)
     pairs = _Errors.of(wanted.expected, wanted.cells.size, levels)
     work = _Work(known, wanted, ones, pairs, noise, power)
     loads = np.array([e.size for e in known.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
-    result = nothing
-    for _ in range(ROUNDS):
-        result = work.step(result)
-    error, without = work.error(result), work.error(nothing)
-    worth = error < (1 - LEAST_PROMISE) * without
-    return Allocation(result if worth else nothing, error, without)
+    without = work.error(nothing)
+    for certain in dict.fromkeys((wanted.certain, ())):
+        result = nothing
+        for _ in range(ROUNDS):
+            result = work.step(result, certain)
+        error = work.error(result)
+        if error < (1 - LEAST_PROMISE) * without:
+            return Allocation(result, error, without)
+    return Allocation(nothing, without, without)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +168,7 @@ class _Work:
         ones, both, own = self.errors(shares)
         return float(ones.sum() + np.sqrt(own**2 + both).sum())
 
-    def step(self, shares: Shares) -> Shares:
+    def step(self, shares: Shares, certain: Sequence[int]) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
         count, sides = len(self.known.expected), self.wanted.sides
         errors, both, own = self.errors(shares)
@@ -185,18 +191,25 @@ class _Work:
             else np.zeros((0, STEPS))
         )
         unmeasured = np.sqrt(self.wanted.gaps**2 + both)
-        chosen, sums = _greedy(grid, row, base, measured, unmeasured, wanted)
+        chosen, sums = _greedy(grid, row, base, measured, unmeasured, wanted, certain)
         return Shares(loads / sums, chosen, wanted[list(chosen)] / sums)
 
 
 def _greedy(
-    grid: Values, row: Values, load: float, measured: Values, unmeasured: Values, loads: Values
+    grid: Values,
+    row: Values,
+    load: float,
+    measured: Values,
+    unmeasured: Values,
+    loads: Values,
+    certain: Sequence[int],
 ) -> tuple[tuple[int, ...], float]:
     """The pairs taken, and the sum of all loads."""
-    chosen: list[int] = []
-    left, start = np.arange(loads.size), float(np.interp(load, grid, row))
-    current, dropped = start, 0.0
-    least = LEAST_GAIN * (start + float(unmeasured.sum()))
+    chosen, left = list(certain), np.delete(np.arange(loads.size), list(certain))
+    least = LEAST_GAIN * (float(np.interp(load, grid, row)) + float(unmeasured.sum()))
+    load, row = load + float(loads[chosen].sum()), row + measured[chosen].sum(axis=0)
+    dropped = float(unmeasured[chosen].sum())
+    current = float(np.interp(load, grid, row)) - dropped
     while left.size:
         sums = load + loads[left]
         right = np.clip(np.searchsorted(grid, sums), 1, grid.size - 1)

@@ -1,0 +1,88 @@
+"""Shares that lower the expected error: laws, and brute force over all sets of pairs."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mechanisms.public.designs.allocation import Known, Shares, Wanted, _Errors, _Work, allocate
+
+POWER = 2 / 3
+
+
+def noise_of(sigma):
+    """Mean absolute noise by the part of a budget, where squares of strengths add up."""
+    return lambda parts: sigma / np.sqrt(np.asarray(parts, np.float64))
+
+
+def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0):
+    rng = np.random.default_rng(seed)
+    sides = [rng.dirichlet(np.full(n, 3.0)) * records for n in sizes]
+    pairs = np.array(list(itertools.combinations(range(len(sizes)), 2)), np.intp)
+    cells = [np.outer(sides[a], sides[b]).ravel() / records for a, b in pairs]
+    known = Known(sides, np.full(len(sizes), 1e300))
+    wanted = Wanted(cells.__getitem__, np.array([c.size for c in cells], np.float64), pairs, np.asarray(gaps, float))
+    return known, wanted
+
+
+def test_parts_sum_to_one():
+    for sigma in (1.0, 30.0, 1000.0):
+        shares = allocate(*world([9000, 10, 4000, 0, 700, 2500]), noise_of(sigma), POWER).shares
+        assert shares.known.sum() + shares.parts.sum() == pytest.approx(1.0)
+
+
+def test_without_dependence_columns_share_by_their_cells():
+    plan = allocate(*world([0.0] * 6), noise_of(5.0), POWER)
+    loads = np.array([4, 3, 5, 6]) ** POWER
+    assert plan.shares.chosen == () and plan.shares.known == pytest.approx(loads / loads.sum())
+
+
+def test_where_noise_drowns_every_pair_only_columns_are_measured():
+    gaps = [5000, 4000, 3000, 3000, 2000, 1000]
+    assert len(allocate(*world(gaps), noise_of(2.0), POWER).shares.chosen) == 6
+    assert allocate(*world(gaps), noise_of(20_000.0), POWER).shares.chosen == ()
+
+
+def test_the_strongest_pair_for_its_cells_is_taken_first():
+    assert allocate(*world([100, 6000, 100, 100, 100, 300]), noise_of(20.0), POWER).shares.chosen[0] == 1
+
+
+def test_a_column_of_many_pairs_gets_a_larger_part_than_the_same_column_of_few():
+    """Its error shows in every pair that has it: on a wide table columns need more of the budget than pairs."""
+    few = allocate(*world([3000] * 3, sizes=(5, 5, 5)), noise_of(8.0), POWER).shares
+    many = allocate(*world([3000] * 45, sizes=(5,) * 10), noise_of(8.0), POWER).shares
+    pair_by_column = [s.parts.max() / s.known.max() for s in (few, many)]
+    assert pair_by_column[1] < pair_by_column[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
+    """Brute force over all sets of six pairs, shares by the same rule."""
+    rng = np.random.default_rng(seed)
+    known, wanted = world(rng.exponential(2500, 6), seed=seed)
+    noise = noise_of(float(rng.uniform(5, 60)))
+    plan = allocate(known, wanted, noise, POWER)
+    levels = np.geomspace(1e-2, 1e6, 400)
+    work = _Work(
+        known,
+        wanted,
+        _Errors.of(known.expected.__getitem__, 4, levels),
+        _Errors.of(wanted.expected, 6, levels),
+        noise,
+        POWER,
+    )
+    ones = np.array([4.0, 3.0, 5.0, 6.0])
+    best = np.inf
+    for chosen in itertools.chain.from_iterable(itertools.combinations(range(6), k) for k in range(7)):
+        for weight in (1.0, 2.0, 3.0):
+            loads = np.concatenate([(weight * ones) ** POWER, wanted.cells[list(chosen)] ** POWER])
+            parts = loads / loads.sum()
+            best = min(best, work.error(Shares(parts[:4], chosen, parts[4:])))
+    assert work.error(plan.shares) <= 1.05 * best
+
+
+def test_pairs_that_depend_for_certain_are_measured_with_the_others():
+    known, wanted = world([9000, 800, 0, 0, 0, 0])
+    without = allocate(known, wanted, noise_of(40.0), POWER).shares.chosen
+    certain = Wanted(wanted.expected, wanted.cells, wanted.sides, wanted.gaps, (1,))
+    assert 1 not in without and {0, 1} <= set(allocate(known, certain, noise_of(40.0), POWER).shares.chosen)

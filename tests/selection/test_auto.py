@@ -1,0 +1,112 @@
+"""The default selection: what it measures where there is nothing, something, too much, or a list."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.release_files import load_measurements
+from mechanisms.selection.auto import _forest, shrunk
+from pipeline.settings import build
+from pipeline.settings.config import load_config
+from tests.bench.grid.cell import ours
+from tests.bench.grid.errors import errors
+from tests.bench.grid.families import family_table
+from tests.bench.grid.methods import METHODS
+from tests.bench.grid.tables import GridTable
+from tests.pipeline.conftest import TOWN, command, town
+
+__all__ = ["town"]  # the fixture
+METHOD = {m.name: m for m in METHODS}
+
+
+def plan_json(*overrides):
+    config = load_config(list(overrides))
+    schema = build.build_schema(config)
+    return build.build_plan(config, build.build_workload(config, schema), schema).to_json()
+
+
+@pytest.mark.parametrize(
+    "given_marginals",
+    [
+        ["selection.marginals=[[hour,weekday],[priority]]"],
+        ["selection.closure=[[incident_group,priority,hour]]"],
+        ["selection.k=[1]"],
+        ["selection.weights=[{marginal: [hour], weight: 2}]"],
+        ["selection.merge=4.5"],
+    ],
+)
+def test_marginals_that_somebody_names_are_measured_exactly_as_before(given_marginals):
+    assert plan_json(*given_marginals) == plan_json("selection=pairs", *given_marginals)
+
+
+def test_an_accountant_without_a_filter_measures_all_pairs_in_one_round():
+    advanced = ["privacy.accountant=advanced", "mechanism=gaussian"]
+    assert plan_json(*advanced) == plan_json("selection=pairs", *advanced)
+
+
+def test_all_of_the_budget_is_planned_and_pure_noise_serves():
+    for settings in ([], ["privacy.accountant=basic", "privacy.delta=0"], ["privacy.accountant=auto"]):
+        plan = plan_json("selection=auto", *settings)
+        assert plan["reserve"] and plan["total"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
+
+
+def measured(folder, *settings):
+    run = ["run", *TOWN, "selection=auto", "synthesis=auto", "evaluation.enabled=false", "seed=3"]
+    assert command(*run, f"hydra.run.dir={folder}", *settings) == 0
+    return load_measurements(folder / "release" / "measurements")
+
+
+def test_a_budget_that_drowns_pairs_is_spent_on_columns(town):
+    known = measured(town / "poor", "privacy.epsilon=0.05")
+    assert {len(a.clique) for a in known.answers} == {1}
+    names = [a.clique[0] for a in known.answers]
+    assert all(names.count(n) == 2 for n in set(names)), "first to see, then with all that is left"
+
+
+def test_a_budget_that_shows_a_dependence_is_spent_on_it(town):
+    known = measured(town / "rich", "privacy.epsilon=20")
+    assert any({"age", "job"} <= set(a.clique) for a in known.answers)
+    said = json.loads((town / "rich" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    assert said["spent"]["epsilon"] == pytest.approx(20, rel=1e-3)
+
+
+def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
+    schema = yaml.safe_load((town / "town.yaml").read_text(encoding="utf-8"))
+    schema["columns"]["age"]["bins"] = {"count": 50}
+    (town / "town.yaml").write_text(yaml.safe_dump(schema), encoding="utf-8")
+    known = measured(town / "coarse", "privacy.epsilon=50", "selection.max_cells=40", "selection.combine_cells=0")
+    pair = next(a for a in known.answers if set(a.clique) == {"age", "job"})
+    assert isinstance(pair.query, MergedQuery) and pair.query.rows <= 40 < pair.query.columns
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(1e-3, 1e6))
+def test_shrunk_values_are_not_negative_and_lie_between_the_value_and_the_median(values, stddev):
+    given_values = np.array(values)
+    result, centre = shrunk(given_values, stddev), np.median(given_values)
+    low, high = np.minimum(given_values, centre), np.maximum(given_values, centre)
+    slack = 1e-9 * np.abs(given_values).max() + 1e-12
+    assert (result >= np.maximum(low, 0) - slack).all() and (result <= np.maximum(high, 0) + slack).all()
+
+
+def test_a_forest_has_the_largest_gaps_and_no_circle():
+    pairs = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("e", "f")]
+    assert _forest(pairs, np.array([5.0, 4.0, 3.0, 1.0, 0.0])) == (0, 1, 3)
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 1.05), (10.0, 0.8)])
+def test_it_is_not_worse_than_independent_columns_and_better_where_the_budget_allows(epsilon, most):
+    """Networks drawn anew by seed; means over six seeds."""
+    means = {}
+    for name in ("auto", "independent"):
+        off = []
+        for seed in range(6):
+            table = GridTable("small_network", family_table("small_network", seed), drawn=True)
+            run = ours(METHOD[name], table, epsilon, seed)
+            off.append(errors("small_network", table.coded, run.table, run.answered).two)
+        means[name] = np.mean(off)
+    assert means["auto"] <= most * means["independent"]

@@ -1,0 +1,97 @@
+"""The synthesizer `auto`: independent where nothing joint was measured, a model of what fits, codes for the rest."""
+
+import numpy as np
+import pytest
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.auto_model import AutoSpec
+from synthesis.independent import IndependentSpec
+from synthesis.synthesize import synthesize
+
+WORLD = Domain(tuple(Attribute(n, 6) for n in "abcd"))
+PAIRS = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")]
+ONES = [(n,) for n in "abcd"]
+
+
+def ring(rows=20_000, seed=0) -> CodedTable:
+    """Each column follows the one before, and the last the first: no tree holds it."""
+    rng = np.random.default_rng(seed)
+    a, c = rng.integers(0, 6, rows), rng.integers(0, 6, rows)
+    b = np.where(rng.random(rows) < 0.5, a, c)
+    d = np.where(rng.random(rows) < 0.5, c, 5 - a)
+    return CodedTable(WORLD, tuple(x.astype(np.uint8) for x in (a, b, c, d)))
+
+
+def answers(table, cliques, stddev, seed=1):
+    rng = np.random.default_rng(seed)
+    counts = count_cliques(table, cliques)
+    return tuple(
+        NoisyMarginal(c, Identity(n.size), n + rng.normal(0, stddev, n.size), "gaussian", stddev, "e")
+        for c, n in zip(cliques, counts, strict=True)
+    )
+
+
+def made(measurements, seed=2, rows=20_000, **settings):
+    return synthesize(measurements, AutoSpec(**settings), rows=rows, rng=np.random.default_rng(seed))
+
+
+def off(table, real, clique):
+    ours, theirs = (count_cliques(t, [clique])[0] / t.rows for t in (table, real))
+    return 0.5 * float(np.abs(ours - theirs).sum())
+
+
+def test_without_joint_answers_rows_are_those_of_independent_columns():
+    known = Measurements(WORLD, answers(ring(), ONES, 5.0))
+    independent = synthesize(known, IndependentSpec(), rows=500, rng=np.random.default_rng(2))
+    table = made(known, rows=500)
+    assert all(np.array_equal(x, y) for x, y in zip(table.columns, independent.columns, strict=True))
+
+
+def test_precise_answers_are_met_by_the_model_and_by_changed_codes_alike():
+    real = ring()
+    known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
+    for cells in (500_000, 24 + 2 * 36):  # all of the ring; two of its four pairs
+        assert max(off(made(known, max_cells=cells), real, p) for p in PAIRS) < 0.02, cells
+
+
+def test_pairs_without_room_in_the_model_are_lost_without_the_descents():
+    real = ring()
+    known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
+    alone = made(known, max_cells=24 + 2 * 36, descents=0)
+    assert max(off(alone, real, p) for p in PAIRS) > 0.1
+
+
+def test_answers_that_are_noise_change_nothing():
+    """A pair that the model has no room for, asked with noise far above its counts: rows are the model's own."""
+    real = ring()
+    precise = answers(real, [*ONES, ("a", "b")], 2.0)
+    drowned = answers(real, [("c", "d")], 20_000.0, seed=5)
+    with_noise = made(Measurements(WORLD, precise + drowned), max_cells=24 + 36, descents=8)
+    independent = np.multiply.outer(*(count_cliques(real, [(n,)])[0] / real.rows for n in "cd")).ravel()
+    shown = count_cliques(with_noise, [("c", "d")])[0] / with_noise.rows
+    assert 0.5 * np.abs(shown - independent).sum() < 0.05
+
+
+def test_answers_over_merged_values_are_taken():
+    real = ring()
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    query = MergedQuery((labels, labels))
+    counts = query.answer(count_cliques(real, [("a", "d")])[0].astype(float))
+    merged = NoisyMarginal(("a", "d"), query, counts, "gaussian", 1.0, "e")
+    known = Measurements(WORLD, (*answers(real, ONES, 2.0), merged))
+    for cells in (500_000, 24):
+        table = made(known, max_cells=cells)
+        ours = query.answer(count_cliques(table, [("a", "d")])[0].astype(float))
+        assert np.abs(ours - counts).sum() / 2 / real.rows < 0.02
+
+
+@pytest.mark.parametrize("cells", [1, 23])
+def test_columns_that_are_more_than_the_model_may_have_are_met_by_codes_alone(cells):
+    real = ring()
+    known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
+    assert max(off(made(known, max_cells=cells, descents=16), real, p) for p in PAIRS) < 0.05
