@@ -20,6 +20,7 @@ from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
 from mechanisms.public.designs.dense import combined, noise_error
 from mechanisms.public.designs.tree import joining, pairs
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.queries.coarse_values import coarse_columns
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
@@ -33,6 +34,8 @@ from mechanisms.selection.questions import ask_given
 
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
 MAX_CELLS = 20_000
+#: The fewest that `max_cells` may be.
+LEAST_CELLS = 4
 #: A pair of columns on lines is asked over coarser values where it has more cells than this, and cells below its noise.
 FINE_CELLS = 1_000
 #: The part of the reserve that pairs are expected to get, where it is asked how fine a pair may be.
@@ -280,6 +283,9 @@ class AutoSettings(Fixed):
         tied = {in_pairs(domain, mapped, (n,)) for n in domain.names}
         joint = [n for n in facts.joint if all(m.target != n for m in mapped)]
         candidates = tuple(c for c in pairs(domain, joint, MAX_COUNTED) if c not in tied)
+        if self.max_cells is not None and self.max_cells < LEAST_CELLS:
+            fix = f"at least {LEAST_CELLS}: two groups of values of each column; or null"
+            raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
         method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS)
         return Schedule(method, *method.slots(domain, self.split))
 

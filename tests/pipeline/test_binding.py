@@ -15,7 +15,7 @@ from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people, rebound
 
-FAST = ["evaluation.enabled=false", "synthesis=independent"]
+FAST = ["evaluation.enabled=false", "selection=pairs", "synthesis=independent"]
 ROOT = Path(__file__).parents[2]
 
 
@@ -145,7 +145,7 @@ def older(release):
 
 
 def test_a_release_of_an_older_version_loads_everywhere_with_a_warning(town, capsys):
-    assert command("run", *TOWN, "synthesis=independent", "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, "selection=pairs", "synthesis=independent", "hydra.run.dir=out") == 0
     release = town / "out" / "release"
     older(release)
     capsys.readouterr()

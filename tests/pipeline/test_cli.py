@@ -13,7 +13,7 @@ import yaml
 from evaluation.metrics import declared_settings
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people
 
 
 @pytest.mark.parametrize(
@@ -79,22 +79,22 @@ def test_every_setting_stands_in_the_help_under_its_whole_name(name, file, capsy
 
 def test_plan_shows_every_measurement_without_opening_the_data(town, capsys):
     (town / "town.csv").unlink()
-    assert command("plan", *TOWN, "plan.format=json") == 0
+    assert command("plan", *TOWN, *PAIRS, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert len(plan["measurements"]) == 6
     assert sum(m["share"] for m in plan["measurements"]) == pytest.approx(1)
     assert plan["total"]["epsilon"] <= 1
     assert plan["predicted_memory_bytes"] > 0
-    assert command("plan", *TOWN) == 0
+    assert command("plan", *TOWN, *PAIRS) == 0
     text = capsys.readouterr().out
     assert "age × sex" in text
     assert "the plan spends" in text
 
 
 def test_plan_and_run_agree(town, capsys):
-    assert command("plan", *TOWN, "plan.format=json") == 0
+    assert command("plan", *TOWN, *PAIRS, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
-    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, *PAIRS, "hydra.run.dir=out") == 0
     said = json.loads((town / "out" / "release" / "privacy.json").read_text())
     assert [m["scale"] for m in plan["measurements"]] == [e["scale"] for e in said["events"]]
 
@@ -322,7 +322,7 @@ def test_an_own_list_of_marginals_is_scored(town, capsys):
 
 
 def test_a_model_that_is_too_large_names_marginals_and_fit_drops_the_least_useful(town, capsys):
-    model = [*TOWN, "synthesis=pgm", "synthesis.max_cells=70"]
+    model = [*TOWN, "selection=pairs", "synthesis=pgm", "synthesis.max_cells=70"]
     assert command("plan", *model, "selection.fit=false") == 1
     error = capsys.readouterr().err
     assert "synthesis.max_cells" in error

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
 MAP = ["evaluation.time=age", "evaluation.segment=sex", "evaluation.kind=job"]
@@ -40,7 +40,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def report(town: Path) -> Path:
-    settings = [*TOWN, *UNIT, *MAP, "evaluation.holdout=0.3", "evaluation.metrics=all"]
+    settings = [*TOWN, *PAIRS, *UNIT, *MAP, "evaluation.holdout=0.3", "evaluation.metrics=all"]
     assert command("run", *settings, "hydra.run.dir=out") == 0
     return town / "out" / "internal" / "report.html"
 

@@ -21,6 +21,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
 from mechanisms.selection.adagrid import Adagrid
 from mechanisms.selection.aim import Aim
+from mechanisms.selection.auto import Auto
 from mechanisms.selection.base import Schedule
 from mechanisms.selection.fixed import Merge
 from mechanisms.selection.given import given_slots
@@ -95,7 +96,7 @@ def reserving(method, *arguments):
 
 
 EVERY_SET = tuple((n,) for n in TOWN.names) + EVERY
-RESERVES = ("mst views", "indif", "groups", "priview", "privbasis")
+RESERVES = ("auto", "auto coarse", "mst views", "indif", "groups", "priview", "privbasis")
 METHODS = {
     "given": given(Adagrid(2.0), ["a", "b", "c"], ["c", "d"]),
     "tree": tree(Adagrid(2.0, EVERY), 1, 1, 8),
@@ -105,6 +106,8 @@ METHODS = {
     "mst views": reserving(Mst(EVERY, view_cells=100), TOWN, [1, 1, 1]),
     "aim": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6), TOWN),
     "aim capped": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6, "capped"), TOWN),
+    "auto": reserving(Auto(EVERY, 100), TOWN, [1, 0.3, 8.7]),
+    "auto coarse": reserving(Auto(EVERY, 0, 9), TOWN, [1, 0.3, 8.7]),
     "indif": reserving(Indif(EVERY, 100), TOWN, [1, 0.5, 8.5]),
     "groups": reserving(Indif(EVERY, 100, groups=2), TOWN, [1, 0.5, 8.5]),
     "priview": reserving(PriView((covering(TOWN, 2, view_cells=30, max_cells=100),)), TOWN, [1, 9]),

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people
 
 UNSCORED = ["evaluation.enabled=false"]
 
@@ -137,7 +137,7 @@ def test_a_folder_that_holds_a_run_is_never_measured_again_by_accident(one_run, 
 
 def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
     shutil.copytree(one_run, town / "out")
-    same = [*TOWN, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out", "resume=true"]
+    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out", "resume=true"]
     assert command("run", *same, "privacy.epsilon=2") == 1
     assert "privacy.epsilon" in capsys.readouterr().err
     assert command("run", *same) == 0, "nothing else differs"
@@ -155,7 +155,14 @@ def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town
 def test_a_run_that_is_killed_many_times_never_measures_twice(town):
     """SIGKILL at moments of the clock's choosing, until the run is done."""
     people(3000).to_csv("town.csv", index=False)
-    many = [*TOWN, "privacy.unit=person", "privacy.max_records=3", "synthesis=independent", "hydra.run.dir=out"]
+    many = [
+        *TOWN,
+        "selection=pairs",
+        "privacy.unit=person",
+        "privacy.max_records=3",
+        "synthesis=independent",
+        "hydra.run.dir=out",
+    ]
     rng = np.random.default_rng(1)
     for attempt in range(200):
         more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
@@ -179,7 +186,7 @@ def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     pd.DataFrame(columns).to_csv(town / "wide.csv", index=False)
     (town / "wide.json").write_text(json.dumps(dict.fromkeys(columns, 3)))
     wide = ["data=table", "data.path=wide.csv", "data.schema=wide.json", "seed=3", "evaluation.enabled=false"]
-    wide += ["synthesis=independent", "synthesis.rows=100"]
+    wide += ["selection=pairs", "synthesis=independent", "synthesis.rows=100"]
     assert command("run", *wide, "hydra.run.dir=whole") == 0
     started = subprocess.Popen(
         [sys.executable, "-m", "pipeline", "run", *wide, "hydra.run.dir=killed"], stderr=subprocess.DEVNULL
@@ -267,7 +274,7 @@ def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):
     shutil.copytree(one_run, town / "out")
     before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
     (town / "out" / "internal" / "scores.json").unlink()
-    same = [*TOWN, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
+    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
     assert command("run", *same, "resume=true") == 0
     assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
     assert (town / "out" / "internal" / "scores.json").exists()
