@@ -75,7 +75,7 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     assert "fix: " not in capsys.readouterr().err
     if page == "bring-your-own-table":
         assert '"private": true' in Path("admissions-release/privacy.json").read_text()
-        assert len(pd.read_csv("ward_emergency.csv")) == 16
+        assert len(pd.read_csv("ward.csv")) == 8
     if page == "sweeps-and-experiments":
         assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
 
