@@ -307,7 +307,8 @@ def _query(overrides: list[str]) -> int:
     answer = query(release, marginal=config.marginal, where=config.where)
     text = answer.to_csv(index=False, lineterminator="\n")
     sources = answer.attrs["sources"]
-    summary = f"from {len(sources)} measured marginals: {'; '.join(sources[:6])}{' …' if len(sources) > 6 else ''}"
+    plural, more = "s" * (len(sources) != 1), " …" if len(sources) > 6 else ""
+    summary = f"from {len(sources)} measured marginal{plural}: {'; '.join(sources[:6])}{more}"
     if config.output:
         write_whole(Path(config.output), text)
         print(f"{len(answer):,} answers, at no privacy cost: {config.output}")

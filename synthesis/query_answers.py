@@ -63,8 +63,16 @@ def _combined(measurements: Measurements, clique: Clique, weights: Values | None
     estimates = [(a.clique, _told(measurements.domain, a, clique, weights)) for a in having]
     usable = [(c, t) for c, t in estimates if t is not None]
     if not usable:
-        near = [" × ".join(a.clique) for a in measurements.answers if set(clique) & set(a.clique)]
-        fix = f"measured: {'; '.join(dict.fromkeys(near[:12])) or 'other columns'}{' …' if len(near) > 12 else ''}"
+        whole = {a.clique for a in measurements.answers if isinstance(a.query, Identity)}
+        every = dict.fromkeys(a.clique for a in measurements.answers)
+        near = [
+            " × ".join(c) + ("" if c in whole else " over coarser values")
+            for c in [c for c in every if set(clique) & set(c)] or every
+        ]
+        fix = (
+            f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''}); what was not needs "
+            f"another run, out of a budget of its own, with [{','.join(clique)}] in its list selection.marginals"
+        )
         raise UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
     precision = np.array([t[1] ** -2 for _, t in usable])
     values = (precision * np.array([t[0] for _, t in usable])).sum(axis=0) / precision.sum(axis=0)

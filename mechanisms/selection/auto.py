@@ -268,6 +268,11 @@ class AutoSettings(Fixed):
         """The most cells of a one-way marginal: any."""
         return 2**62
 
+    def limit(self, facts: Facts) -> str:
+        """That of given marginals; pairs are counted up to a size that no setting changes."""
+        given = self.given(facts)
+        return f"{MAX_COUNTED:,} cells" if given is None else given.limit(facts)
+
     def workload(self, facts: Facts) -> Workload:
         """The given marginals; else the one-way ones, those of mapped columns with their sources."""
         given = self.given(facts)

@@ -200,6 +200,10 @@ class Selection(ABC):
         """The most cells of a marginal of the workload."""
         return int(getattr(self, "max_cells", 2**62))
 
+    def limit(self, facts: Facts) -> str:
+        """The most cells of a marginal that is not left out for its size, in words."""
+        return f"selection.max_cells={self.largest:,} cells"
+
     @abstractmethod
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """The plan of several rounds; None where public facts decide which marginals are measured.

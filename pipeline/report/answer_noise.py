@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from synthesis.consistency.total import estimate_total
 BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)
 #: Up to so many records of a unit, each number has a bar of its own; then one for each doubling.
 SINGLE = 24
+#: Columns that are named where nothing was measured of them; the rest is counted.
+NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -53,21 +56,76 @@ def signal_to_noise(measurements: Measurements) -> list[SignalToNoise]:
 
 
 def said_drowned(measurements: Measurements) -> list[str]:
-    """A sentence where half of the answers or more tell next to nothing; computed from the release alone.
+    """A sentence where half of the marginals or more tell next to nothing; computed from the release alone.
 
-    An answer drowns where its expected Σ |noise| is at least twice the noisy number of records: more than two tables
-    without anything in common are apart. `plan` counts the same with `plan.rows`.
+    A marginal drowns where the expected Σ |noise| of its best answer is at least twice the noisy number of records:
+    more than two tables without anything in common are apart. `plan` counts the same with `plan.rows`.
     """
-    answers, total = measurements.answers, estimate_total(measurements)
-    lost = [a for a in answers if a.query.rows * NOISE_KINDS[a.noise].mean_abs * a.scale >= 2 * total]
-    if not answers or 2 * len(lost) < len(answers):
+    total = estimate_total(measurements)
+    noise: dict[Clique, float] = {}  # of a marginal that was measured in several rounds: where it is least
+    for a in measurements.answers:
+        own = a.query.rows * NOISE_KINDS[a.noise].mean_abs * a.scale
+        noise[a.clique] = min(own, noise.get(a.clique, own))
+    lost = [clique for clique, own in noise.items() if own >= 2 * total]
+    if not noise or 2 * len(lost) < len(noise):
         return []
     about = f"about {round(total):,} records by the noisy answers"
+    fewer = "fewer marginals (selection=oneway)" if any(len(c) > 1 for c in noise) else "fewer columns"
     return [
-        f"noise drowns {len(lost)} of the {len(answers)} marginals measured (expected Σ |noise| at least twice the "
-        f"{about}): the synthetic table shows little but noise there. A larger privacy.epsilon, fewer marginals "
-        f"(selection=oneway) or coarser bins; plan plan.rows={max(round(total), 1)} tells before anything is spent"
+        f"noise drowns {len(lost)} of the {len(noise)} marginals measured (expected Σ |noise| at least twice the "
+        f"{about}): the synthetic table shows little but noise there. A larger privacy.epsilon, {fewer} "
+        f"or coarser bins; plan plan.rows={max(round(total), 1)} tells before anything is spent"
     ]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which columns, and which pairs of them, the answers of a release tell about.
+
+    Attributes:
+        columns: how many columns there are to measure.
+        pairs: how many pairs of them.
+        told: pairs that lie in a measured marginal.
+        unmeasured: columns that lie in none.
+    """
+
+    columns: int
+    pairs: int
+    told: int
+    unmeasured: tuple[str, ...]
+
+    @property
+    def in_words(self) -> str:
+        line = f"{self.columns - len(self.unmeasured):,} of {self.columns:,} columns"
+        return line + (f", {self.told:,} of {self.pairs:,} pairs of columns" if self.pairs else "")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the synthetic table cannot show, a sentence each."""
+        lines = []
+        if names := self.unmeasured:
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            lines.append(
+                f"nothing was measured of {', '.join(names[:NAMED])}{more}: their synthetic values tell nothing about "
+                "the people. Where selection.marginals is a list, add [COLUMN] for each"
+            )
+        if self.pairs and not self.told:
+            lines.append(
+                "no pair of columns was measured: of how they depend on each other the synthetic table shows no more "
+                "than the schema says. Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser "
+                "bins, or a list in selection.marginals"
+            )
+        return lines
+
+
+def coverage(measurements: Measurements) -> Coverage:
+    """Columns of one value only need no measurement, and are not counted; computed from the release alone."""
+    names = [a.name for a in measurements.domain.attributes if a.size > 1]
+    cliques = {a.clique for a in measurements.answers}
+    told = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
+    columns = {n for c in cliques for n in c}
+    every = len(names) * (len(names) - 1) // 2
+    return Coverage(len(names), every, len(told), tuple(n for n in names if n not in columns))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from evaluation.score import ON_TOP, Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
-from pipeline.report.answer_noise import said_drowned
+from pipeline.report.answer_noise import coverage, said_drowned
 from pipeline.stages import Run
 
 #: So many columns that lose values are named at the end of a run; the report names all.
@@ -61,7 +61,8 @@ def where_to_look(done: Run) -> str:
     lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
-    lines += [f"  warning   {line}" for line in said_drowned(done.measurements)]
+    lines += [f"  measured  {(covered := coverage(done.measurements)).in_words}"]
+    lines += [f"  warning   {line}" for line in (*covered.warnings, *said_drowned(done.measurements))]
     lines += [f"  left out  {line}" for line in done.left_out]
     lines += [f"  accepted  {line}" for line in _accepted(statement.events)]
     if statement.running_total is not None:

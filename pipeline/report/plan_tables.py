@@ -28,6 +28,7 @@ from pipeline.settings.build import (
     memory_limit_bytes,
     planned_model_cells,
     predicted_memory_bytes,
+    said_limit,
 )
 from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings
@@ -49,6 +50,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
         "left_out": [list(c) for c in workload.left_out],
+        "left_out_above": said_limit(config, schema),
         "no_room": [list(c) for c in workload.no_room],
         "model_cells": planned_model_cells(config, schema, plan),
         "grown_model_cells": grown_model_cells(config, schema, plan),
@@ -123,8 +125,9 @@ def as_text(facts: dict[str, Any]) -> str:
     lines = [
         body,
         "",
-        f"{counted} measurements of {sum(m['cells'] for m in facts['measurements']):,} cells"
-        + (f", {choices} private choices" if choices else ""),
+        f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"
+        + (f", {_choices(choices, scores)}" if choices else "")
+        + _later(facts),
         f"unit: {facts['unit']}, at most {facts['max_records']} records; neighbouring: {facts['neighbouring']}",
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
@@ -140,13 +143,30 @@ def as_text(facts: dict[str, Any]) -> str:
         lines += facts["shared_budget"]["in_words"]
     lines += _noisiest(facts["candidates"], facts["rows"])
     for key, why in (
-        ("left_out", "more than selection.max_cells cells"),
+        ("left_out", f"more than {facts['left_out_above']}"),
         ("no_room", "no room in the graphical model"),
     ):
         if cliques := facts[key]:
             names = ", ".join(" × ".join(c) for c in cliques[:8]) + (" …" if len(cliques) > 8 else "")
-            lines.append(f"left out ({why}): {len(cliques)} marginals: {names}")
+            lines.append(f"left out ({why}): {len(cliques)} marginal{'s' * (len(cliques) > 1)}: {names}")
     return "\n".join(lines)
+
+
+def _choices(choices: int, scores: int) -> str:
+    """How many charges pay for a look or a choice, not for a marginal."""
+    looks = f"{scores} look{'s' * (scores != 1)} at distances" if scores else ""
+    private = choices - scores
+    return ", ".join(w for w in (looks, f"{private} private choice{'s' * (private != 1)}" if private else "") if w)
+
+
+def _later(facts: dict[str, Any]) -> str:
+    """What nobody knows ahead, where noisy answers decide it."""
+    if not facts.get("reserve"):
+        return ""
+    share = 100 * facts["reserve"]["share"]
+    return (
+        f"; the other {share:.3g} % goes to marginals that these noisy answers decide: the end of a run says how many"
+    )
 
 
 def _accepting(facts: dict[str, Any]) -> list[str]:
@@ -206,7 +226,7 @@ def _row(m: dict[str, Any]) -> list[str]:
         return ["a private choice", "", m["mechanism"], "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
         name,
-        f"{m['cells']:,}" if m["cells"] else "",
+        f"{m['cells']:,}" if m["cells"] and m.get("stage") != RESERVE else "",
         m["mechanism"],
         f"{m['sensitivity']:.6g} ({m['norm'].upper()})",
         f"{m['scale']:.6g}",

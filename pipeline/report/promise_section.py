@@ -10,7 +10,7 @@ from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import Measurements
 from pipeline.pages.charts import histogram
 from pipeline.pages.page import Card, Cell, Gauge, Table, number
-from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
+from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
 
 #: Marginals shown before the rest is folded away.
 SHOWN = 15
@@ -68,7 +68,8 @@ def _ledger(events: Sequence[Mapping[str, Any]]) -> Table:
     head = ("charge", "mechanism", "sensitivity", "noise (sd)", "cost", "answered")
     rows = [
         (
-            " × ".join(e.get("clique") or ()) or e["id"],
+            " × ".join(e.get("clique") or ())
+            or (f"{e['scores']:,} distances from independence" if e.get("scores") else e["id"]),
             e["mechanism"],
             float(e.get("sensitivity") or 0),
             e.get("stddev"),
@@ -87,6 +88,8 @@ class NoiseSection:
     name: ClassVar[str] = "noise"
     title: ClassVar[str] = "Noise of each marginal against its signal"
     template: ClassVar[str] = "sections/noise.html.j2"
+    covered: str
+    warnings: Sequence[str]
     weakest: Table
     rest: Table
 
@@ -105,7 +108,8 @@ def noise_section(measurements: Measurements) -> NoiseSection:
         for a in signal_to_noise(measurements)
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
-    return NoiseSection(*Table(head, rows).parted(SHOWN))
+    covered = coverage(measurements)
+    return NoiseSection(covered.in_words, covered.warnings, *Table(head, rows).parted(SHOWN))
 
 
 @dataclass(frozen=True)

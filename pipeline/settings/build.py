@@ -120,13 +120,18 @@ def build_workload(config: Config, schema: Schema) -> Workload:
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
+def said_limit(config: Config, schema: Schema) -> str:
+    """The most cells of a marginal that is not left out for its size, in words."""
+    facts = build_facts(config, schema, max_records=build_unit(config).max_records)
+    return selection_of(config.selection).limit(facts)
+
+
 def said_left_out(config: Config, schema: Schema, workload: Workload) -> list[str]:
     """Which marginals are left out, and why, a sentence each; empty where nobody dropped anything."""
     lines, domain = [], schema.measured
     if large := sorted(domain.cells(c) for c in workload.left_out):
-        limit = selection_of(config.selection).largest
         lines.append(
-            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than selection.max_cells={limit:,} cells "
+            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than {said_limit(config, schema)} "
             f"({large[0]:,} to {large[-1]:,}); see plan"
         )
     if count := len(workload.no_room):

@@ -66,8 +66,17 @@ def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
         "bet": BETS.get(statement["neighbouring"], "about a unit's records"),
         "factor": factor,
         "failure": failure,
+        "measured": _measured(statement["events"]),
         "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
     }
+
+
+def _measured(events: Sequence[Mapping[str, Any]]) -> str:
+    """Of how many columns, and of how many combinations of them, there are noisy counts."""
+    cliques = {tuple(e["clique"]) for e in events if e.get("clique") and e["answered"]}
+    columns, several = len({name for c in cliques for name in c}), sum(len(c) > 1 for c in cliques)
+    together = f"{several:,} combination{'s' * (several != 1)} of them" if several else "no combination of them"
+    return f"noisy counts of {columns:,} column{'s' * (columns != 1)}, and of {together}"
 
 
 def _odds(delta: float) -> str:

@@ -9,7 +9,7 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline.report.answer_noise import said_drowned
+from pipeline.report.answer_noise import coverage, said_drowned
 from tests.pipeline.conftest import TOWN, command
 
 FAST = [*TOWN, "evaluation.enabled=false", "privacy.accountant=gdp", "privacy.epsilon=8"]
@@ -25,7 +25,7 @@ def test_a_run_says_which_pairs_are_too_large_at_its_beginning_and_at_its_end(to
     assert f"  left out  {line}" in shown.out
     assert command("plan", *settings) == 0
     shown = capsys.readouterr().out
-    assert "left out (more than selection.max_cells cells): 1 marginals: age × job" in shown
+    assert "left out (more than selection.max_cells=20 cells): 1 marginal: age × job" in shown
     assert "no room" not in shown
 
 
@@ -40,8 +40,8 @@ def test_a_model_without_room_is_told_from_a_marginal_that_is_too_large(town, ca
     )
     assert command("plan", *settings) == 0
     shown = capsys.readouterr().out
-    assert "left out (more than selection.max_cells cells): 1 marginals: age × job" in shown
-    assert "left out (no room in the graphical model): 1 marginals: age × sex" in shown
+    assert "left out (more than selection.max_cells=30 cells): 1 marginal: age × job" in shown
+    assert "left out (no room in the graphical model): 1 marginal: age × sex" in shown
     assert command("plan", *settings, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["left_out"], plan["no_room"]) == ([["age", "job"]], [["age", "sex"]])
@@ -78,3 +78,75 @@ def test_what_drowns_is_what_the_plan_counts():
     assert answers(200.0, 1.0, noise="gaussian") == []  # its mean is smaller at the same scale
     assert len(answers(251.0, 1.0, noise="gaussian")) == 1
     assert said_drowned(SimpleNamespace(answers=(), public_total=0)) == []
+
+
+def test_a_marginal_of_several_rounds_drowns_only_if_its_best_answer_does():
+    domain = Domain((Attribute("a", 10), Attribute("b", 10)))
+
+    def said(*scales):
+        every = [
+            NoisyMarginal((n,), Identity(10), np.full(10, 100.0), "gaussian", s, f"{n}{i}")
+            for n in "ab"
+            for i, s in enumerate(scales)
+        ]
+        return said_drowned(Measurements(domain, tuple(every), 1000))
+
+    assert said(5_000.0, 1.0) == []
+    (line,) = said(5_000.0, 300.0)
+    assert line.startswith("noise drowns 2 of the 2 marginals measured")
+    assert "fewer columns" in line
+    assert "oneway" not in line  # nothing but columns was measured
+
+
+def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
+    domain = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2), Attribute("one", 1)))
+
+    def covered(*cliques):
+        every = [
+            NoisyMarginal(c, Identity(2 ** len(c)), np.ones(2 ** len(c)), "gaussian", 1.0, str(i))
+            for i, c in enumerate(cliques)
+        ]
+        return coverage(Measurements(domain, tuple(every)))
+
+    assert covered(("a", "b"), ("a", "b", "c")).in_words == "3 of 3 columns, 3 of 3 pairs of columns"
+    assert covered(("a", "b"), ("a", "b", "c")).warnings == []
+    (line,) = covered(("a", "b")).warnings
+    assert line.startswith("nothing was measured of c:")
+    (line,) = covered(("a",), ("b",), ("c",)).warnings
+    assert line.startswith("no pair of columns was measured")
+
+
+def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
+    assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
+    shown = capsys.readouterr().out
+    assert "  measured  3 of 3 columns, 0 of 3 pairs of columns" in shown
+    assert "  warning   no pair of columns was measured" in shown
+    page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
+    assert "noisy counts of 3 columns, and of no combination of them" in page
+
+
+def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
+    settings = ["selection.marginals=[[age,sex]]", "synthesis=independent"]
+    assert command("run", *FAST, *settings, "hydra.run.dir=out") == 0
+    shown = capsys.readouterr().out
+    assert "  measured  2 of 3 columns, 1 of 3 pairs of columns" in shown
+    assert "  warning   nothing was measured of job:" in shown
+    page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
+    assert "noisy counts of 2 columns, and of 1 combination of them" in page
+
+
+def test_the_default_names_the_limit_that_left_a_given_marginal_out(town, capsys):
+    settings = [*FAST, "selection.closure=[[age,job]]", "selection.max_cells=20"]
+    assert command("run", *settings, "synthesis=independent", "hydra.run.dir=out") == 0
+    line = "  left out  1 marginal left out: more than selection.max_cells=20 cells (50 to 50); see plan"
+    assert line in capsys.readouterr().out
+    assert command("plan", *settings) == 0
+    assert "left out (more than selection.max_cells=20 cells): 1 marginal: age × job" in capsys.readouterr().out
+
+
+def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
+    assert command("plan", *FAST) == 0
+    shown = capsys.readouterr().out
+    assert "1 look at distances; the other 87 % goes to marginals that these noisy answers decide" in shown
+    (row,) = (line for line in shown.splitlines() if "rounds, in all" in line)
+    assert row.split("rounds, in all")[1].split()[0] == "gaussian"  # no number of cells, which nobody knows yet

@@ -47,8 +47,18 @@ def test_other_queries_tell_what_their_answers_add_up_to_and_no_more():
     known = Measurements(TWO, (answer(("b",), [5, 7], 1.0, merged),))
     found = estimate_count(known, {"b": np.array([1.0, 1.0, 0.0])})
     assert (found.values[0], found.errors[0]) == pytest.approx((5.0, 1.0))
-    with pytest.raises(UserError, match="no measured marginal tells b"):
+    with pytest.raises(UserError, match="no measured marginal tells b") as refused:
         estimate_marginal(known, ("b",))
+    assert "b over coarser values" in str(refused.value)
+
+
+def test_what_was_not_measured_is_refused_with_what_was_and_how_to_measure_it():
+    known = Measurements(TWO, (answer(("a",), [1, 2], 1.0),))
+    for asked, setting in ((("b",), "[b]"), (("a", "b"), "[a,b]")):
+        with pytest.raises(UserError) as refused:
+            estimate_marginal(known, asked)
+        assert "ask for what was measured (a)" in str(refused.value)
+        assert f"with {setting} in its list selection.marginals" in str(refused.value)
 
 
 def test_standard_errors_of_both_kinds_are_those_of_repeated_noise():
