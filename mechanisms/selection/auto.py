@@ -163,10 +163,8 @@ def _wanted(
     cells = np.array([queries[c].rows for c in asked], np.float64)
     if asked:
         (place,) = context.places(SCORES)
-        level = float(context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))[0])
-        by_chance = [np.minimum(ABSOLUTE * np.sqrt(e), 2 * e) for e in map(cells_of, range(len(asked)))]
-        chance = np.array([float(c.sum()) for c in by_chance])
-        untold = np.array([float(np.minimum(c, level).sum()) for c in by_chance])
+        level = context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))
+        chance, untold, drown = np.array([_by_chance(cells_of(i), level) for i in range(len(asked))]).T
         own = np.array([np.minimum(e, n).sum() for e, n in zip(known.expected, known.noise, strict=True)])
         both = own[sides].sum(axis=1) ** 2  # their errors may add up: dependence is what is left
         base = np.sqrt(chance**2 + both)
@@ -176,9 +174,15 @@ def _wanted(
         told = shrunk(gaps - base, stddev) if stddev < MOST_SCORE_NOISE * records else np.zeros(len(asked))
         distances = np.minimum(base + told, 2 * records)
         gaps = np.sqrt(np.maximum(distances**2 - both - untold**2, 0.0))
-        drown = np.array([float(noise_error(cells_of(i), np.array([level]))[0]) for i in range(len(asked))])
         certain = _forest(asked, np.where(shown & (drown < MOST_NOISE * gaps), gaps, 0.0))
     return Wanted(cells_of, cells, sides, gaps, certain)
+
+
+def _by_chance(expected: NDArray[np.float64], level: NDArray[np.float64]) -> tuple[float, float, float]:
+    """How far records that fall into cells by chance are from what is expected, in L1; how much of that noise of this
+    level hides; and what the noise alone would make."""
+    chance = np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
+    return float(chance.sum()), float(np.minimum(chance, level).sum()), float(noise_error(expected, level)[0])
 
 
 def _forest(pairs_asked: Sequence[Clique], gaps: NDArray[np.float64]) -> tuple[int, ...]:
