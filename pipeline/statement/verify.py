@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.adaptive import RESERVE
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
-from mechanisms.accounting.restatements import epsilon_at, group_loss
+from mechanisms.accounting.restatements import all_of_budget, epsilon_at, group_loss
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
-from mechanisms.public.units import delta
+from mechanisms.public.units import Delta, Epsilon, delta, epsilon
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.croissant import promise_in_words
@@ -185,6 +186,21 @@ def _accountant(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
     return make_accountant(kind, delta=at, slots=int(slots)), events
 
 
+def _worst_case(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event], PrivacyLoss]:
+    """What the promise of one try composes, and its total: the charges; where they come out of a reserve, all of it.
+
+    How much of a reserve is charged may depend on answers: a part of it is no guarantee.
+    """
+    accountant, events = _accountant(statement)
+    if not any(e.id.startswith(RESERVE) for e in events):
+        return accountant, events, accountant.loss(events)
+    budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
+    most = PrivacyLoss(epsilon(float(budget["epsilon"])), delta(float(budget["delta"])))
+    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta)))
+    loss = accountant.loss(events)
+    return accountant, events, PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
+
+
 def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """The charges, added up again, are what is said to be spent, and within the budget."""
     accountant, events = _accountant(statement)
@@ -210,9 +226,9 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if "guarantee" not in statement:
         lost = statement.get("version") == STATEMENT_VERSION
         return (False, "was lost") if lost else (None, "stated by its budget alone in its version")
-    accountant, events = _accountant(statement)
     selection, promise, budget = _tries(statement), statement["guarantee"], statement["budget"]
-    loss = selection.total(accountant.loss(events))
+    accountant, events, one = _worst_case(statement)
+    loss = selection.total(one)
     if loss.epsilon > promise["epsilon"] * (1 + SLACK) or loss.delta > promise["delta"] * (1 + SLACK):
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
@@ -247,9 +263,9 @@ def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
     chosen, running = statement.get("selection"), statement.get("running_total")
     totals = [] if chosen is None else [("all tries", chosen["total"]["epsilon"], chosen["total"]["delta"])]
     totals += [] if running is None else [("all runs of the ledger", running["epsilon_sum"], running["delta_sum"])]
-    for name, epsilon, dlt in totals:
-        if loss.epsilon > epsilon * (1 + SLACK) or loss.delta > dlt * (1 + SLACK):
-            return f"{name} are said to cost ε = {epsilon:.6g}, δ = {dlt:.3g}, this one alone costs more"
+    for name, eps, dlt in totals:
+        if loss.epsilon > eps * (1 + SLACK) or loss.delta > dlt * (1 + SLACK):
+            return f"{name} are said to cost ε = {eps:.6g}, δ = {dlt:.3g}, this one alone costs more"
     return ""
 
 

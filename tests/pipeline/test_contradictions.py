@@ -6,6 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
+from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.gaussian_curve import gaussian_mu
+from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.restatements import epsilon_at, group_loss, original
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
 from tests.pipeline.conftest import TOWN, command, done_once, rebound
@@ -22,6 +26,7 @@ def made_once(tmp_path_factory):
     """A release of several tries, chosen by noisy distances; and one of pairs, whose units have up to four records."""
     folder = tmp_path_factory.mktemp("made")
     done_once(folder, "run", *TOWN, *FAST, *TRIES, "selection=auto", LEFT, "hydra.run.dir=tries")
+    done_once(folder, "run", *TOWN, *FAST, "selection=auto", LEFT, "hydra.run.dir=reserve")
     done_once(folder, "run", *TOWN, *FAST, *UNITS, "selection=pairs", "hydra.run.dir=pairs")
     done_once(folder, "run", *TOWN, *FAST, "selection=oneway", *BASIC, "hydra.run.dir=basic")
     return folder
@@ -31,7 +36,7 @@ def made_once(tmp_path_factory):
 def copied(made_once, tmp_path, monkeypatch):
     """The releases, to be changed."""
     monkeypatch.chdir(tmp_path)
-    for name in ("tries", "pairs", "basic"):
+    for name in ("tries", "reserve", "pairs", "basic"):
         shutil.copytree(made_once / name / "release", tmp_path / name)
     return tmp_path
 
@@ -101,8 +106,6 @@ def _no_threshold(said, index):
 
 
 def _original_of_tries(said, index):
-    from mechanisms.accounting.gaussian_curve import gaussian_mu
-
     promise = said["guarantee"]
     said["original"] = {"mu": gaussian_mu(promise["epsilon"], promise["delta"])}
 
@@ -163,6 +166,28 @@ def test_another_marginal_in_the_place_of_the_records_per_unit_is_found(copied, 
     assert "stands for the records per unit, and is another marginal" in capsys.readouterr().out
 
 
+def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
+    """Everything is stated from a part of the charges, as if the rest could not have been spent."""
+    said, index = read(copied / "reserve")
+    last = index["answers"].pop()
+    assert last["event"].startswith("purse:")
+    said["events"] = [e for e in said["events"] if e["id"] != last["event"]]
+    events, keeper = booked_events(said["events"]), make_accountant("gdp", delta=said["budget"]["delta"], slots=0)
+    loss = keeper.loss(events)
+    said["spent"] = said["guarantee"] = {"epsilon": loss.epsilon, "delta": loss.delta}
+    said["original"] = original(keeper, events)
+    said["epsilon_at"] = {at: epsilon_at(keeper, events, float(at)) for at in said["epsilon_at"]}
+    said["curve"] = [[at, epsilon_at(keeper, events, at)] for at, _ in said["curve"]]
+    for group in said["group_privacy"]:
+        group["epsilon"] = group_loss(keeper, events, group["units"]).epsilon
+    forged(copied / "reserve", said, index)
+    assert loss.epsilon < 0.99 * said["budget"]["epsilon"]
+    assert command("verify", "reserve") == 1
+    verdict = capsys.readouterr().out
+    assert "ok  receipts" in verdict and verdict.count("  NO  ") == 1
+    assert "NO  promise" in verdict and "add up to 1" in verdict
+
+
 @pytest.mark.parametrize("name", ["deployment.yaml", "croissant.json"])
 def test_a_paper_that_promises_more_is_found_and_a_lost_one_too(copied, capsys, name):
     paper = copied / "pairs" / name
@@ -180,6 +205,6 @@ def test_a_paper_that_promises_more_is_found_and_a_lost_one_too(copied, capsys, 
 
 
 def test_the_honest_ones_are_sound(copied, capsys):
-    for name in ("tries", "pairs", "basic"):
+    for name in ("tries", "reserve", "pairs", "basic"):
         assert command("verify", name) == 0, capsys.readouterr().out
     assert "every noisy score is within its threshold" in capsys.readouterr().out
