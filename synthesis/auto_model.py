@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.consistency.agree import Target
+from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.projection import product, soften
 from synthesis.consistency.total import estimate_total
@@ -23,10 +24,14 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.impossible import Zeros
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.holdout import SEED as SPLIT_SEED
+from synthesis.pgm.holdout import SHARE
 from synthesis.pgm.junction_tree import fit_cliques
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers
 
+#: Noise of columns is heavy where it sums to more than this share of the records, in the mean of all columns.
+HEAVY = 0.1
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6
 
@@ -63,12 +68,14 @@ class AutoSpec(Synthesizer):
         zeros: Zeros = (),
         progress: Progress | None = None,
     ) -> Synthesized:
-        """Independent columns where nothing else was measured; else a model's rows, mended by the other answers.
+        """Independent columns where nothing else was measured, smoother ones where their noise is heavy (`_smoother`);
+        else a model's rows, mended by the other answers.
 
         The model holds the marginals that show the most dependence, as many as `max_cells` has room for. Where answers
         differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them.
         """
-        if rows == 0 or estimate_total(measurements) <= 0 or all(len(a.clique) < 2 for a in measurements.answers):
+        alone = all(len(a.clique) < 2 for a in measurements.answers)
+        if rows == 0 or estimate_total(measurements) <= 0 or (alone and not _smoother(measurements, self.iterations)):
             return IndependentSpec().make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
         evidence = gathered(measurements.domain, measurements.answers)
         try:
@@ -109,6 +116,35 @@ class AutoSpec(Synthesizer):
         """The rows, fourteen arrays per cell of the largest model, and seven per cell measured."""
         measured = sum(domain.cells(c) for c in cliques)
         return row_bytes(domain, rows) + 14 * 8 * self.max_cells + 7 * 8 * measured
+
+
+def _smoother(measurements: Measurements, iterations: int) -> bool:
+    """Whether a model, which stops where it would fit noise, foretells columns better than their non-negative answers.
+
+    Each answer y is split into y + aσz, from which both are made, and y − σz/a, whose noise is independent of it and by
+    which they are judged (data thinning; Rasines & Young 2023). Where noise is light, or not Gaussian, the answers are
+    taken.
+    """
+    noise = np.mean([a.stddev * a.values.size for a in measurements.answers])
+    if any(a.noise != "gaussian" for a in measurements.answers) or noise < HEAVY * estimate_total(measurements):
+        return False
+    rng = np.random.default_rng(SPLIT_SEED)
+    seen, judge = [], []
+    for answer in measurements.answers:
+        split = answer.stddev * rng.standard_normal(answer.values.size)
+        values, scale = answer.values + SHARE * split, answer.scale * math.sqrt(1 + SHARE**2)
+        seen.append(replace(answer, values=values, scale=scale))
+        judge.append((answer, answer.values - split / SHARE))
+    thinned = replace(measurements, answers=tuple(seen))
+    if estimate_total(thinned) <= 0:
+        return False
+    targets, model = consistent(thinned), fit_model(thinned, ModelSettings(iterations=iterations))
+    gain = 0.0
+    for answer, values in judge:
+        ours, theirs = model.marginal(answer.clique), targets.one_way(answer.clique[0])
+        off = [float(((answer.query.answer(own) - values) ** 2).sum()) for own in (theirs, ours)]
+        gain += (off[0] - off[1]) / answer.stddev**2
+    return gain > 0
 
 
 def _shown(evidence: Evidence, independent: Values) -> float:

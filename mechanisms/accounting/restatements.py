@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.currencies import above
 from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
-from mechanisms.accounting.spend import spend_of_plan
-from mechanisms.public.units import delta
+from mechanisms.public.units import Delta, Epsilon, delta
 
 #: The δ at which every statement says its ε, so that two of them can be compared.
 DELTAS = (1e-5, 1e-6, 1e-9)
@@ -28,11 +26,16 @@ def worst_case(plan: AnyPlan) -> tuple[Event, ...]:
     """
     if not isinstance(plan, AdaptivePlan) or plan.reserve is None:
         return plan.events
-    most = spend_of_plan(replace(plan, selection=ONE_TRY))
-    currency = plan.accountant.currency
+    return all_of_budget(plan.accountant, plan.epsilon, plan.delta)
+
+
+def all_of_budget(accountant: Accountant, epsilon: Epsilon, dlt: Delta) -> tuple[Event, ...]:
+    """All that an accountant's filter lets through within (ε, δ), as one event."""
+    currency = accountant.currency
     if currency is None:
-        return (Laplace("all", plan.epsilon, 1.0),)
-    return (currency.event("all", most.within(currency)),)
+        return (Laplace("all", epsilon, 1.0),)
+    mu, rho = currency.whole_run(epsilon, dlt)
+    return (currency.event("all", {"mu": mu, "rho": rho}[currency.name]),)
 
 
 def guarantee(plan: AnyPlan) -> PrivacyLoss:

@@ -6,7 +6,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,11 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
     write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
 
 
-def load_measurements(folder: Path) -> Measurements:
+def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measurements:
     """Measurements as `save_measurements` wrote them.
 
+    Args:
+        without: names of query matrices whose answers are left out.
     Raises:
         UserError: no measurements there, or not readable as such.
     """
@@ -62,7 +64,8 @@ def load_measurements(folder: Path) -> Measurements:
             raise ValueError(f"format {index.get('format')!r}")
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
         with (folder / "answers.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            answers = tuple(_answer(str(i), r, arrays) for i, r in enumerate(index["answers"]))
+            wanted = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
+            answers = tuple(_answer(str(i), r, arrays) for i, r in wanted)
             counted = index.get("histogram")
             histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
         for answer in answers:

@@ -19,6 +19,7 @@ from mechanisms.public.tables.codec import write_table
 from pipeline.folders import not_in_release
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.selecting import asked_accountant
 from pipeline.stages import Run, run
 
 #: Rows, where `plan.rows` says nothing.
@@ -47,8 +48,10 @@ def rehearse(config: Config, root: Path) -> Run:
     schema, unit = build.build_schema(config), build.build_unit(config)
     write_rows(table, schema, rows, column=unit.column, most=unit.max_records, rng=np.random.default_rng(SEED))
     data = replace(config.data, path=str(table), delimiter=",")
-    privacy = replace(config.privacy, noise_seed=SEED)
-    budget, statement = replace(config.budget, ledger=None, limit=None), replace(config.statement, key=None)
+    # the accountant that the run itself would take: a shared budget may decide it
+    privacy = replace(config.privacy, noise_seed=SEED, accountant=asked_accountant(config))
+    budget = replace(config.budget, ledger=None, limit=None, accountant=None, slack=None)
+    statement = replace(config.statement, key=None)
     return run(replace(config, data=data, privacy=privacy, budget=budget, statement=statement), root)
 
 

@@ -81,10 +81,10 @@ def croissant(statement: Mapping[str, Any], schema: Schema, *, table: str, diges
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": f"synthetic {statement['table']}",
-        "description": f"A synthetic table of {statement['table']}. {_promise(statement)}",
+        "description": f"A synthetic table of {statement['table']}. {promise_in_words(statement)}",
         "version": "1.0.0",
         **{key: value for key, value in facts.items() if value is not None},
-        "rai:personalSensitiveInformation": _promise(statement),
+        "rai:personalSensitiveInformation": promise_in_words(statement),
         "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}); rows were "
         "drawn from a model of the noisy answers alone.",
         "rai:dataLimitations": "Only what the measured marginals tell is alike; small groups are less exact. The noise "
@@ -104,7 +104,8 @@ def croissant(statement: Mapping[str, Any], schema: Schema, *, table: str, diges
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _promise(statement: Mapping[str, Any]) -> str:
+def promise_in_words(statement: Mapping[str, Any]) -> str:
+    """What the release promises, in one sentence; or that it does not."""
     if not statement["private"]:
         return f"NOT private: {'; '.join(statement['reasons_not_private'])}."
     promise = statement["guarantee"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mechanisms.accounting.events import describes_choice
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
@@ -15,12 +16,16 @@ from mechanisms.public.units import Neighbouring, joint_sensitivity
 
 #: How far two roundings of one number may lie apart.
 SLACK = 1e-9
+#: The unit of a release whose records are its units, as its statement spells it.
+ONE_RECORD = "one record"
+#: What the statement says of tries with a threshold.
+FIRST = "the first accepted"
 
 Finding = tuple[bool | None, str]
 
 
 def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
-    """Every noisy answer has a receipt of its own, with its kind and scale of noise."""
+    """Every noisy answer has a receipt of its own, with its kind and scale; no total is there for nothing."""
     receipts = {e["id"]: e for e in statement["events"]}
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
     taken: set[str] = set()
@@ -28,11 +33,18 @@ def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) 
         name, paid = " × ".join(answer["clique"]), receipts.get(answer["event"])
         if paid is None:
             return False, f"{name} was never paid for"
-        if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
-            return False, f"{name} has other noise than its receipt"
         if answer["event"] in taken:
             return False, f"{name} was paid for by a charge that paid for another answer"
+        if paid.get("scores") or paid.get("accept"):
+            return False, f"{name} was paid for by a charge that paid for scores"
+        if paid.get("answered", True) is not True or paid.get("clique", answer["clique"]) != answer["clique"]:
+            return False, f"{name} is not what its receipt was paid for"
+        if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
+            return False, f"{name} has other noise than its receipt"
         taken.add(answer["event"])
+    public = statement["neighbouring"] == Neighbouring.REPLACE and statement["unit"] == ONE_RECORD
+    if index.get("public_total") is not None and not public:
+        return False, "the number of records is there without noise, and is no public fact"
     return True, f"{len(every)} noisy answers, each with a receipt of its noise"
 
 
@@ -49,29 +61,37 @@ def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[st
             return False, f"{receipt['id']} was booked as something that costs less than what was used"
     queries = {str(a["query"]) for a in index["answers"]}
     named = [p for p in statement.get("not_ours") or () if p["kind"] == "query"]
-    if unknown := sorted(queries & {p["name"] for p in named} - QUERIES.keys()):
-        module = next(p["module"] for p in named if p["name"] == unknown[0])
-        return None, f"queries {', '.join(unknown)} are not ours, and their module {module} is not loaded"
-    relation, most = Neighbouring(statement["neighbouring"]), int(statement["max_records"])
+    unknown = sorted(queries & {p["name"] for p in named} - QUERIES.keys())
+    relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["max_records"])
     receipts = {e["id"]: e for e in statement["events"]}
-    found = load_measurements(release / "measurements")
+    found = load_measurements(release / "measurements", without=unknown)
     needed = {e["id"]: _of_scores(e, relation, most) for e in statement["events"] if e.get("accept") or e.get("scores")}
     for a in found.answers:
         norm = NOISE_KINDS[a.noise].norm
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
     if found.histogram is not None:
         question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[found.histogram.noise].norm
+        counted = found.histogram
+        if (
+            not isinstance(counted.query, Identity)
+            or counted.query.rows != most
+            or not counted.clique[0].startswith(question.label[0])
+        ):
+            return False, f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
         needed[found.histogram.event] = question.sensitivity(norm=norm, neighbouring=relation)
     for name, least in needed.items():
         paid = receipts[name]["sensitivity"]
         if not least <= paid * (1 + SLACK):
             return False, f"{name} moves by {least:.6g} when one unit changes, not by {paid:.6g}"
+    if unknown:
+        module = next(p["module"] for p in named if p["name"] == unknown[0])
+        return None, f"queries {', '.join(unknown)} are not ours, and their module {module} is not loaded"
     return True, f"{len(needed)} answers and scores move by no more than their receipts say (C = {most})"
 
 
 def _cheaper(booked: Mapping[str, Any], used: Mapping[str, Any]) -> bool:
     """Whether numbers stand for less privacy loss than others of the same mechanism."""
-    if "epsilon" in used:
+    if describes_choice(used):
         return bool(booked["epsilon"] < used["epsilon"])
     return bool(booked["sensitivity"] < used["sensitivity"] or booked["scale"] > used["scale"])
 
@@ -81,4 +101,32 @@ def _of_scores(receipt: Mapping[str, Any], relation: Neighbouring, most: int) ->
     each = sensitivity(Identity(2), norm="l1", neighbouring=relation, max_records=most)
     if receipt.get("accept"):
         return each
-    return joint_sensitivity(each, int(receipt["scores"]), NOISE_KINDS[receipt["mechanism"]].norm)
+    return joint_sensitivity(each, whole_number(receipt["scores"]), NOISE_KINDS[receipt["mechanism"]].norm)
+
+
+def accepted(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """What was accepted is within every threshold, by the noisy scores that were paid for; and the rule by which one of
+    several tries was taken is the one that these thresholds leave.
+    """
+    scores = [e for e in statement["events"] if e.get("accept")]
+    limits = [e["accept"]["at_most"] for e in scores]
+    for receipt, limit in zip(scores, limits, strict=True):
+        score = receipt["noisy"]
+        if limit is not None and (score is None or not score <= limit):
+            return False, f"{receipt['id']} allows at most {limit}, and its noisy score is {score}"
+    chosen = statement.get("selection")
+    by_threshold = bool(limits) and None not in limits
+    if chosen is not None and (chosen["released"] == FIRST) is not by_threshold:
+        return False, f"one of several tries was taken as “{chosen['released']}”, which its thresholds do not say"
+    return True, "every noisy score is within its threshold" if scores else "no score decided about the release"
+
+
+def whole_number(value: Any) -> int:
+    """A whole number as it stands in a file.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"got {value!r} where a whole number stands")
+    return value

@@ -9,27 +9,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, make_accountant
+from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.adaptive import RESERVE
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
-from mechanisms.accounting.restatements import epsilon_at, group_loss
+from mechanisms.accounting.restatements import all_of_budget, epsilon_at, group_loss
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
-from mechanisms.public.units import delta
+from mechanisms.public.units import Delta, Epsilon, delta, epsilon
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
+from pipeline.statement.croissant import promise_in_words
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
-from pipeline.statement.paid_answers import SLACK, Finding, receipts_of_answers, sensitivities
+from pipeline.statement.paid_answers import (
+    FIRST,
+    SLACK,
+    Finding,
+    accepted,
+    receipts_of_answers,
+    sensitivities,
+    whole_number,
+)
 from pipeline.statement.papers import named_digests
+from pipeline.statement.registry_record import registry_record
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.statement import SECURE
 from pipeline.version import __version__
 
-#: What the statement says of tries with a threshold.
-FIRST = "the first accepted"
-BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError)
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
     statement, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
     check_known(statement, str(release), ("mechanism", "accountant"))
     checks = [*_bound(release, statement, key)]
-    for name, check in (("receipts", _receipts), ("promise", _promise), ("answers", receipts_of_answers)):
+    for name, check in _CHECKS.items():
         checks.append(_guarded(name, check, statement, index))
     checks.append(_guarded("sensitivity", lambda s, i: sensitivities(release, s, i), statement, index))
     checks.append(_guarded("page", lambda s, _: _page(release, s), statement, index))
@@ -161,7 +170,7 @@ def _tries(statement: Mapping[str, Any]) -> PrivateSelection:
     chosen = statement.get("selection")
     if chosen is None:
         return ONE_TRY
-    return PrivateSelection(int(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
+    return PrivateSelection(whole_number(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
 
 
 def _accountant(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
@@ -175,6 +184,21 @@ def _accountant(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
         one = make_accountant(kind, delta=at, slots=1).delta_each
         slots = round(one / max(each)) if one and each and max(each) > 0 else 0
     return make_accountant(kind, delta=at, slots=int(slots)), events
+
+
+def _worst_case(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event], PrivacyLoss]:
+    """What the promise of one try composes, and its total: the charges; where they come out of a reserve, all of it.
+
+    How much of a reserve is charged may depend on answers: a part of it is no guarantee.
+    """
+    accountant, events = _accountant(statement)
+    if not any(e.id.startswith(RESERVE) for e in events):
+        return accountant, events, accountant.loss(events)
+    budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
+    most = PrivacyLoss(epsilon(float(budget["epsilon"])), delta(float(budget["delta"])))
+    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta)))
+    loss = accountant.loss(events)
+    return accountant, events, PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
 
 
 def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
@@ -200,10 +224,11 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
 def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """What is promised covers what was charged, stays within the budget, and says the same in all its terms."""
     if "guarantee" not in statement:
-        return None, "stated by its budget alone in its version"
-    accountant, events = _accountant(statement)
+        lost = statement.get("version") == STATEMENT_VERSION
+        return (False, "was lost") if lost else (None, "stated by its budget alone in its version")
     selection, promise, budget = _tries(statement), statement["guarantee"], statement["budget"]
-    loss = selection.total(accountant.loss(events))
+    accountant, events, one = _worst_case(statement)
+    loss = selection.total(one)
     if loss.epsilon > promise["epsilon"] * (1 + SLACK) or loss.delta > promise["delta"] * (1 + SLACK):
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
@@ -216,19 +241,36 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         value = group["epsilon"]
         if value is not None and least.epsilon > value * (1 + SLACK):
             return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"
+        if value is not None and least.delta > group["delta"] * (1 + SLACK):
+            return False, f"a group of {group['units']} has δ = {least.delta:.3g}, not {group['delta']:.3g}"
     for name, value in statement["original"].items():
         currency = accountant.currency
         if currency is None or name != currency.name:
             return False, f"{accountant.kind} has no original parameter {name}"
+        if selection.tries > 1:
+            return False, f"of several tries (ε, δ) alone is known, no {name}"
         again = currency.epsilon(value, delta(promise["delta"]))
         if not math.isclose(again, promise["epsilon"], rel_tol=1e-6):
             return False, f"its original parameter gives ε = {again:.6g}, not {promise['epsilon']:.6g}"
+    if wrong := _totals(statement, loss):
+        return False, wrong
     whom = f"{statement['unit']} ({statement['neighbouring']})"
     return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom}"
 
 
+def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
+    """What other totals fall short of the charges: of all tries, and of all runs of a ledger; empty where none does."""
+    chosen, running = statement.get("selection"), statement.get("running_total")
+    totals = [] if chosen is None else [("all tries", chosen["total"]["epsilon"], chosen["total"]["delta"])]
+    totals += [] if running is None else [("all runs of the ledger", running["epsilon_sum"], running["delta_sum"])]
+    for name, eps, dlt in totals:
+        if loss.epsilon > eps * (1 + SLACK) or loss.delta > dlt * (1 + SLACK):
+            return f"{name} are said to cost ε = {eps:.6g}, δ = {dlt:.3g}, this one alone costs more"
+    return ""
+
+
 def _page(release: Path, statement: Mapping[str, Any]) -> Finding:
-    """statement.html says what privacy.json says."""
+    """statement.html, deployment.yaml and croissant.json say what privacy.json says."""
     manifest = read_manifest(release)
     if manifest is None:
         return None, "no statement.html is bound to this release"
@@ -242,11 +284,20 @@ def _page(release: Path, statement: Mapping[str, Any]) -> Finding:
     )
     if (release / "statement.html").read_text(encoding="utf-8") != again:
         return False, "statement.html does not say what privacy.json says"
+    if (release / "deployment.yaml").read_text(encoding="utf-8") != registry_record(statement):
+        return False, "deployment.yaml does not say what privacy.json says"
+    record, promise = json.loads((release / "croissant.json").read_text(encoding="utf-8")), promise_in_words(statement)
+    if record["rai:personalSensitiveInformation"] != promise or not record["description"].endswith(promise):
+        return False, "croissant.json does not say what privacy.json says"
     return True, "statement.html says what privacy.json says"
 
 
 def _table(manifest: Manifest) -> str:
-    return next(name for name in manifest.files if name.startswith("synthetic."))
+    return next((name for name in manifest.files if name.startswith("synthetic.")), "synthetic.csv")
+
+
+#: Checks of the statement against the list of its answers.
+_CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "answers": receipts_of_answers}
 
 
 def _private(statement: Mapping[str, Any]) -> Check:

@@ -78,7 +78,7 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
     assert command("check", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, "format=json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert {n: c["lost"] for n, c in facts["columns"].items() if c["lost"]} == {}
-    ledger = ["budget.ledger=book.json", "budget.limit={epsilon: 1, delta: 1e-6}"]
+    ledger = ["budget.ledger=book.json", "budget.limit={epsilon: 1, delta: 1e-6}", "budget.accountant=zcdp"]
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, *ledger, "hydra.run.dir=rehearsal") == 0
     assert "NOT PRIVATE" in capsys.readouterr().out and not (home / "book.json").exists()
     rows = pd.read_csv(home / "rehearsal" / "rehearsal.csv", dtype=str, keep_default_na=False)

@@ -1,0 +1,210 @@
+"""Releases whose own papers contradict each other: `verify` calls none of them sound, and honest ones are."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.gaussian_curve import gaussian_mu
+from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.restatements import epsilon_at, group_loss, original
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.statement.papers import write_papers
+from tests.pipeline.conftest import TOWN, command, done_once, rebound
+
+FAST = ["evaluation.enabled=false", "synthesis=independent"]
+TRIES = ["accept=[{metric: l1, marginals: 1, at_most: 10000}]", "accept_tries=3"]
+UNITS = ["privacy.unit=person", "privacy.max_records=4"]
+LEFT = "selection.combine_cells=0"
+BASIC = ["privacy.accountant=basic", "mechanism=gaussian"]
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    """A release of several tries, chosen by noisy distances; and one of pairs, whose units have up to four records."""
+    folder = tmp_path_factory.mktemp("made")
+    done_once(folder, "run", *TOWN, *FAST, *TRIES, "selection=auto", LEFT, "hydra.run.dir=tries")
+    done_once(folder, "run", *TOWN, *FAST, "selection=auto", LEFT, "hydra.run.dir=reserve")
+    done_once(folder, "run", *TOWN, *FAST, *UNITS, "selection=pairs", "hydra.run.dir=pairs")
+    done_once(folder, "run", *TOWN, *FAST, "selection=oneway", *BASIC, "hydra.run.dir=basic")
+    return folder
+
+
+@pytest.fixture
+def copied(made_once, tmp_path, monkeypatch):
+    """The releases, to be changed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("tries", "reserve", "pairs", "basic"):
+        shutil.copytree(made_once / name / "release", tmp_path / name)
+    return tmp_path
+
+
+def read(release):
+    """Its statement, and the list of its answers."""
+    return [json.loads((release / n).read_text(encoding="utf-8")) for n in ("privacy.json", "measurements/index.json")]
+
+
+def forged(release, said, index):
+    """A careful forger's work: all papers made anew from changed numbers."""
+    schema = load_schema(release / "schema.yaml")
+    (release / "privacy.json").write_text(json.dumps(said), encoding="utf-8")
+    (release / "measurements" / "index.json").write_text(json.dumps(index), encoding="utf-8")
+    for name in ("statement.html", "deployment.yaml", "croissant.json", "manifest.json"):
+        (release / name).unlink()
+    write_papers(release, said, schema, table="synthetic.csv", rows_asked=None, signer=None)
+
+
+def scored(said):
+    return next(e for e in said["events"] if e.get("scores"))
+
+
+def accepted(said):
+    return next(e for e in said["events"] if e.get("accept"))
+
+
+def _answer_paid_by(find):
+    """An answer whose charge has paid for scores already: its own receipt is gone."""
+
+    def change(said, index):
+        answer, paid = index["answers"][-1], find(said)
+        said["events"] = [e for e in said["events"] if e["id"] != answer["event"]]
+        answer |= {"event": paid["id"], "scale": paid["scale"], "noise": paid["mechanism"]}
+
+    return change
+
+
+def _paid_as_another_marginal(said, index):
+    first, second = (next(e for e in said["events"] if e["id"] == a["event"]) for a in index["answers"][:2])
+    first["clique"], second["clique"] = second["clique"], first["clique"]
+
+
+def _booked_under_a_word_of_choices(said, index):
+    """An ε that no noise has stands beside the numbers, and hides that what is booked moves less."""
+    event = said["events"][0]
+    event["booked"] = {"mechanism": event["mechanism"], "sensitivity": event["sensitivity"] / 50, "epsilon": 1.0}
+    event["epsilon"] = 1.0
+
+
+def _foreign_query_beside_cheap_answers(said, index):
+    """All costs are as they were, with a tenth of the noise, and one query is nobody's."""
+    index["answers"][-1]["query"] = "Foreign"
+    said["not_ours"] = [{"kind": "query", "name": "Foreign", "module": "foreign", "audited": False}]
+    for numbers in (*said["events"], *index["answers"]):
+        numbers["scale"] /= 10
+        numbers |= {"sensitivity": numbers["sensitivity"] / 10} if "sensitivity" in numbers else {}
+
+
+def _beyond_its_threshold(said, index):
+    accepted(said)["noisy"] = 10_001.0
+
+
+def _no_threshold(said, index):
+    """The best of several costs three times a try; the first accepted is said to cost twice."""
+    accepted(said)["accept"]["at_most"] = None
+
+
+def _original_of_tries(said, index):
+    promise = said["guarantee"]
+    said["original"] = {"mu": gaussian_mu(promise["epsilon"], promise["delta"])}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("tries", _answer_paid_by(scored), "was paid for by a charge that paid for scores"),
+        ("tries", _answer_paid_by(accepted), "was paid for by a charge that paid for scores"),
+        ("pairs", _paid_as_another_marginal, "is not what its receipt was paid for"),
+        ("pairs", lambda said, index: said["events"][0].update(answered=False), "is not what its receipt was paid for"),
+        ("pairs", _booked_under_a_word_of_choices, "was booked as something that costs less"),
+        ("pairs", _foreign_query_beside_cheap_answers, "moves by 4 when one unit changes, not by 0.4"),
+        ("pairs", lambda said, index: said.update(max_records=4.9), "got 4.9 where a whole number stands"),
+        ("pairs", lambda said, index: index.update(public_total=600), "the number of records is there without noise"),
+        ("basic", lambda said, index: said["group_privacy"][1].update(delta=1e-12), "a group of 5 has δ ="),
+        ("tries", _original_of_tries, "of several tries (ε, δ) alone is known"),
+        ("tries", lambda said, index: said["selection"]["total"].update(epsilon=0.1), "all tries are said to cost"),
+        ("tries", lambda said, index: said["selection"].update(tries_expected_at_most=3.9), "got 3.9"),
+        ("tries", _beyond_its_threshold, "allows at most 10000.0, and its noisy score is 10001.0"),
+        ("tries", lambda said, index: accepted(said).update(noisy=None), "and its noisy score is None"),
+        ("tries", _no_threshold, "which its thresholds do not say"),
+    ],
+)
+def test_a_release_that_its_own_receipts_contradict_is_not_sound(copied, capsys, name, change, line):
+    said, index = read(copied / name)
+    change(said, index)
+    forged(copied / name, said, index)
+    assert command("verify", name) == 1
+    verdict = capsys.readouterr().out
+    assert line in verdict
+    assert verdict.count("  NO  ") <= 2, "all papers agree with the forged numbers"
+
+
+def test_a_promise_that_was_lost_is_no_promise(copied, capsys):
+    said, _ = read(copied / "basic")
+    del said["guarantee"]
+    (copied / "basic" / "privacy.json").write_text(json.dumps(said), encoding="utf-8")
+    rebound(copied / "basic")
+    assert command("verify", "basic") == 1
+    assert "NO  promise      was lost" in capsys.readouterr().out
+
+
+def test_another_marginal_in_the_place_of_the_records_per_unit_is_found(copied, capsys):
+    """Its cells move by C, those of the records per unit by 1."""
+    release = copied / "pairs"
+    said, index = read(release)
+    index["histogram"] = index["answers"].pop()
+    place, answers = len(index["answers"]), release / "measurements" / "answers.npz"
+    arrays = {k.replace(f"{place}.", "histogram.", 1): v for k, v in np.load(answers).items()}
+    np.savez(answers, **arrays)
+    receipt = next(e for e in said["events"] if e["id"] == index["histogram"]["event"])
+    receipt["sensitivity"] /= 4
+    receipt["scale"] /= 4
+    index["histogram"]["scale"] = receipt["scale"]
+    forged(release, said, index)
+    assert command("verify", str(release)) == 1
+    assert "stands for the records per unit, and is another marginal" in capsys.readouterr().out
+
+
+def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
+    """Everything is stated from a part of the charges, as if the rest could not have been spent."""
+    said, index = read(copied / "reserve")
+    last = index["answers"].pop()
+    assert last["event"].startswith("purse:")
+    said["events"] = [e for e in said["events"] if e["id"] != last["event"]]
+    events, keeper = booked_events(said["events"]), make_accountant("gdp", delta=said["budget"]["delta"], slots=0)
+    loss = keeper.loss(events)
+    said["spent"] = said["guarantee"] = {"epsilon": loss.epsilon, "delta": loss.delta}
+    said["original"] = original(keeper, events)
+    said["epsilon_at"] = {at: epsilon_at(keeper, events, float(at)) for at in said["epsilon_at"]}
+    said["curve"] = [[at, epsilon_at(keeper, events, at)] for at, _ in said["curve"]]
+    for group in said["group_privacy"]:
+        group["epsilon"] = group_loss(keeper, events, group["units"]).epsilon
+    forged(copied / "reserve", said, index)
+    assert loss.epsilon < 0.99 * said["budget"]["epsilon"]
+    assert command("verify", "reserve") == 1
+    verdict = capsys.readouterr().out
+    assert "ok  receipts" in verdict and verdict.count("  NO  ") == 1
+    assert "NO  promise" in verdict and "add up to 1" in verdict
+
+
+@pytest.mark.parametrize("name", ["deployment.yaml", "croissant.json"])
+def test_a_paper_that_promises_more_is_found_and_a_lost_one_too(copied, capsys, name):
+    paper = copied / "pairs" / name
+    text = paper.read_text(encoding="utf-8")
+    old, new = ("epsilon: 0.99", "epsilon: 0.09") if name.endswith("yaml") else ("with ε = 1", "with ε = 0.1")
+    assert old in text
+    paper.write_text(text.replace(old, new), encoding="utf-8")
+    rebound(copied / "pairs")
+    assert command("verify", "pairs") == 1
+    assert f"NO  page         {name} does not say what privacy.json says" in capsys.readouterr().out
+    paper.unlink()
+    rebound(copied / "pairs")
+    assert command("verify", "pairs") == 1
+    assert "NO  page         cannot be read" in capsys.readouterr().out
+
+
+def test_the_honest_ones_are_sound(copied, capsys):
+    for name in ("tries", "reserve", "pairs", "basic"):
+        assert command("verify", name) == 0, capsys.readouterr().out
+    assert "every noisy score is within its threshold" in capsys.readouterr().out
