@@ -112,8 +112,8 @@ class Coverage:
         if self.pairs and not self.told:
             lines.append(
                 "no pair of columns was measured: of how they depend on each other the synthetic table shows no more "
-                "than the schema says. Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser "
-                "bins, or a list in selection.marginals"
+                "than the schema says. Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, "
+                "coarser bins, or a list in selection.marginals"
             )
         return lines
 
