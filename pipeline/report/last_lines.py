@@ -9,7 +9,7 @@ from evaluation.outcome import Outcome
 from evaluation.references import Reference
 from evaluation.score import ON_TOP, Scorecard
 from mechanisms.public.criterion import noisy_figure
-from mechanisms.public.release import said_not_ours
+from mechanisms.public.release import Measurements, said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.report.answer_noise import said_drowned
 from pipeline.stages import Run
@@ -61,6 +61,7 @@ def where_to_look(done: Run) -> str:
     lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
+    lines += [f"  measured  {said_measured(done.measurements)}"]
     lines += [f"  warning   {line}" for line in said_drowned(done.measurements)]
     lines += [f"  left out  {line}" for line in done.left_out]
     lines += [f"  accepted  {line}" for line in _accepted(statement.events)]
@@ -75,6 +76,15 @@ def where_to_look(done: Run) -> str:
         lines += [f"  keep back {folder.scores} (NOT private):"]
         lines += [f"            {line}" for line in summary(done.scores).splitlines()]
     return "\n".join(lines)
+
+
+def said_measured(known: Measurements) -> str:
+    """What the noisy answers are about, in words: what a selection decided, as the release itself shows it."""
+    cliques = {a.clique for a in known.answers}
+    columns, larger = (sum((len(c) == 1) is alone for c in cliques) for alone in (True, False))
+    if larger:
+        return f"{columns} columns alone and {larger} larger marginal{'s' * (larger > 1)}"
+    return f"{columns} columns alone: in the synthetic table they are independent of each other"
 
 
 def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:

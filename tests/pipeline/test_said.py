@@ -3,9 +3,14 @@
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline.report.last_lines import said_measured
 from tests.pipeline.conftest import TOWN, command
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
@@ -135,3 +140,12 @@ def test_a_release_that_is_not_private_is_not_to_be_published(town, capsys):
     lines = capsys.readouterr().out
     assert "  do NOT publish " in lines
     assert "  publish  " not in lines
+
+
+def test_the_last_lines_say_what_was_measured():
+    domain = Domain((Attribute("a", 2), Attribute("b", 3)))
+    alone = tuple(NoisyMarginal((n,), Identity(k), np.zeros(k), "gaussian", 1.0, n) for n, k in (("a", 2), ("b", 3)))
+    pair = NoisyMarginal(("a", "b"), Identity(6), np.zeros(6), "gaussian", 1.0, "ab")
+    columns = said_measured(Measurements(domain, (*alone, alone[0])))
+    assert columns == "2 columns alone: in the synthetic table they are independent of each other"
+    assert said_measured(Measurements(domain, (*alone, pair))) == "2 columns alone and 1 larger marginal"
