@@ -86,18 +86,21 @@ class Coverage:
         columns: how many columns there are to measure.
         pairs: how many pairs of them.
         told: pairs that lie in a measured marginal.
+        larger: how many marginals of several columns were measured.
         unmeasured: columns that lie in none.
     """
 
     columns: int
     pairs: int
     told: int
+    larger: int
     unmeasured: tuple[str, ...]
 
     @property
     def in_words(self) -> str:
         line = f"{self.columns - len(self.unmeasured):,} of {self.columns:,} columns"
-        return line + (f", {self.told:,} of {self.pairs:,} pairs of columns" if self.pairs else "")
+        line += f", {self.told:,} of {self.pairs:,} pairs of columns" if self.pairs else ""
+        return line + (f" in {self.larger:,} larger marginal{'s' * (self.larger > 1)}" if self.larger else "")
 
     @property
     def warnings(self) -> list[str]:
@@ -125,7 +128,8 @@ def coverage(measurements: Measurements) -> Coverage:
     told = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
     columns = {n for c in cliques for n in c}
     every = len(names) * (len(names) - 1) // 2
-    return Coverage(len(names), every, len(told), tuple(n for n in names if n not in columns))
+    larger = sum(len(c) > 1 for c in cliques)
+    return Coverage(len(names), every, len(told), larger, tuple(n for n in names if n not in columns))
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,9 @@ def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
         ]
         return coverage(Measurements(domain, tuple(every)))
 
-    assert covered(("a", "b"), ("a", "b", "c")).in_words == "3 of 3 columns, 3 of 3 pairs of columns"
+    assert (
+        covered(("a", "b"), ("a", "b", "c")).in_words == "3 of 3 columns, 3 of 3 pairs of columns in 2 larger marginals"
+    )
     assert covered(("a", "b"), ("a", "b", "c")).warnings == []
     (line,) = covered(("a", "b")).warnings
     assert line.startswith("nothing was measured of c:")
@@ -129,7 +131,7 @@ def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
     settings = ["selection.marginals=[[age,sex]]", "synthesis=independent"]
     assert command("run", *FAST, *settings, "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out
-    assert "  measured  2 of 3 columns, 1 of 3 pairs of columns" in shown
+    assert "  measured  2 of 3 columns, 1 of 3 pairs of columns in 1 larger marginal" in shown
     assert "  warning   nothing was measured of job:" in shown
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
     assert "noisy counts of 2 columns, and of 1 combination of them" in page
