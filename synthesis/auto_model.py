@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
+from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Target, consistent
@@ -126,7 +127,8 @@ def _smoother(measurements: Measurements, iterations: int) -> bool:
     taken.
     """
     noise = np.mean([a.stddev * a.values.size for a in measurements.answers])
-    if any(a.noise != "gaussian" for a in measurements.answers) or noise < HEAVY * estimate_total(measurements):
+    others = {a.noise for a in measurements.answers} - {GAUSSIAN.name}
+    if others or noise < HEAVY * estimate_total(measurements):
         return False
     rng = np.random.default_rng(SPLIT_SEED)
     seen, judge = [], []
