@@ -39,6 +39,11 @@ class NoisyMarginal:
         """Standard deviation of the noise of one answer, in records."""
         return NOISE_KINDS[self.noise].stddev * self.scale
 
+    @property
+    def mean_abs(self) -> float:
+        """Mean absolute noise of one answer, in records."""
+        return NOISE_KINDS[self.noise].mean_abs * self.scale
+
 
 @dataclass(frozen=True, eq=False)
 class Measurements:

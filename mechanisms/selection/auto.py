@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants import serves_as_filter
-from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
 from mechanisms.public.designs.dense import combined, noise_error
-from mechanisms.public.designs.tree import joining, pairs
+from mechanisms.public.designs.tree import heaviest_forest, pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.coarse_values import coarse_columns
@@ -26,11 +25,11 @@ from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, one_way_slots, parts_of
+from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, large_pairs
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.fixed import Fixed
-from mechanisms.selection.indif import combining
 from mechanisms.selection.questions import ask_given
+from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
 MAX_CELLS = 20_000
@@ -56,31 +55,16 @@ WHOLE = 1 - 1e-9
 
 
 @dataclass(frozen=True)
-class Auto(Method):
+class Auto(ScoredPairs):
     """One-way marginals; noisy distances of all pairs from independence; then what lowers the expected error most.
 
     Attributes:
-        candidates: the pairs that are scored.
-        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
+        candidates, combine_cells: as in `ScoredPairs`.
         max_cells: the most cells of a query over a pair; larger pairs are asked over coarser values.
     """
 
     kind: ClassVar[str] = "auto"
-    candidates: tuple[Clique, ...]
-    combine_cells: int = 1_000
     max_cells: int = MAX_CELLS
-
-    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
-        """One-way marginals, all distances at once, and the part of the budget for what they decide.
-
-        Args:
-            split: parts of the budget for the three stages.
-        """
-        parts = parts_of(split, ("one-way", "scores", "measurement"))
-        slots = one_way_slots(domain, parts[0])
-        if self.candidates:
-            slots.append(Reservation(SCORES, None, 0, parts[1], len(self.candidates)))
-        return slots, parts[2]
 
     def run(self, context: Context) -> None:
         """The one-way marginals, the distances, and one round out of the reserve.
@@ -116,15 +100,6 @@ class Auto(Method):
 
         return {pair: query(pair) for pair in self.candidates}
 
-    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
-        """Every candidate, at the size that it may be combined to."""
-        bounds = super().later_cells(domain, slots)
-        return bounds + [(" × ".join(c), max(domain.cells(c), self.combine_cells)) for c in self.candidates]
-
-    @property
-    def reported(self) -> Sequence[Clique]:
-        return self.candidates
-
 
 def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp] | None:
     """Per candidate the places of the given marginals of its columns; None where there are no candidates."""
@@ -135,7 +110,7 @@ def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.
 
 def _noise_so_far(context: Context, given: Sequence[Clique]) -> NDArray[np.float64]:
     """The mean absolute noise of each given marginal's answers; of one that was charged and lost: as if never asked."""
-    noise = {a.clique: a.stddev * ABSOLUTE for a in context.known}
+    noise = {a.clique: a.mean_abs for a in context.known}
     return np.array([noise.get(c, 1e300) for c in given])
 
 
@@ -168,13 +143,13 @@ def _wanted(
         own = np.array([np.minimum(e, n).sum() for e, n in zip(known.expected, known.noise, strict=True)])
         both = own[sides].sum(axis=1) ** 2  # their errors may add up: dependence is what is left
         base = np.sqrt(chance**2 + both)
-        stddev = context.noise(place) / ABSOLUTE
+        stddev = context.stddev(place)
         shown = gaps - base > NormalDist().inv_cdf(1 - LEVEL / len(asked)) * stddev
         records = float(np.sum(known.expected[0]))
         told = shrunk(gaps - base, stddev) if stddev < MOST_SCORE_NOISE * records else np.zeros(len(asked))
         distances = np.minimum(base + told, 2 * records)
         gaps = np.sqrt(np.maximum(distances**2 - both - untold**2, 0.0))
-        certain = _forest(asked, np.where(shown & (drown < MOST_NOISE * gaps), gaps, 0.0))
+        certain = heaviest_forest(asked, np.where(shown & (drown < MOST_NOISE * gaps), gaps, 0.0).tolist())
     return Wanted(cells_of, cells, sides, gaps, certain)
 
 
@@ -183,18 +158,6 @@ def _by_chance(expected: NDArray[np.float64], level: NDArray[np.float64]) -> tup
     level hides; and what the noise alone would make."""
     chance = np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
     return float(chance.sum()), float(np.minimum(chance, level).sum()), float(noise_error(expected, level)[0])
-
-
-def _forest(pairs_asked: Sequence[Clique], gaps: NDArray[np.float64]) -> tuple[int, ...]:
-    """The places of a forest of pairs with the largest gaps above 0 (Kruskal's algorithm)."""
-    order = [int(i) for i in np.argsort(-gaps, kind="stable") if gaps[i] > 0]
-    edges: list[Clique] = []
-    taken = []
-    for place in order:
-        if joining([pairs_asked[place]], edges):
-            edges.append(pairs_asked[place])
-            taken.append(place)
-    return tuple(taken)
 
 
 def shrunk(values: NDArray[np.float64], stddev: float) -> NDArray[np.float64]:
@@ -276,12 +239,11 @@ class AutoSettings(Fixed):
     def workload(self, facts: Facts) -> Workload:
         """The given marginals; else the one-way ones, those of mapped columns with their sources."""
         given = self.given(facts)
-        if given is not None:
-            return given.workload(facts)
-        ones = Selection.workload(self, facts)
-        counted = set(pairs(facts.domain, facts.joint, MAX_COUNTED))
-        left_out = tuple(c for c in pairs(facts.domain, facts.joint, 2**62) if c not in counted)
-        return replace(ones, left_out=(*ones.left_out, *left_out))
+        return Selection.workload(self, facts) if given is None else given.workload(facts)
+
+    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
+        """Pairs that are not counted for their size; of given marginals their workload tells."""
+        return large_pairs(facts, MAX_COUNTED) if self.given(facts) is None else ()
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """One-way marginals, distances, and a reserve."""

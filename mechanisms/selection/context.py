@@ -49,6 +49,10 @@ class Context(Protocol):
         """Mean absolute noise of an answer under a slot, in records."""
         ...
 
+    def stddev(self, place: int) -> float:
+        """Standard deviation of an answer under a slot, in records."""
+        ...
+
     def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
         """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
         ...

@@ -2,62 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.adaptive import Reservation
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.dense import combined, dense, tradeoff
 from mechanisms.public.designs.groups import grouped, within
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import (
-    SCORES,
-    Facts,
-    Method,
-    Schedule,
-    Selection,
-    edges,
-    large_pairs,
-    one_way_slots,
-    parts_of,
-)
+from mechanisms.selection.base import Facts, Method, Schedule, Selection, edges, large_pairs
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.questions import ask_given, share_out
+from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
 
 @dataclass(frozen=True)
-class Indif(Method):
+class Indif(ScoredPairs):
     """One-way marginals; noisy distances of all pairs; DenseMarg on these; the marginals chosen, by cells^(2/3).
 
     Attributes:
-        candidates: the pairs that are scored; empty: the one-way marginals are measured twice.
-        combine_cells: overlapping pairs become marginals of at most so many cells; 0: they stay pairs.
+        candidates, combine_cells: as in `ScoredPairs`.
         groups: the largest number of attributes in a group of dependent ones (pairs across groups are left out); 0:
             no groups.
     """
 
     kind: ClassVar[str] = "indif"
-    candidates: tuple[Clique, ...]
-    combine_cells: int = 1000
     groups: int = 0
-
-    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
-        """One-way marginals, all distances from independence at once, and the part of the budget for what is chosen.
-
-        Args:
-            split: parts of the budget for the three stages; the first is shared out by cells^(2/3).
-        """
-        parts = parts_of(split, ("one-way", "scores", "measurement"))
-        slots = one_way_slots(domain, parts[0])
-        if self.candidates:
-            slots.append(Reservation(SCORES, None, 0, parts[1], len(self.candidates)))
-        return slots, parts[2]
 
     def run(self, context: Context) -> None:
         """Where no pair is worth its noise, the one-way marginals are measured once more with what is left.
@@ -81,15 +55,6 @@ class Indif(Method):
             return []
         table = tradeoff(_real(gaps), [expected(c) for c in candidates], context.reserve_noise, context.power)
         return combined(context.domain, [candidates[i] for i in dense(table)], self.combine_cells)
-
-    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
-        """Every candidate, at the size that it may be combined to."""
-        bounds = super().later_cells(domain, slots)
-        return bounds + [(" × ".join(c), max(domain.cells(c), self.combine_cells)) for c in self.candidates]
-
-    @property
-    def reported(self) -> Sequence[Clique]:
-        return self.candidates
 
 
 def _real(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,11 +99,3 @@ def size_of_group(size: int) -> int:
     if size < 1:
         raise UserError(f"got {size}", where="selection.groups", fix="the most columns in one group, or null")
     return size
-
-
-def combining(cells: int) -> int:
-    """selection.combine_cells, checked."""
-    if cells < 0:
-        fix = "a whole number of at least 0; 0: pairs stay pairs"
-        raise UserError(f"got {cells}", where="selection.combine_cells", fix=fix)
-    return cells

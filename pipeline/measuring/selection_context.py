@@ -89,6 +89,10 @@ class AdaptiveRun:
         """Mean absolute noise of an answer under a slot, in records."""
         return self.plan.measurement_slot(place).mean_abs
 
+    def stddev(self, place: int) -> float:
+        """Standard deviation of an answer under a slot, in records."""
+        return self.plan.measurement_slot(place).stddev
+
     def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
         """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
         self._measure([(place, self._planned(place, clique, query)) for place, clique, query in questions])

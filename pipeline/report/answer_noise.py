@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
@@ -64,7 +63,7 @@ def said_drowned(measurements: Measurements) -> list[str]:
     total = estimate_total(measurements)
     noise: dict[Clique, float] = {}  # of a marginal that was measured in several rounds: where it is least
     for a in measurements.answers:
-        own = a.query.rows * NOISE_KINDS[a.noise].mean_abs * a.scale
+        own = a.query.rows * a.mean_abs
         noise[a.clique] = min(own, noise.get(a.clique, own))
     lost = [clique for clique, own in noise.items() if own >= 2 * total]
     if not noise or 2 * len(lost) < len(noise):

@@ -8,11 +8,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
-from mechanisms.selection.auto import _forest, shrunk
+from mechanisms.selection.auto import shrunk
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from synthesis.synthesize import synthesize
+from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.cell import ours
 from tests.bench.grid.errors import errors
 from tests.bench.grid.families import family_table
@@ -82,6 +85,9 @@ def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
     known = measured(town / "coarse", "privacy.epsilon=50", "selection.max_cells=40", "selection.combine_cells=0")
     pair = next(a for a in known.answers if set(a.clique) == {"age", "job"})
     assert isinstance(pair.query, MergedQuery) and pair.query.rows <= 40 < pair.query.columns
+    for name in ("gum", "independent", "maxent", "pgm"):  # a column is merged in one way: every synthesizer takes it
+        table = synthesize(known, SYNTHESIZERS[name](), rows=50, rng=np.random.default_rng(1))
+        assert table.rows == 50
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(1e-3, 1e6))
@@ -95,7 +101,7 @@ def test_shrunk_values_are_not_negative_and_lie_between_the_value_and_the_median
 
 def test_a_forest_has_the_largest_gaps_and_no_circle():
     pairs = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("e", "f")]
-    assert _forest(pairs, np.array([5.0, 4.0, 3.0, 1.0, 0.0])) == (0, 1, 3)
+    assert heaviest_forest(pairs, np.array([5.0, 4.0, 3.0, 1.0, 0.0])) == (0, 1, 3)
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [(0.1, 1.05), (10.0, 0.8)])

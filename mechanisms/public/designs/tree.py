@@ -26,6 +26,26 @@ def forest_edges(candidates: Collection[Clique]) -> int:
     return len(names) - len(set(_components(candidates).values()))
 
 
+def heaviest_forest(candidates: Sequence[Clique], weights: Sequence[float]) -> tuple[int, ...]:
+    """The places of a forest of the pairs of largest weights, all above 0, the heaviest first (Kruskal's algorithm)."""
+    home: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        """The attribute that a tree is known by; what leads there is shortened."""
+        while home.setdefault(name, name) != name:
+            home[name] = home[home[name]]
+            name = home[name]
+        return name
+
+    taken = []
+    for place in sorted(range(len(candidates)), key=lambda i: -weights[i]):
+        one, two = map(root, candidates[place])
+        if weights[place] > 0 and one != two:
+            home[one] = two
+            taken.append(place)
+    return tuple(taken)
+
+
 def _components(edges: Collection[Clique]) -> dict[str, str]:
     """Each attribute's component, named by one of its members."""
     home = {n: n for e in edges for n in e}
