@@ -106,6 +106,7 @@ def _run(overrides: list[str]) -> int:
     failures: list[tuple[Path, Exception]] = []
 
     def job(config: DictConfig) -> None:
+        """The run, or the experiment; what fails is kept for the caller, who says it."""
         root = Path(HydraConfig.get().runtime.output_dir)
         try:
             if settings.experiment.kind or settings.smoke:

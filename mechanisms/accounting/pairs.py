@@ -159,6 +159,7 @@ def ranked_pairs(
         raise UserError("nothing to measure, or a weight that is not above 0", where="selection", fix="weights above 0")
 
     def noise_of(pair: Pair) -> PairNoise:
+        """The noise of the marginals under a pair, with the shares that are best for it."""
         law = NOISE_KINDS[pair.noise]
         counted = make_accountant(pair.accountant, delta=dlt, slots=0 if law.pure else len(wanted))
         shares = shares_of(wanted, shares_power(pair, accountant))

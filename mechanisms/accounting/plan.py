@@ -240,6 +240,7 @@ def make_plan(
     left = share_left(histogram, accept)
 
     def plan_of(pair: Pair) -> Plan:
+        """The plan under a pair of noise and accountant."""
         kind, shares = pair.noise, _shares(domain, requests, shares_power(pair, accountant), left)
         further = [histogram_charge(histogram, kind, neighbouring)] if histogram else []
         further += score_charges(accept, kind, neighbouring, max_records)

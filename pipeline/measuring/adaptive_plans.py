@@ -46,6 +46,7 @@ def build_adaptive(
     reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
 
     def plan_of(pair: Pair) -> AdaptivePlan:
+        """The plan under a pair of noise and accountant."""
         power = shares_power(pair, accountant)
         plan = rounds.with_power(power).plan(
             noise=pair.noise,

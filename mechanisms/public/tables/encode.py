@@ -88,6 +88,7 @@ def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
     """Categorical values and flags: an enumeration's position, with all texts of missing folded into one code."""
 
     def place(value: str) -> str:
+        """A text's code, as SQL."""
         position = f"enum_code(TRY_CAST({value} AS {enum}))"
         last = column.size - 1
         if column.kind == "flag":
