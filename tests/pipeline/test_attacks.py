@@ -12,7 +12,11 @@ import pytest
 from pipeline.cli import main
 from tests.pipeline.conftest import TOWN, command, people
 
-UNIT = [*TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "evaluation.enabled=false"]
+#: Its marginals are named: what the default measures follows from noise, and so would the number of answers.
+UNIT = [
+    *[*TOWN, "selection=pairs", "privacy.unit=person", "privacy.max_records=2"],
+    *["synthesis=independent", "evaluation.enabled=false"],
+]
 
 
 def said(folder: str) -> dict:
