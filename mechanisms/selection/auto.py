@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -13,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants import serves_as_filter
+from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
-from mechanisms.public.designs.dense import combined, noise_error
+from mechanisms.public.designs.allocation import Known, Wanted, allocate
+from mechanisms.public.designs.dense import combined
+from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.tree import heaviest_forest, pairs
+from mechanisms.public.designs.tree_model import TreeModel, followed
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.coarse_values import coarse_columns
@@ -31,6 +35,8 @@ from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import ask_given
 from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
+Values = NDArray[np.float64]
+
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
 MAX_CELLS = 20_000
 #: The fewest that `max_cells` may be.
@@ -41,17 +47,20 @@ FINE_CELLS = 1_000
 PAIRS_PART = 0.6
 #: Larger pairs are not counted at all: their exact cells would not fit beside each other.
 MAX_COUNTED = 1 << 22
-#: The mean absolute value of a standard normal variable.
-ABSOLUTE = math.sqrt(2 / math.pi)
 #: A pair depends for certain where chance and noise explain its distance at this level, for all pairs together. Of
 #: these a forest is measured even where the mean error promises a little less: no relation between columns vanishes.
 LEVEL = 0.05
+#: The part of the distances that are asked twice, and of their charges what the first look takes.
+AGAIN = 1 / 3
+FIRST_LOOK = 1 / 3
 #: Distances tell nothing where their noise is more than this share of the records.
 MOST_SCORE_NOISE = 0.5
-#: But for those whose own noise would be so many times their distance.
-MOST_NOISE = 3.0
 #: So much of the reserve is shared out: the rest is the rounding of many parts.
 WHOLE = 1 - 1e-9
+#: Marginals that would get less of it are not measured again: their answers are precise enough.
+LEAST_PART = 1e-6
+#: There is nothing but the known marginals.
+NO_PAIRS = Wanted(lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -66,23 +75,48 @@ class Auto(ScoredPairs):
     kind: ClassVar[str] = "auto"
     max_cells: int = MAX_CELLS
 
-    def run(self, context: Context) -> None:
-        """The one-way marginals, the distances, and one round out of the reserve.
+    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
+        """As of `ScoredPairs`; the charge of the distances is that of two looks."""
+        slots, left = super().slots(domain, split)
+        if not self.candidates:
+            return slots, left
+        *ones, look = slots
+        first = replace(look, weight=FIRST_LOOK * look.weight)
+        again = replace(look, weight=(1 - FIRST_LOOK) * look.weight, scores=asked_again(look.scores))
+        return [*ones, first, again], left
 
-        Where no pair is worth its noise, or the distances were charged and lost, the reserve goes to the one-way
-        marginals: their answers together have the noise of the whole budget less that of the distances.
+    def run(self, context: Context) -> None:
+        """The one-way marginals; a first look at all pairs; a forest of those that depend for certain; a second look at
+        how far others are from what follows from these; and one round for all that is worth its noise.
+
+        Where no pair is worth it, or the distances were charged and lost, the reserve goes to the one-way marginals:
+        their answers together have the noise of the whole budget less that of the distances.
         """
         given = list(dict.fromkeys(ask_given(context)))
         expected = once(context.fit)()
         queries = self._queries(context, expected)
-        gaps = context.distances(self.candidates, lambda: expected, queries) if self.candidates else None
-        sides = _sides(given, self.candidates)
-        if gaps is None or sides is None:
-            queries, gaps, sides = {}, np.zeros(0), np.zeros((0, 2), np.intp)
-        known = Known([expected(c) for c in given], _noise_so_far(context, given))
-        wanted = _wanted(context, self.candidates, queries, expected, gaps, sides, known)
-        plan = allocate(known, wanted, context.reserve_noise, context.power)
-        context.spend(_questions(context.domain, self, given, queries, plan.shares))
+        known = _known(context, {c: expected(c) for c in given})
+        view = _View.of(context, given, queries, expected)
+        look = _first_look(context, view)
+        if look is None:
+            shares = allocate(known, NO_PAIRS, context.reserve_noise, context.power).shares
+            context.spend([(c, q, p * WHOLE) for c, q, p in _again(context.domain, given, shares.known)])
+            return
+        shares = allocate(known, look.wanted, context.reserve_noise, context.power).shares
+        first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in look.wanted.certain}
+        forest = [view.pairs[i] for i in first]
+        context.spend([(c, queries[c], p * WHOLE) for c, p in zip(forest, first.values(), strict=True)])
+        tree = _tree(context, forest, queries, expected)
+        others, wanted = _second_look(context, view, tree, look, [i for i in range(len(view.pairs)) if i not in first])
+        left = 1 - sum(first.values())
+        held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
+        known = _known(context, {c: expected(c) for c in given} | held)
+        plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
+        pairs_again = dict(zip(forest, plan.known[len(given) :].tolist(), strict=True))
+        chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
+        questions = _combined(context.domain, pairs_again | chosen, queries, self.combine_cells)
+        questions += _again(context.domain, given, plan.known[: len(given)])
+        context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest))
 
     def _queries(self, context: Context, expected: Expected) -> dict[Clique, QueryMatrix]:
         """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many."""
@@ -101,66 +135,156 @@ class Auto(ScoredPairs):
         return {pair: query(pair) for pair in self.candidates}
 
 
-def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp] | None:
-    """Per candidate the places of the given marginals of its columns; None where there are no candidates."""
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The candidates as they would be if their columns were independent, from noisy answers.
+
+    Attributes:
+        queries: what would be asked of each.
+        expected: the cells of a marginal if columns were independent.
+        spread: the standard deviations of the answers to the one-way marginals so far.
+        sides: per candidate the places of the known marginals of its columns.
+        level: the noise that a measurement is likely to have: distances of cells count as far as they are beyond it.
+    """
+
+    queries: Mapping[Clique, QueryMatrix]
+    expected: Expected
+    spread: Mapping[Clique, float]
+    sides: NDArray[np.intp]
+    level: float
+
+    @classmethod
+    def of(
+        cls, context: Context, given: Sequence[Clique], queries: Mapping[Clique, QueryMatrix], expected: Expected
+    ) -> _View:
+        spread = {a.clique: a.stddev for a in context.known}
+        level = float(context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))[0])
+        return cls(queries, expected, spread, _sides(given, tuple(queries)), level)
+
+    @cached_property
+    def pairs(self) -> tuple[Clique, ...]:
+        return tuple(self.queries)
+
+    def cells(self, pair: Clique, expected: Values) -> Cells:
+        """Of the pair's query, from what a model expects of the marginal."""
+        left, right = (self.expected((n,)) for n in pair)
+        records = max(float(left.sum()), 1.0)
+        error = [self.spread.get((n,), 0.0) / records for n in pair]
+        aside = np.add.outer((error[1] * left) ** 2, (error[0] * right) ** 2).ravel()
+        query = self.queries[pair]
+        return Cells.of(query.answer(expected), query.answer(aside), records)
+
+    def wanted(self, places: Sequence[int], cells: Sequence[Cells], more: Values, stddev: Values) -> Wanted:
+        """What noisy distances tell about pairs: their errors where they are not measured, and where they are.
+
+        Args:
+            places, cells: of the pairs.
+            more: how much of their distances is beyond noise and beyond what chance makes, with noise.
+            stddev: of `more`.
+        """
+        if not cells:
+            return NO_PAIRS
+        told = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
+        strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, told.tolist(), strict=True)]
+        shown = more > NormalDist().inv_cdf(1 - LEVEL / more.size) * stddev
+        certain = heaviest_forest([self.pairs[i] for i in places], np.where(shown, told, 0.0).tolist())
+        gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
+        rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
+        return Wanted(
+            lambda i, at: cells[i].left(strength[i], at),
+            lambda i, at: cells[i].shown(strength[i], at),
+            rows,
+            self.sides[list(places)],
+            gaps,
+            certain,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What the first look at the distances tells: as in `_View.wanted`."""
+
+    cells: Sequence[Cells]
+    more: Values
+    stddev: float
+    wanted: Wanted
+
+
+def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp]:
+    """Per candidate the places of the given marginals of its columns."""
     order = sorted(range(len(given)), key=lambda i: -len(given[i]))
     place = {name: i for i in order for name in given[i]}
-    return np.array([[place[n] for n in c] for c in candidates], np.intp) if candidates else None
+    return np.array([[place[n] for n in c] for c in candidates], np.intp).reshape(-1, 2)
 
 
-def _noise_so_far(context: Context, given: Sequence[Clique]) -> NDArray[np.float64]:
-    """The mean absolute noise of each given marginal's answers; of one that was charged and lost: as if never asked."""
+def _known(context: Context, expected: Mapping[Clique, Values]) -> Known:
+    """Marginals that were asked, with the mean absolute noise of their answers; of one that was charged and lost: as if
+    never asked."""
     noise = {a.clique: a.mean_abs for a in context.known}
-    return np.array([noise.get(c, 1e300) for c in given])
+    return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]))
 
 
-def _wanted(
-    context: Context,
-    candidates: Sequence[Clique],
-    queries: Mapping[Clique, QueryMatrix],
-    expected: Expected,
-    gaps: NDArray[np.float64],
-    sides: NDArray[np.intp],
-    known: Known,
-) -> Wanted:
-    """What the noisy distances tell about how far each pair is from independence.
+def _first_look(context: Context, view: _View) -> _Look | None:
+    """Noisy distances of all candidates from independence, beyond noise; None where they were lost."""
+    if not view.pairs:
+        return None
+    values = context.distances(view.pairs, lambda: view.expected, view.queries, below=view.level)
+    if values is None:
+        return None
+    cells = [view.cells(c, view.expected(c)) for c in view.pairs]
+    more = values - np.array([c.base(view.level) for c in cells])
+    stddev = context.stddev(context.places(SCORES)[0])
+    wanted = view.wanted(range(len(cells)), cells, more, np.full(more.size, stddev))
+    return _Look(cells, more, stddev, wanted)
 
-    Independent columns too are at a distance: by the errors of the noisy one-way marginals, and because records fall
-    into cells by chance. What is beyond that is drawn towards its mean by its noise. Of the part by chance a
-    measurement can only tell what is above its own noise.
+
+def _tree(
+    context: Context, forest: Sequence[Clique], queries: Mapping[Clique, QueryMatrix], expected: Expected
+) -> TreeModel:
+    """What follows from the forest's answers; an answer that was charged and lost tells nothing."""
+    domain = context.domain
+    answers = {a.clique: a for a in context.known if a.clique in forest}
+    edges = {
+        c: followed(expected(c).reshape(domain.shape(c)), queries[c], a.values, a.stddev) for c, a in answers.items()
+    }
+    return TreeModel({n: expected((n,)) for n in domain.names}, edges)
+
+
+def _second_look(
+    context: Context, view: _View, tree: TreeModel, look: _Look, others: list[int]
+) -> tuple[list[int], Wanted]:
+    """The candidates that the tree does not hold, and how far they are from what follows from it.
+
+    Those of the largest first distances are asked again: fewer share a charge, so that each has less noise. Where the
+    tree joins their columns their second distances count alone, and those of others that it joins are taken as
+    explained to the same part; where it does not, both answers to the same question.
     """
-    asked = list(candidates) if queries else []
-    certain: tuple[int, ...] = ()
-
-    def cells_of(place: int) -> NDArray[np.float64]:
-        return queries[asked[place]].answer(expected(asked[place]))
-
-    cells = np.array([queries[c].rows for c in asked], np.float64)
-    if asked:
-        (place,) = context.places(SCORES)
-        level = context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))
-        chance, untold, drown = np.array([_by_chance(cells_of(i), level) for i in range(len(asked))]).T
-        own = np.array([np.minimum(e, n).sum() for e, n in zip(known.expected, known.noise, strict=True)])
-        both = own[sides].sum(axis=1) ** 2  # their errors may add up: dependence is what is left
-        base = np.sqrt(chance**2 + both)
-        stddev = context.stddev(place)
-        shown = gaps - base > NormalDist().inv_cdf(1 - LEVEL / len(asked)) * stddev
-        records = float(np.sum(known.expected[0]))
-        told = shrunk(gaps - base, stddev) if stddev < MOST_SCORE_NOISE * records else np.zeros(len(asked))
-        distances = np.minimum(base + told, 2 * records)
-        gaps = np.sqrt(np.maximum(distances**2 - both - untold**2, 0.0))
-        certain = heaviest_forest(asked, np.where(shown & (drown < MOST_NOISE * gaps), gaps, 0.0).tolist())
-    return Wanted(cells_of, cells, sides, gaps, certain)
+    more, stddev = look.more[others], np.full(len(others), look.stddev)
+    cells = [look.cells[i] for i in others]
+    asked = np.sort(np.argsort(-more, kind="stable")[: asked_again(len(view.pairs))]).tolist()
+    pairs = [view.pairs[others[j]] for j in asked]
+    again = context.distances(pairs, lambda: tree.marginal, view.queries, look=1, below=view.level) if pairs else None
+    if again is not None:
+        second = context.stddev(context.places(SCORES)[1])
+        joined = np.array([bool(tree.path(view.pairs[i])) for i in others])
+        before = float(shrunk(more, stddev)[asked] @ joined[asked])
+        for j, pair, value in zip(asked, pairs, again.tolist(), strict=True):
+            cells[j] = view.cells(pair, tree.marginal(pair))
+            weight = 1.0 if joined[j] else look.stddev**2 / (look.stddev**2 + second**2)
+            more[j] += weight * (value - cells[j].base(view.level) - more[j])
+            stddev[j] = second * math.sqrt(weight)
+        after = float(shrunk(more, stddev)[asked] @ joined[asked])
+        rest = joined & ~np.isin(np.arange(len(others)), asked)
+        more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
+    return others, view.wanted(others, cells, more, stddev)
 
 
-def _by_chance(expected: NDArray[np.float64], level: NDArray[np.float64]) -> tuple[float, float, float]:
-    """How far records that fall into cells by chance are from what is expected, in L1; how much of that noise of this
-    level hides; and what the noise alone would make."""
-    chance = np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
-    return float(chance.sum()), float(np.minimum(chance, level).sum()), float(noise_error(expected, level)[0])
+def asked_again(candidates: int) -> int:
+    """How many of so many distances are asked twice."""
+    return math.ceil(candidates * AGAIN)
 
 
-def shrunk(values: NDArray[np.float64], stddev: float) -> NDArray[np.float64]:
+def shrunk(values: Values, stddev: Values) -> Values:
     """Noisy values drawn towards their median, the more the closer they are to it in units of noise; none below 0.
 
     Those within √2 standard deviations become the median, those far from it stay: the non-negative garrote (Breiman
@@ -173,25 +297,25 @@ def shrunk(values: NDArray[np.float64], stddev: float) -> NDArray[np.float64]:
     return np.asarray(np.maximum(centre + kept * off, 0.0))
 
 
-def _questions(
-    domain: Domain,
-    method: Auto,
-    given: Sequence[Clique],
-    queries: Mapping[Clique, QueryMatrix],
-    plan: Shares,
+def _combined(
+    domain: Domain, parts: Mapping[Clique, float], queries: Mapping[Clique, QueryMatrix], most: int
 ) -> list[tuple[Clique, QueryMatrix, float]]:
-    """What to measure, with its part of the reserve: pairs combined where that costs no noise, then columns again."""
-    share = {method.candidates[i]: float(p) for i, p in zip(plan.chosen, plan.parts, strict=True)}
+    """The pairs with their parts of the budget, combined into marginals of at most so many cells where that costs no
+    noise."""
+    share = dict(parts)
     whole = [c for c in share if isinstance(queries[c], Identity)]
     larger: dict[Clique, float] = {}
-    for clique in combined(domain, whole, method.combine_cells):
+    for clique in combined(domain, whole, most):
         held = [p for p in itertools.combinations(clique, 2) if p in share]
         if len(clique) > 2 and held:
             larger[clique] = sum(share.pop(p) for p in held)
-    chosen: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
-    chosen += [(c, queries[c], p) for c, p in share.items()]
-    again = [(c, Identity(domain.cells(c)), float(p)) for c, p in zip(given, plan.known, strict=True)]
-    return [(c, q, p * WHOLE) for c, q, p in (*chosen, *again)]
+    joint: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
+    return joint + [(c, queries[c], p) for c, p in share.items()]
+
+
+def _again(domain: Domain, given: Sequence[Clique], parts: Values) -> list[tuple[Clique, QueryMatrix, float]]:
+    """The given marginals, with their parts of the budget."""
+    return [(c, Identity(domain.cells(c)), p) for c, p in zip(given, parts.tolist(), strict=True)]
 
 
 @dataclass(frozen=True)

@@ -74,11 +74,16 @@ class Context(Protocol):
         cliques: Sequence[Clique],
         expected: Callable[[], Expected],
         queries: Mapping[Clique, QueryMatrix] | None = None,
+        *,
+        look: int = 0,
+        below: float = 0.0,
     ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
 
         Args:
             queries: matrices of entries 0 and 1, at most one per column, whose answers are compared; None: all cells.
+            look: which of the plan's charges for distances pays.
+            below: differences up to so many records in a cell count as none.
         """
         ...
 

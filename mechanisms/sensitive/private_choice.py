@@ -81,11 +81,12 @@ class PrivateScores:
 def distance_scores(
     counted: PrivateCounts, candidates: Sequence[Candidate], expected: Expected, *, neighbouring: Neighbouring
 ) -> PrivateScores:
-    """How far the true marginals are from the expected ones, in L1, weighted.
+    """How far the true marginals are from the expected ones, in L1, weighted; of each cell what is beyond a level.
 
     Guarantee: for fixed expectations (functions of what was released before) no score moves by more than `sensitivity`
         when one unit changes: w · C under add_remove, 2 w · C under replace (w the largest weight), computed from the
-        queries. A distance to a model may rise or fall with the same unit, so the scores are not monotone.
+        queries; max(|x| − level, 0) moves by no more than x does. A distance to a model may rise or fall with the same
+        unit, so the scores are not monotone.
     Args:
         expected: a model's marginals; rounded to the lattice of the counts.
     """
@@ -98,13 +99,13 @@ def distance_scores(
         if query.bits:
             raise ValueError(f"{candidate.clique}: scores need queries with entries 0 and 1")
         weight = round(candidate.weight * 2**SCORE_BITS)
-        if weight < 1:
-            raise ValueError(f"{candidate.clique}: weight {candidate.weight}")
+        if weight < 1 or not 0 <= candidate.below < 2**40:
+            raise ValueError(f"{candidate.clique}: weight {candidate.weight}, below {candidate.below}")
         model = np.rint(np.asarray(expected(candidate.clique), np.float64) * 2.0**WEIGHT_BITS)
         if model.shape != exact.shape or not np.isfinite(model).all() or float(np.abs(model).sum()) >= 2.0**61:
             raise ValueError(f"{candidate.clique}: the model's marginal has another shape, or is not finite")
         gap = query.answer_exact(exact - model.astype(np.int64))
-        distance = int(np.abs(gap).sum())
+        distance = int(np.maximum(np.abs(gap) - round(candidate.below * 2**WEIGHT_BITS), 0).sum())
         values[candidate.clique] = weight * (distance - round(candidate.penalty * 2**WEIGHT_BITS))
         moved = sensitivity(query, norm="l1", neighbouring=neighbouring, max_records=units)
         bound = max(bound, weight * Fraction(moved))

@@ -134,12 +134,15 @@ class AdaptiveRun:
         cliques: Sequence[Clique],
         expected: Callable[[], Expected],
         queries: Mapping[Clique, QueryMatrix] | None = None,
+        *,
+        look: int = 0,
+        below: float = 0.0,
     ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
-        (place,) = self.plan.places(SCORES)
+        place = self.plan.places(SCORES)[look]
         event = self.plan.measurement_slot(place)
         run, path = self.run, self._choice_file(place)
-        scores = self.score(lambda: {c: Candidate(c, (queries or {}).get(c)) for c in cliques}, expected)
+        scores = self.score(lambda: {c: Candidate(c, (queries or {}).get(c), below=below) for c in cliques}, expected)
         return noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
 
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mechanisms.public.designs.allocation import Known, Shares, Wanted, _Errors, _Work, allocate
+from mechanisms.public.designs.dense import noise_error
 
 POWER = 2 / 3
 
@@ -15,13 +16,22 @@ def noise_of(sigma):
     return lambda parts: sigma / np.sqrt(np.asarray(parts, np.float64))
 
 
+def left(cells):
+    return lambda place, levels: noise_error(cells[place], levels)
+
+
+def shown(cells):
+    return lambda place, level: float((cells[place] > level).sum())
+
+
 def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0):
     rng = np.random.default_rng(seed)
     sides = [rng.dirichlet(np.full(n, 3.0)) * records for n in sizes]
     pairs = np.array(list(itertools.combinations(range(len(sizes)), 2)), np.intp)
     cells = [np.outer(sides[a], sides[b]).ravel() / records for a, b in pairs]
     known = Known(sides, np.full(len(sizes), 1e300))
-    wanted = Wanted(cells.__getitem__, np.array([c.size for c in cells], np.float64), pairs, np.asarray(gaps, float))
+    sizes_of = np.array([c.size for c in cells], np.float64)
+    wanted = Wanted(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float))
     return known, wanted
 
 
@@ -66,8 +76,8 @@ def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
     work = _Work(
         known,
         wanted,
-        _Errors.of(known.expected.__getitem__, 4, levels),
-        _Errors.of(wanted.expected, 6, levels),
+        _Errors.of(lambda i, at: noise_error(known.expected[i], at), 4, levels),
+        _Errors.of(wanted.left, 6, levels),
         noise,
         POWER,
     )
@@ -84,5 +94,5 @@ def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
 def test_pairs_that_depend_for_certain_are_measured_with_the_others():
     known, wanted = world([9000, 800, 0, 0, 0, 0])
     without = allocate(known, wanted, noise_of(40.0), POWER).shares.chosen
-    certain = Wanted(wanted.expected, wanted.cells, wanted.sides, wanted.gaps, (1,))
+    certain = Wanted(wanted.left, wanted.shown, wanted.cells, wanted.sides, wanted.gaps, (1,))
     assert 1 not in without and {0, 1} <= set(allocate(known, certain, noise_of(40.0), POWER).shares.chosen)

@@ -14,7 +14,7 @@ from mechanisms.public.designs.dense import noise_error
 LEVELS = 64
 STEPS = 96
 #: The shares and what they say of the errors are settled in so many rounds.
-ROUNDS = 3
+ROUNDS = 5
 #: A marginal is measured only where it lowers the expected error by more than this share of it.
 LEAST_GAIN = 1e-6
 #: Pairs are measured only where all of them together lower the expected error by this share.
@@ -42,14 +42,16 @@ class Wanted:
     """Pairs that may be measured.
 
     Attributes:
-        expected: per pair the cells of its query under independence, in records; asked for one at a time.
-        cells: per pair how many they are.
+        left: the L1 error of a pair, in records, where it is measured, at each mean absolute noise of its answers.
+        shown: how many cells of a pair hold more than a mean absolute noise: these are what its noise shows in.
+        cells: per pair how many cells its query has.
         sides: pairs × 2: the places of its two sides among the known marginals.
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
         certain: the places of pairs that are measured with the others, where that promises less error than no pair.
     """
 
-    expected: Callable[[int], Values]
+    left: Callable[[int, Values], Values]
+    shown: Callable[[int, float], float]
     cells: Values
     sides: NDArray[np.intp]
     gaps: Values
@@ -93,8 +95,8 @@ class _Errors:
     table: Values
 
     @classmethod
-    def of(cls, expected: Callable[[int], Values], count: int, levels: Values) -> _Errors:
-        rows = [noise_error(expected(i), levels) for i in range(count)]
+    def of(cls, left: Callable[[int, Values], Values], count: int, levels: Values) -> _Errors:
+        rows = [left(i, levels) for i in range(count)]
         return cls(levels, np.stack(rows) if rows else np.zeros((0, levels.size)))
 
     def at(self, places: NDArray[np.intp] | int, noise: Values) -> Values:
@@ -105,13 +107,19 @@ class _Errors:
         part = np.clip(position - low, 0.0, 1.0)
         return np.asarray((1 - part) * self.table[places, low] + part * self.table[places, low + 1])
 
+    def slope(self, places: NDArray[np.intp], noise: Values) -> Values:
+        """How fast the errors of marginals rise with their noise: in so many cells it shows, at least one."""
+        step = 1.3
+        rise = self.at(places, noise * step) - self.at(places, noise / step)
+        return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
+
 
 def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Allocation:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
-    The error of a pair is taken as √(own² + side₁² + side₂²): own is its distance from independence where it is not
-    measured, and what noise does to it where it is (`noise_error`); the sides are the errors of its one-way marginals,
-    which every pair of theirs suffers from. A marginal of load w · cells gets a part in proportion to
+    The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
+    measured, and what noise leaves of it where it is (`Wanted.left`); the sides are the errors of its one-way
+    marginals, which every pair of theirs suffers from. A marginal of load w · cells gets a part in proportion to
     (w · cells)^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
     are the strengths); for a known marginal w is the number of pairs that its error shows in. Pairs are taken greedily:
     each step takes the one that lowers the sum most, until none does. PrivSyn's trade-off (Zhang et al. 2021, section
@@ -124,16 +132,16 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
     smallest = float(noise(np.ones(1))[0])
     largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
     levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
-    ones = _Errors.of(lambda i: known.expected[i], len(known.expected), levels)
-    pairs = _Errors.of(wanted.expected, wanted.cells.size, levels)
+    ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
+    pairs = _Errors.of(wanted.left, wanted.cells.size, levels)
     work = _Work(known, wanted, ones, pairs, noise, power)
     loads = np.array([e.size for e in known.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
     without = work.error(nothing)
     for certain in dict.fromkeys((wanted.certain, ())):
         result = nothing
-        for _ in range(ROUNDS):
-            result = work.step(result, certain)
+        for number in range(ROUNDS):
+            result = work.step(result, certain, first=number == 0)
         error = work.error(result)
         if error < (1 - LEAST_PROMISE) * without:
             return Allocation(result, error, without)
@@ -149,50 +157,77 @@ class _Work:
     noise: Noise
     power: float
 
+    def before(self) -> Values:
+        """The parts of the budget that would have given the known marginals the noise that they have."""
+        return np.asarray((self.noise(np.ones(1))[0] / self.known.noise) ** (1 / self.strength))
+
+    @property
+    def strength(self) -> float:
+        """Noise falls with a part of the budget to this power: ½ where parts are squares of strengths, else 1."""
+        return 1 / self.power - 1
+
     def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
         """The errors of known marginals that get these parts once more."""
         before = self.known.noise[places]
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + self.noise(np.maximum(parts, 1e-12)) ** -2.0))
 
     def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
-        """Those of the known marginals; per pair the squares of its sides'; and the pairs' own."""
+        """Those of the known marginals; per pair that of its two sides; and the pairs' own."""
         ones = self.side_errors(shares.known, np.arange(len(self.known.expected)))
         own = self.wanted.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
             own[places] = self.pairs.at(places, self.noise(shares.parts))
-        return ones, (ones[self.wanted.sides] ** 2).sum(axis=1), own
+        return ones, np.sqrt((ones[self.wanted.sides] ** 2).sum(axis=1)), own
 
     def error(self, shares: Shares) -> float:
         """The expected L1 error of all pairs and known marginals together, in records."""
         ones, both, own = self.errors(shares)
-        return float(ones.sum() + np.sqrt(own**2 + both).sum())
+        return float(ones.sum() + (own + both).sum())
 
-    def step(self, shares: Shares, certain: Sequence[int]) -> Shares:
+    def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
+        """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
+        places = np.arange(len(self.known.expected))
+        total = self.before() + shares.known
+        known = weights * self.ones.slope(places, self.noise(np.maximum(total, 1e-12)))
+        parts = np.full(self.wanted.cells.size, np.nan)
+        parts[list(shares.chosen)] = shares.parts
+        taken = self.wanted.cells[list(shares.chosen)] ** self.power
+        scale = float(np.mean(shares.parts / taken)) if shares.chosen else 1.0
+        guess = np.minimum(scale * self.wanted.cells**self.power, 1.0)
+        noise = self.noise(np.where(np.isnan(parts), guess, parts)).tolist()
+        pairs = np.array([max(self.wanted.shown(i, n), 1.0) for i, n in enumerate(noise)])
+        return known**self.power, pairs**self.power
+
+    def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
         count, sides = len(self.known.expected), self.wanted.sides
-        errors, both, own = self.errors(shares)
-        total = np.sqrt(own**2 + both) + 1e-9
+        errors, both, _ = self.errors(shares)
         weights = np.ones(count)
         for end in (0, 1):
-            np.add.at(weights, sides[:, end], errors[sides[:, end]] / total)
-        loads = (weights * np.array([e.size for e in self.known.expected], np.float64)) ** self.power
-        wanted = self.wanted.cells**self.power
+            np.add.at(weights, sides[:, end], errors[sides[:, end]] / np.maximum(both, 1e-9))
+        if first:
+            loads = (weights * np.array([e.size for e in self.known.expected], np.float64)) ** self.power
+            wanted = self.wanted.cells**self.power
+        else:
+            loads, wanted = self.loads(shares, weights)
+        before = self.before()
+        more = 1 + float(before.sum())
         base = float(loads.sum())
         grid = np.geomspace(base * 0.999, (base + float(wanted.sum())) * 1.001, STEPS)
         row = np.zeros(STEPS)
         for place in range(count):
-            row += weights[place] * self.side_errors(loads[place] / grid, place)
-        measured = (
-            np.stack(
-                [np.sqrt(self.pairs.at(i, self.noise(load / grid)) ** 2 + both[i]) for i, load in enumerate(wanted)]
-            )
-            if wanted.size
-            else np.zeros((0, STEPS))
-        )
-        unmeasured = np.sqrt(self.wanted.gaps**2 + both)
-        chosen, sums = _greedy(grid, row, base, measured, unmeasured, wanted, certain)
-        return Shares(loads / sums, chosen, wanted[list(chosen)] / sums)
+            part = np.maximum(loads[place] * more / grid - before[place], 0.0)
+            row += weights[place] * self.side_errors(part, place)
+        measured = np.zeros((0, STEPS))
+        if wanted.size:
+            own = [self.pairs.at(i, self.noise(load * more / grid)) for i, load in enumerate(wanted)]
+            measured = np.stack(own) + both[:, None]
+        chosen, sums = _greedy(grid, row, base, measured, self.wanted.gaps + both, wanted, certain)
+        known = np.maximum(loads * more / sums - before, 0.0)
+        parts = wanted[list(chosen)] * more / sums
+        whole = float(known.sum() + parts.sum())
+        return Shares(known / whole, chosen, parts / whole)
 
 
 def _greedy(

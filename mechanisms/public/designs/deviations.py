@@ -1,0 +1,98 @@
+"""How far the cells of a pair are from what is expected: a law with one strength, known from what is beyond a noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincc
+
+Values = NDArray[np.float64]
+
+#: Cells of like size count as one, in so many sizes.
+SIZES = 24
+#: Strengths that are tried: 0, and the standard deviation of a cell over its expected count up to nearly certain.
+STRENGTHS = np.concatenate([[0.0], np.geomspace(0.02, 100.0, 36)])
+#: At most so many levels of noise are worked out; between them what is left is interpolated.
+LEVELS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a pair as a model expects them, those of like size together.
+
+    A cell's count is taken as drawn with that mean and the variance mean + (strength · mean)² from a gamma law: records
+    fall into cells by chance, columns depend, and where they depend much many cells are empty and few are full.
+
+    Attributes:
+        count: cells of each size.
+        expected: their mean count, in records.
+        aside: the variance that the errors of their one-way marginals give to what is expected of them.
+        records: of the table.
+    """
+
+    count: Values
+    expected: Values
+    aside: Values
+    records: float
+
+    @classmethod
+    def of(cls, expected: Values, aside: Values, records: float) -> Cells:
+        """Of all cells, and the variances of what is expected; cells that nothing is expected of do not count."""
+        full = expected > 1e-9
+        expected, aside = expected[full], aside[full]
+        if expected.size > SIZES:
+            size = np.log(expected)
+            edges = np.linspace(float(size.min()), float(size.max()) + 1e-9, SIZES + 1)
+            home = np.searchsorted(edges, size, side="right") - 1
+        else:
+            home = np.arange(expected.size)
+        count = np.bincount(home).astype(np.float64)
+        some = count > 0
+        means = [np.bincount(home, weights=v)[some] / count[some] for v in (expected, aside)]
+        return cls(count[some], means[0], means[1], records)
+
+    def _sides(self, variance: Values, level: Values | float) -> tuple[Values, Values]:
+        """Per size E max(count − mean − level, 0) and E max(mean − level − count, 0)."""
+        mean = self.expected
+        shape, scale = mean**2 / variance, variance / mean
+        high, low = mean + level, np.maximum(mean - level, 0.0)
+        above = mean * gammaincc(shape + 1, high / scale) - high * gammaincc(shape, high / scale)
+        below = low * gammainc(shape, low / scale) - mean * gammainc(shape + 1, low / scale)
+        return np.maximum(above, 0.0), np.maximum(below, 0.0)
+
+    def _variance(self, strength: Values | float) -> Values:
+        return np.asarray(self.expected + (np.asarray(strength)[..., None] * self.expected) ** 2)
+
+    def distance(self, strength: float) -> float:
+        """The L1 distance from what is expected, in records."""
+        return float(sum(self._sides(self._variance(strength), 0.0)) @ self.count)
+
+    def beyond(self, strength: Values | float, level: float) -> Values:
+        """Σ over cells of max(|distance| − level, 0), with the errors of the one-way marginals in the distances."""
+        return np.asarray(sum(self._sides(self._variance(strength) + self.aside, level)) @ self.count)
+
+    def base(self, level: float) -> float:
+        """As much of the L1 distance of independent columns as is beyond a level in each cell, in records."""
+        return float(self.beyond(0.0, level))
+
+    def strength(self, beyond: float, level: float) -> float:
+        """The strength at which so much is beyond a level."""
+        return float(np.interp(beyond, np.maximum.accumulate(self.beyond(STRENGTHS, level)), STRENGTHS))
+
+    def shown(self, strength: float, level: float) -> float:
+        """How many cells hold more than a level of noise."""
+        variance = self._variance(strength)
+        return float(gammaincc(self.expected**2 / variance, level * self.expected / variance) @ self.count)
+
+    def left(self, strength: float, levels: Values) -> Values:
+        """The L1 distance that is left where the pair is measured, at each mean absolute noise of its answers.
+
+        A synthetic table follows an answer where it differs by more than its noise. What so comes to full cells is
+        taken from others of the same rows and columns, and lowers their distances as much.
+        """
+        some = np.geomspace(levels.min(), levels.max(), min(LEVELS, levels.size))
+        above = self._sides(self._variance(strength), some[:, None])[0] @ self.count
+        left = np.maximum(self.distance(strength) - 2 * above, 0.0)
+        return np.interp(np.log(levels), np.log(some), left)
