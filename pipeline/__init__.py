@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline.api import Run, aemc, deep_dive, load_config, mgd, query, run, score, synthesize
+    from pipeline.api import Run, aemc, bounds, deep_dive, estimate, load_config, mgd, query, run, score, synthesize
 
 __distribution__ = "dp-synthesis-pipeline"
 #: What `pipeline.api` holds.
-FUNCTIONS = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
-__all__ = ["Run", "__version__", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
+FUNCTIONS = ["Run", "aemc", "bounds", "deep_dive", "estimate", "load_config"]
+FUNCTIONS += ["mgd", "query", "run", "score", "synthesize"]
+__all__ = ["Run", "__version__", "aemc", "bounds", "deep_dive", "estimate", "load_config"]
+__all__ += ["mgd", "query", "run", "score", "synthesize"]
 
 
 def __getattr__(name: str) -> Any:
