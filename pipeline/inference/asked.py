@@ -39,7 +39,7 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         if config.where:
             raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")
         return bounds(release, marginal=config.marginal)
-    return _with_sources(query(release, marginal=config.marginal, where=config.where))
+    return _with_cut(_with_sources(query(release, marginal=config.marginal, where=config.where)))
 
 
 def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:
@@ -48,4 +48,13 @@ def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:
     plural, more = "s" * (len(sources) != 1), " …" if len(sources) > 6 else ""
     line = f"from {len(sources)} measured marginal{plural}: {'; '.join(sources[:6])}{more}"
     answer.attrs["notes"] = [*([line] if sources else []), *answer.attrs.get("notes", ())]
+    return answer
+
+
+def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
+    """The notes of a range end with the bins that it cuts."""
+    if cut := answer.get("cut", [""])[0]:
+        what = "their records count as spread evenly; the interval holds whatever lies inside"
+        bins = cut.count("; ") + 1
+        answer.attrs["notes"].append(f"the range cuts {bins} bin{'s' * (bins > 1)} ({cut}): {what}")
     return answer

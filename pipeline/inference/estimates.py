@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, did_you_mean, one_of
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
@@ -22,7 +22,7 @@ from pipeline.inference.error_bounds import ALPHA
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
 from pipeline.inference.told import Told, told, told_total
 from pipeline.marginal_files import as_a_column, cells_frame
-from pipeline.release_query import code_weights
+from pipeline.release_query import code_weights, no_column
 
 #: What may be estimated.
 KINDS = ("count", "proportion", "mean", "median", "quantile", "equal_means")
@@ -116,8 +116,7 @@ def _check(schema: Schema, question: Question) -> None:
 def check_column(schema: Schema, where: str, name: str) -> None:
     """UserError for a name that is no column of the table, or that a rule of the schema made."""
     if name not in schema.domain:
-        fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-        raise UserError(f"no column {name!r}", where=where, fix=fix)
+        raise no_column(schema, name, where)
     if not as_a_column(schema, name):
         fix = "score the synthetic table, or ask about the columns that it is made from"
         raise UserError(f"{name!r} was not measured as it stands: a rule of the schema made it", where=where, fix=fix)

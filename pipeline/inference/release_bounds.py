@@ -53,6 +53,18 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
         UserError: no release, or one without its table; an unknown column; too many cells.
     """
     schema, statement, measurements = read_release(release)
+    return table_bounds(schema, statement, measurements, _table(release), marginal=marginal)
+
+
+def table_bounds(
+    schema: Schema,
+    statement: Mapping[str, Any],
+    measurements: Measurements,
+    table: Path,
+    *,
+    marginal: Sequence[str] = (),
+) -> pd.DataFrame:
+    """`bounds` of a release that is loaded already; `table` is the file of its synthetic table."""
     names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
     if marginal:
         for name in marginal:
@@ -65,7 +77,7 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
         every = [(n,) for n in names] + list(itertools.combinations(names, 2))
         asked = [c for c in every if schema.domain.cells(c) <= MAX_CELLS]
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-        source = open_with(_table(release), ",", LimitsConfig(), Path(work) / "scan")
+        source = open_with(table, ",", LimitsConfig(), Path(work) / "scan")
         synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
         found = list(error_bounds(measurements, synthetic, asked))
     frame = as_frame(schema, found)
@@ -122,7 +134,13 @@ def estimate(release: Path, question: estimates.Question) -> pd.DataFrame:
     Raises:
         UserError: no release; an impossible question; no measured marginal tells it.
     """
-    schema, statement, measurements = read_release(release)
+    return estimate_of(*read_release(release), question)
+
+
+def estimate_of(
+    schema: Schema, statement: Mapping[str, Any], measurements: Measurements, question: estimates.Question
+) -> pd.DataFrame:
+    """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(schema, measurements, question)
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)

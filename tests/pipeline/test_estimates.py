@@ -14,7 +14,7 @@ from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline import estimate
+from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
 from pipeline.inference.estimates import question
 from tests.pipeline.conftest import SCHEMA, command, people
@@ -214,3 +214,10 @@ def test_the_command_and_the_function_answer_alike(one_run, capsys):
 def test_a_question_without_an_answer_says_why(one_run, capsys, asked, said):
     assert command("query", f"from={one_run}/release", *asked) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):
+    loaded = load(one_run / "release")
+    by_call = estimate(one_run / "release", "mean", "age", by="job")
+    pd.testing.assert_frame_equal(loaded.estimate("mean", "age", by="job"), by_call)
+    pd.testing.assert_frame_equal(loaded.bounds(["sex"]), bounds(one_run / "release", marginal=["sex"]))
