@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.adaptive import RESERVE
-from mechanisms.accounting.events import Event, Laplace
+from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import all_of_budget
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
 from mechanisms.public.units import Delta, Epsilon, delta, epsilon
 from pipeline.statement.paid_answers import FIRST, SLACK, whole_number
 
@@ -104,12 +105,13 @@ def wrong_shares(statement: Mapping[str, Any]) -> str:
     left = 1 - math.fsum(shares)
     if not all(0 < s <= 1 for s in shares) or left < -CALIBRATED:
         return f"the shares of the charges sum to {1 - left:.9g}"
-    if not events:
-        return ""
+    own = {a.kind for a in OWN_ACCOUNTANTS}, {GAUSSIAN.name, LAPLACE.name, Exponential.kind}
+    if accountant.kind not in own[0] or not {e.kind for e in events} <= own[1] or not events:
+        return ""  # how a plugin's costs share a budget, the plugin alone knows
     whole = all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta))[0]
     ratios = [accountant.share(e, whole) / share for e, share in zip(events, shares, strict=True)]
     # where totals are no sums of costs, it is the charges among each other that tell
-    right = 1.0 if accountant.currency is not None or accountant.kind == "basic" else ratios[0]
+    right = ratios[0] if accountant.kind == "advanced" else 1.0
     for event, ratio, share in zip(events, ratios, shares, strict=True):
         if not math.isclose(ratio, right, rel_tol=CALIBRATED):
             return f"{event.id} takes {ratio * share / right:.6g} of the budget, and its receipt says {share:.6g}"
