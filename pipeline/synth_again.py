@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.two_tables import open_with
@@ -22,6 +26,7 @@ from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
+from synthesis.contract import Synthesizer
 from synthesis.synthesize import synthesize as synthetic_rows
 
 
@@ -47,8 +52,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
         rows = config.synthesis.rows
-        coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        coded = undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
+        coded = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
             RunFolder(root),
@@ -63,6 +67,24 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
             workdir=work,
             progress=report,
         )
+
+
+def new_rows(
+    schema: Schema,
+    measurements: Measurements,
+    spec: Synthesizer,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Synthetic rows of the table's columns, which keep to the rules of the schema.
+
+    Args:
+        rows: how many; None: as many as the noisy total says.
+    """
+    coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
+    return undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
 
 
 def draft(table: Path, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:
