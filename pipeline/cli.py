@@ -331,7 +331,7 @@ def _verify(arguments: list[str]) -> int:
 
     verdict = verify(Path(config.source), key=config.key)
     print(verdict.as_text())
-    return 0 if verdict.sound else 1
+    return verdict.exit_code
 
 
 def _budget(arguments: list[str]) -> int:

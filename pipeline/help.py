@@ -67,7 +67,8 @@ usage: python -m pipeline query from=RUN/release marginal=[a,b]
        python -m pipeline query from=RUN/release bounds=true""",
     "verify": """Check a release from its files alone: the digests of all its files, the signature if there is one, the
 receipts added up again by the accountant, the noise of each answer against its receipt, and the known wrong claims of
-the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private.
+the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private;
+2: another version made it, whose papers cannot be compared with this one.
 
 usage: python -m pipeline verify RELEASE [key=PUBLICKEY]""",
     "budget": """What the runs on one table have booked in a ledger that they share (`run budget.ledger=FILE`), by
