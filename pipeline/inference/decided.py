@@ -31,7 +31,8 @@ class Decided:
         pairs: how many there are of columns with more than one value.
         measured: how many lie in a measured marginal; `coarse` of these only by queries that merge cells.
         noise: the share of the records that the noise of the measured ones is expected to put into wrong cells, the
-            mean over them; None where none was measured whole.
+            mean over them, where no cell errs by more than independent columns place in it (as in the allocation of
+            `selection=auto`); None where none was measured whole.
         judged: of how many others the distance from independence was released; `shown` of these depend beyond noise.
         left: an upper 95 % bound on the share of the records by which independent columns are off in these, on the
             mean over them; None where none was released.
@@ -52,18 +53,16 @@ class Decided:
             return ""
         line = f"of {self.pairs:,} pairs of columns, {self.measured:,} {_are(self.measured)} measured"
         coarse = f", {self.coarse:,} of them over coarser or adaptive values" if self.coarse else ""
-        noise = (
-            "" if self.noise is None else f": noise puts about {self.noise:.1%} of the records of each into wrong cells"
-        )
+        wrong = "of the records of each into wrong cells, on the mean"
+        noise = "" if self.noise is None else f": noise puts about {self.noise:.1%} {wrong}"
         line += coarse + noise
         if others := self.pairs - self.measured:
             line += f"; {others:,} {_are(others)} left to the model of the others"
         if self.left is not None:
             shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
             line += (
-                f", of which {shown} dependence beyond noise: independent columns put at most {self.left:.1%} of the "
+                f", of which {shown} dependence beyond noise: independent columns put at most {self.left:.1%} {wrong}"
             )
-            line += "records of each into wrong cells, on the mean"
         return line
 
 
@@ -76,7 +75,9 @@ def decided(measurements: Measurements) -> Decided:
     records = max(estimate_total(measurements), 1.0)
     cells = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
     whole = [t for p in inside if (t := told(cells, p)) is not None]
-    noise = [min(math.sqrt(2 / math.pi) * float(t.errors.sum()) / (2 * records), 1.0) for t in whole]
+    expected = independent_marginals(measurements)
+    absolute = math.sqrt(2 / math.pi)
+    noise = [side_error(expected(t.clique), absolute * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
     return Decided(len(every), len(inside), len(inside) - len(whole), mean, judged, shown, left)

@@ -45,6 +45,8 @@ def test_dependence_that_is_left_is_told_and_independence_is_not_called_dependen
     assert (kept.measured, kept.judged, kept.shown) == (1, 2, 0)
     assert kept.left < 0.05 < left.left
     assert kept.noise == pytest.approx(16 * 5 * np.sqrt(2 / np.pi) / 2000, rel=0.02)
+    heavy = decided(release(1, 2.0, answer(("a", "b"), 5_000.0, 1)))
+    assert 0.4 < heavy.noise <= 0.51  # the cells hold no more
     drowned = decided(release(1, 2_000.0))
     assert drowned.shown == 0
 
