@@ -155,6 +155,11 @@ def test_the_command_says_what_the_table_holds_wherever_one_looks(one_run, capsy
     assert (part / "privacy.json").read_bytes() == Path("release/privacy.json").read_bytes(), "no privacy cost"
     verdict = verify(part)
     assert verdict.sound and "rows with sex = f; age = [20, 34] only" in verdict.as_text()
+    loaded = pipeline.load(part)
+    assert "a table of rows with sex = f; age = [20, 34] only" in repr(loaded) and len(loaded.sample(7)) == 7
+    for asked_of_a_part in (lambda: loaded.score(people(50)), loaded.bounds, lambda: pipeline.bounds(part)):
+        with pytest.raises(UserError, match="of a table with only rows with sex = f"):
+            asked_of_a_part()
     assert command("synth", "from=part/release", "output=whole", "synthesis=independent") == 0
     assert "given" not in json.loads(Path("whole/release/manifest.json").read_text())
 
