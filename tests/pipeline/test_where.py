@@ -193,7 +193,7 @@ def test_a_part_that_is_passed_off_as_the_whole_is_noticed(sharp):
     ],
 )
 def test_a_wrong_condition_leaves_nothing(sharp, capsys, asked, said):
-    assert command("synth", f"from={one_run / 'release'}", "output=part", *asked) == 1
+    assert command("synth", f"from={sharp / 'release'}", "output=part", *asked) == 1
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error
     assert not Path("part").exists()
