@@ -24,6 +24,8 @@ from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
 from pipeline.settings import build
+from pipeline.statement.condition_words import refuse_part
+from pipeline.statement.digests import read_manifest
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000
@@ -50,9 +52,12 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
         marginal, how, cells, standard_error (of a cell, in records), error_records (Σ |error| at most), error_tvd (at
         most), sources; the worst last.
     Raises:
-        UserError: no release, or one without its table; an unknown column; too many cells.
+        UserError: no release, or one without its table, or whose table is a part of the whole; an unknown column; too
+            many cells.
     """
     schema, statement, measurements = read_release(release)
+    manifest = read_manifest(release)
+    refuse_part(None if manifest is None else manifest.given, "bounds")
     return table_bounds(schema, statement, measurements, _table(release), marginal=marginal)
 
 
