@@ -221,10 +221,18 @@ def _synth(overrides: list[str]) -> int:
     config = typed(compose_config("synth", overrides), SynthConfig)
     release = check_release(config.source)
     from pipeline import synth_again as other
+    from pipeline.statement.condition_words import condition_in_words
 
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    path = other.synthesize(release, config, output)
-    print(f"a new synthetic table, at no new privacy cost: {path}")
+    made = other.synthesize(release, config, output)
+    if made.given is None:
+        print(f"a new synthetic table, at no new privacy cost: {made.path}")
+        return 0
+    what = f"{condition_in_words(made.given['where'])} ({made.given['rows']})"
+    print(f"a table of rows with {what}, at no new privacy cost: {made.path}")
+    print(
+        f"as good as {made.given['effective_rows']:,g} independent rows; its manifest and statement say what it holds"
+    )
     return 0
 
 
@@ -293,7 +301,7 @@ def _report(arguments: list[str]) -> int:
 
 
 def _query(overrides: list[str]) -> int:
-    """A marginal or a range from a release, as CSV."""
+    """What a release tells: a marginal, a range, an estimate or bounds, as CSV."""
     from pipeline.folders import not_in_release
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import QueryConfig, typed
@@ -303,19 +311,17 @@ def _query(overrides: list[str]) -> int:
     release = check_release(config.source)
     if config.output:
         not_in_release(Path(config.output), "output")
-    from pipeline.release_query import query
+    from pipeline.inference.asked import asked
 
-    answer = query(release, marginal=config.marginal, where=config.where)
+    answer = asked(release, config)
     text = answer.to_csv(index=False, lineterminator="\n")
-    sources = answer.attrs["sources"]
-    plural, more = "s" * (len(sources) != 1), " …" if len(sources) > 6 else ""
-    summary = f"from {len(sources)} measured marginal{plural}: {'; '.join(sources[:6])}{more}"
     if config.output:
         write_whole(Path(config.output), text)
         print(f"{len(answer):,} answers, at no privacy cost: {config.output}")
     else:
         print(text, end="")
-    print(summary, file=sys.stderr)
+    for line in answer.attrs["notes"]:
+        print(line, file=sys.stderr)
     return 0
 
 
@@ -333,7 +339,7 @@ def _verify(arguments: list[str]) -> int:
 
     verdict = verify(Path(config.source), key=config.key)
     print(verdict.as_text())
-    return 0 if verdict.sound else 1
+    return verdict.exit_code
 
 
 def _budget(arguments: list[str]) -> int:

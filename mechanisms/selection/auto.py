@@ -167,12 +167,10 @@ class _View:
 
     def cells(self, pair: Clique, expected: Values) -> Cells:
         """Of the pair's query, from what a model expects of the marginal."""
-        left, right = (self.expected((n,)) for n in pair)
-        records = max(float(left.sum()), 1.0)
-        error = [self.spread.get((n,), 0.0) / records for n in pair]
-        aside = np.add.outer((error[1] * left) ** 2, (error[0] * right) ** 2).ravel()
-        query = self.queries[pair]
-        return Cells.of(query.answer(expected), query.answer(aside), records)
+        left, right = pair
+        sides = self.expected((left,)), self.expected((right,))
+        errors = self.spread.get((left,), 0.0), self.spread.get((right,), 0.0)
+        return Cells.of_pair(expected, sides, errors, self.queries[pair])
 
     def wanted(self, places: Sequence[int], cells: Sequence[Cells], more: Values, stddev: Values) -> Wanted:
         """What noisy distances tell about pairs: their errors where they are not measured, and where they are.

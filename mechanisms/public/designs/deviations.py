@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
+from mechanisms.public.queries.query_matrices import QueryMatrix as Query
+
 Values = NDArray[np.float64]
 
 #: Cells of like size count as one, in so many sizes.
@@ -52,6 +54,21 @@ class Cells:
         some = count > 0
         means = [np.bincount(home, weights=v)[some] / count[some] for v in (expected, aside)]
         return cls(count[some], means[0], means[1], records)
+
+    @classmethod
+    def of_pair(
+        cls, expected: Values, sides: tuple[Values, Values], errors: tuple[float, float], query: Query
+    ) -> Cells:
+        """Of what is asked about a pair, from what a model expects of its cells.
+
+        Args:
+            sides: the cells of its columns, with the standard deviations `errors`, all in records.
+            query: what is asked of its cells.
+        """
+        left, right = sides
+        records = max(float(left.sum()), 1.0)
+        aside = np.add.outer((errors[1] * left / records) ** 2, (errors[0] * right / records) ** 2).ravel()
+        return cls.of(query.answer(expected), query.answer(aside), records)
 
     def _sides(self, variance: Values, level: Values | float) -> tuple[Values, Values]:
         """Per size E max(count − mean − level, 0) and E max(mean − level − count, 0)."""
