@@ -139,8 +139,8 @@ def scored_error(
     ‖M − s‖₁ ≤ ‖M − E‖₁ + ‖E − s‖₁ (McKenna et al. 2022, section 5, for choices). E are independent columns by answers
     from before the distance was drawn: its noise owes nothing to E, and the synthetic counts may be fitted to both.
 
-    Where differences d = M − E up to a level do not count, e = Σ max(|d| − level, 0) leaves Σ|d| ≤ e + cells · level; and
-    as M ≥ 0, Σ d⁻ ≤ e + Σ min(E, level), so that Σ|d| = 2 Σ d⁻ + Σ d ≤ 2 (e + Σ min(E, level)) + Σ M − Σ E.
+    Where differences d = M − E up to a level do not count, e = Σ max(|d| − level, 0) leaves Σ|d| ≤ e + cells · level;
+    and as M ≥ 0, Σ d⁻ ≤ e + Σ min(E, level), so that Σ|d| = 2 Σ d⁻ + Σ d ≤ 2 (e + Σ min(E, level)) + Σ M − Σ E.
 
     Args:
         most: an upper bound on Σ M.

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.public.coded_table import CodedTable
@@ -46,12 +48,13 @@ def release(seed, asked=ASKED, noise="gaussian", scale=1.0, total=None):
     return Measurements(THREE, tuple(answers), total)
 
 
-def with_distance(seed, stated=1.0, sigma=25.0):
-    """A release of columns, and of the noisy distance of one pair from what they leave of it."""
+def with_distance(seed, stated=1.0, sigma=25.0, below=0.0):
+    """A release of columns, and of the noisy distance of one pair from what they leave of it, beyond a level."""
     columns = release(seed, ASKED[:2])
-    distance = np.abs(marginal(("a", "b")) - independent_marginals(columns)(("a", "b"))).sum()
+    off = np.abs(marginal(("a", "b")) - independent_marginals(columns)(("a", "b")))
+    distance = np.maximum(off - below, 0.0).sum()
     noisy = np.array([distance + np.random.default_rng([seed, 1]).normal(0, sigma)])
-    scored = NoisyDistances((("a", "b"),), np.array([True]), noisy, 2, "gaussian", sigma * stated, "y")
+    scored = NoisyDistances((("a", "b"),), np.array([True]), noisy, 2, "gaussian", sigma * stated, "y", below)
     later = NoisyMarginal(("c",), Identity(2), marginal("c") + 1.0, "gaussian", 3.0, "z")
     return replace(columns, answers=(*columns.answers, later), distances=scored)
 
@@ -99,11 +102,22 @@ def test_a_bound_by_a_released_distance_holds_in_95_of_100_and_with_less_noise_i
     def holds(seed, stated):
         known = with_distance(seed, stated)
         columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))  # the table for which it is hardest
-        return np.abs(columns - marginal(("a", "b"))).sum() <= scored_error(known, ("a", "b"), columns, ALPHA)
+        error = scored_error(known, ("a", "b"), columns, ALPHA, most=np.inf)
+        return np.abs(columns - marginal(("a", "b"))).sum() <= error
 
     seeds = 500
     assert often_enough(sum(holds(s, 1.0) for s in range(seeds)), seeds)
     assert not often_enough(sum(holds(s, 0.7) for s in range(seeds)), seeds)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 40.0]), st.booleans())
+def test_a_distance_beyond_a_level_bounds_all_of_it(seed, below, known_total):
+    """Without any noise of its own: what a cell hides is at most the level, and at most what it holds."""
+    known = with_distance(seed, sigma=1e-9, below=below)
+    columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))
+    most = float(TRUTH.sum()) if known_total else np.inf
+    error = scored_error(known, ("a", "b"), columns, ALPHA, most=most)
+    assert np.abs(columns - marginal(("a", "b"))).sum() <= error
 
 
 def test_a_released_distance_is_used_where_it_says_more_than_the_columns():

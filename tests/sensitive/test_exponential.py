@@ -58,6 +58,7 @@ OTHERS = [([], []), ([(0, 0, 0), (1, 1, 1), (1, 0, 1)], [1 << WEIGHT_BITS] * 3)]
 CANDIDATES = {
     "plain": [Candidate(c) for c in PAIRS],
     "weighted": [Candidate(c, weight=w, penalty=0.4) for c, w in zip(PAIRS, (1.0, 2.5, 0.3), strict=True)],
+    "beyond a level": [Candidate(c, below=0.4) for c in PAIRS],
     "merged": [Candidate(c, MergedQuery((np.array([0, 1]), np.array([0, 0])))) for c in PAIRS],
 }
 
