@@ -18,12 +18,12 @@ from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
-from pipeline.scores.two_tables import open_with
-from pipeline.settings.config import LimitsConfig
+from pipeline.settings import build
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
 
@@ -82,7 +82,9 @@ def table_bounds(
         every = [(n,) for n in names] + list(itertools.combinations(names, 2))
         asked = [c for c in every if schema.domain.cells(c) <= MAX_CELLS]
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-        source = open_with(table, ",", LimitsConfig(), Path(work) / "scan")
+        memory, cores = build.memory_limit_bytes(None) // 2, build.threads(None)
+        folder = Path(work) / "scan"
+        source = open_table(table, delimiter=",", workdir=folder, memory_limit_bytes=memory, threads=cores)
         synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
         found = list(error_bounds(measurements, synthetic, asked))
     frame = as_frame(schema, found)
