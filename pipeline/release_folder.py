@@ -25,6 +25,7 @@ from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
 from pipeline.statement.signing import Signer, check_signature
+from synthesis.numbers.value_shapes import with_shapes
 from synthesis.records_per_unit import with_records
 
 
@@ -54,7 +55,7 @@ def write_release(
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        written = with_records(schema, measurements)
+        written = with_shapes(with_records(schema, measurements), measurements)
         write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)

@@ -12,8 +12,6 @@ import numpy as np
 
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.rules.engineering import undo
-from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.release_folder import read_release, write_release
@@ -22,6 +20,7 @@ from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
+from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import synthesize as synthetic_rows
 
 
@@ -47,8 +46,9 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
         rows = config.synthesis.rows
-        coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        coded = undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
+        coarse = for_synthesis(measurements, schema)
+        coded = synthetic_rows(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        coded = as_columns(coded, schema, measurements, rng)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
             RunFolder(root),

@@ -53,6 +53,10 @@ class Grid(Protocol):
         """A value inside the bin of each code, uniform over it."""
         ...
 
+    def nearest(self, codes: Codes, places: Floats) -> NDArray[np.generic]:
+        """The value at a place inside the bin of each code (bins that lie on a line alone)."""
+        ...
+
 
 def case_tree(x: str, edges: list[str]) -> str:
     """SQL for the number of inner edges at or below `x`, as a balanced tree of comparisons: exact, like the draw."""
@@ -96,8 +100,12 @@ class FloatGrid:
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> Floats:
         low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
+        return self.nearest(codes, low + (high - low) * rng.random(len(codes)))
+
+    def nearest(self, codes: Codes, places: Floats) -> Floats:
+        low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
         below = np.where(codes == self.size - 1, high, np.nextafter(high, low))
-        exact = np.clip(low + (high - low) * rng.random(len(codes)), low, below)
+        exact = np.clip(places, low, below)
         if self.decimals is None:
             return exact
         best = exact
@@ -151,6 +159,9 @@ class IntegerGrid:
         place = begin[codes] + (rng.random(len(codes)) * width[codes]).astype(np.int64)
         run = codes if len(self.starts) == self.size else np.searchsorted(self.before, place, side="right") - 1
         return self.starts[run] + (place - self.before[run])
+
+    def nearest(self, codes: Codes, places: Floats) -> Ints:
+        return np.clip(np.floor(places).astype(np.int64), self.starts[codes], self.ends[codes] - 1)
 
 
 def float_grid(low: float, high: float, bins: Bins, *, decimals: int | None, where: str) -> FloatGrid:

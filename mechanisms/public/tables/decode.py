@@ -1,4 +1,4 @@
-"""Decoding: codes → values of the original kinds, uniform inside each bin."""
+"""Decoding: codes → values of the original kinds, inside each bin evenly or by the shape of the column."""
 
 from __future__ import annotations
 
@@ -48,14 +48,21 @@ def labels(column: Column) -> tuple[str | None, ...]:
 
 
 def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
-    """A value for each code: uniform over the whole numbers, days, seconds or the interval of its bin."""
+    """A value for each code: one of the whole numbers, days, seconds or of the interval of its bin."""
     if not column.numeric and column.kind not in UNITS:
         return Drawn(codes, labels=labels(column))
     other = None if column.other_code is None else codes == column.other_code
     absent = [code for code in (column.missing_code, column.outside_code) if code is not None]
     missing = np.isin(codes, absent) if absent else None
     inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
-    return Drawn(column.grid.draw(inside, rng), other=other, missing=missing)
+    return Drawn(_inside(inside, column, rng), other=other, missing=missing)
+
+
+def _inside(codes: Codes, column: Column, rng: np.random.Generator) -> NDArray[Any]:
+    """Values inside the bins: by the column's shape, where noisy answers gave it one; else evenly."""
+    if column.shape is None:
+        return column.grid.draw(codes, rng)
+    return column.grid.nearest(codes, column.shape.inside(codes, rng))
 
 
 def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:
