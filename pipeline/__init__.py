@@ -2,8 +2,9 @@
 
 From Python:
 
-    from pipeline import load_config, mgd, run, score, synthesize
-    done = run(load_config(["data=adult", "data.path=adult.csv.gz", "privacy.epsilon=1"]), "outputs/mine")
+    import pipeline
+    release = pipeline.fit(frame, "my.yaml", epsilon=1)
+    frame = release.sample(1000)
 """
 
 from importlib import import_module
@@ -12,20 +13,48 @@ from typing import TYPE_CHECKING, Any
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline.api import Run, aemc, deep_dive, load_config, mgd, query, run, score, synthesize
+    from pipeline.api import (
+        Release,
+        Run,
+        aemc,
+        deep_dive,
+        fit,
+        itemsets,
+        load,
+        load_config,
+        mgd,
+        query,
+        run,
+        score,
+        synthesize,
+    )
 
 __distribution__ = "dp-synthesis-pipeline"
-#: What `pipeline.api` holds.
-FUNCTIONS = ["Run", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
-__all__ = ["Run", "__version__", "aemc", "deep_dive", "load_config", "mgd", "query", "run", "score", "synthesize"]
+#: The version; all else `pipeline.api` holds.
+__all__ = [
+    "Release",
+    "Run",
+    "__version__",
+    "aemc",
+    "deep_dive",
+    "fit",
+    "itemsets",
+    "load",
+    "load_config",
+    "mgd",
+    "query",
+    "run",
+    "score",
+    "synthesize",
+]
 
 
 def __getattr__(name: str) -> Any:
     """The functions of `pipeline.api`, loaded at first use: the command line answers a mistake without them."""
-    if name in FUNCTIONS:
+    if name in __all__:
         return getattr(import_module("pipeline.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *FUNCTIONS})
+    return sorted({*globals(), *__all__})

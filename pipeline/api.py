@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -21,19 +22,35 @@ from mechanisms.public.designs.itemsets import frequent_itemsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline import synth_again as other
+from pipeline.frames.fit import fit
+from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
+from pipeline.frames.keyword_settings import overrides_of
+from pipeline.frames.release_object import Release, load
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import ScoreConfig, SynthConfig, load_config, schema_path, typed
+from pipeline.settings.config import ScoreConfig, SynthConfig, load_config, typed
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import Run, run
 from synthesis.consistency.total import estimate_total
 
-__all__ = ["Run", "aemc", "deep_dive", "itemsets", "load_config", "mgd", "query", "run", "score", "synthesize"]
-
-Table = pd.DataFrame | Path | str
+__all__ = [
+    "Release",
+    "Run",
+    "aemc",
+    "deep_dive",
+    "fit",
+    "itemsets",
+    "load",
+    "load_config",
+    "mgd",
+    "query",
+    "run",
+    "score",
+    "synthesize",
+]
 
 
 def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) -> Path:
@@ -71,7 +88,7 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
 def mgd(
     real: Table,
     synthetic: Table,
-    schema: Path | str,
+    schema: AnySchema,
     targets: Sequence[Mapping[str, Any]] | str = "kway",
     **settings: Any,
 ) -> MGDResult:
@@ -80,7 +97,7 @@ def mgd(
     Args:
         real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
         synthetic: the other table, likewise.
-        schema: a schema's path, or the name of a ready one.
+        schema: a schema's path, the name of a ready one, or a mapping as in YAML.
         targets: a preset (kway, thirds, located, pie, pums), or a list such as
             [{"attributes": ["month", {"city": "state"}], "weights": {"month": 1}, "delta": 2, "weight": 0.5}].
         settings: those of MGD (`MgdSettings`): attributes, k, max_marginals, delta, alpha, solver; and the seed.
@@ -88,7 +105,7 @@ def mgd(
         the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
     """
     facts, own, marginals = _chosen(schema, targets, settings)
-    with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
+    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (
         coded,
         tables,
     ):
@@ -99,7 +116,7 @@ def mgd(
 def deep_dive(
     real: Table,
     synthetic: Table,
-    schema: Path | str,
+    schema: AnySchema,
     target: Mapping[str, Any],
     *,
     top: int = 10,
@@ -112,7 +129,7 @@ def deep_dive(
         top: how many bins and movements.
     """
     facts, own, marginals = _chosen(schema, [target], settings)
-    with two_tables.encoded({"real": _table(real), "synthetic": _table(synthetic)}, facts, Stages(quiet=True)) as (
+    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (
         coded,
         tables,
     ):
@@ -121,28 +138,28 @@ def deep_dive(
 
 
 def _chosen(
-    schema: Path | str, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
+    schema: AnySchema, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
 ) -> tuple[Schema, MgdSettings, Targets]:
-    facts = load_schema(schema_path(str(schema), "schema"))
+    with TemporaryDirectory(prefix="schema-") as place:
+        facts = load_schema(schema_file(schema, Path(place)))
     given = {**settings, **({"preset": targets} if isinstance(targets, str) else {"targets": list(targets)})}
     seed = given.pop("seed", 0)
     own = Options(settings=typed_settings(given)).own(MgdSettings)
     return facts, own, chosen_targets(own, facts, seed)
 
 
-def _table(given: Table) -> Path | pd.DataFrame:
-    return given if isinstance(given, pd.DataFrame) else Path(given)
-
-
-def score(real: Path | str, synthetic: Path | str, schema: Path | str, *overrides: str) -> Scorecard:
+def score(real: Table, synthetic: Table, schema: AnySchema, *overrides: str, **settings: Any) -> Scorecard:
     """Scores of a synthetic table against a real one; NOT private.
 
     Args:
-        real: the path of a CSV, compressed CSV or Parquet table.
+        real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
         synthetic: the other table, likewise.
-        schema: a schema's path, or the name of a ready one.
+        schema: a schema's path, the name of a ready one, or a mapping as in YAML.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
+        settings: the same as keywords, e.g. metrics=["mgd", "tvd"].
     """
-    config = typed(compose_config("score", overrides), ScoreConfig)
-    config.real, config.synthetic, config.schema = str(real), str(synthetic), str(schema)
-    return two_tables.score(config, quiet=True)
+    config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
+    with TemporaryDirectory(prefix="schema-") as place, table_files({"real": real, "synthetic": synthetic}) as paths:
+        config.real, config.synthetic = str(paths["real"]), str(paths["synthetic"])
+        config.schema = str(schema_file(schema, Path(place)))
+        return two_tables.score(config, quiet=True)

@@ -316,6 +316,10 @@ def _query(overrides: list[str]) -> int:
     else:
         print(text, end="")
     print(summary, file=sys.stderr)
+    if cut := answer.get("cut", [""])[0]:
+        what = "their records count as spread evenly; the interval holds whatever lies inside"
+        bins = cut.count("; ") + 1
+        print(f"the range cuts {bins} bin{'s' * (bins > 1)} ({cut}): {what}", file=sys.stderr)
     return 0
 
 

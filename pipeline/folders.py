@@ -137,6 +137,16 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
         raise UserError(f"nothing to resume in {folder.root}", where="resume", fix=fix)
 
 
+def check_free(root: Path) -> None:
+    """Refuse a folder that a new run cannot start in, before anything is written there.
+
+    Raises:
+        UserError: it lies in a release, or holds a run or a release already.
+    """
+    not_in_release(root, "hydra.run.dir")
+    _check_state(RunFolder(root), resume=False)
+
+
 def _unwritable(root: Path, error: OSError) -> UserError:
     return UserError(f"cannot write in {root} ({error.strerror})", where="hydra.run.dir", fix="another folder")
 

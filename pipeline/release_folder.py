@@ -25,8 +25,7 @@ from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
 from pipeline.statement.signing import Signer, check_signature
-from synthesis.numbers.value_shapes import with_shapes
-from synthesis.records_per_unit import with_records
+from synthesis.numbers.value_shapes import as_written
 
 
 def write_release(
@@ -55,7 +54,7 @@ def write_release(
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        written = with_shapes(with_records(schema, measurements), measurements)
+        written = as_written(schema, measurements)
         write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)

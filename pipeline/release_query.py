@@ -12,12 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.release import Measurements
 from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
+from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
-from synthesis.query_answers import estimate_count, estimate_marginal
+from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
 
@@ -27,15 +29,32 @@ def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, An
 
     Args:
         release: the release folder of a run.
+        marginal, where: as `answer` takes them.
+    """
+    schema, _, measurements = read_release(release)
+    return answer(schema, measurements, marginal=marginal, where=where)
+
+
+def answer(
+    schema: Schema,
+    measurements: Measurements,
+    *,
+    marginal: Sequence[str] = (),
+    where: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """What the noisy answers of a release say.
+
+    Args:
         marginal: columns: one row per cell.
-        where: column → [low, high] of an ordered column, both included, or a list of values: one row. A bin that a
-            range cuts counts in part, as if its records were spread evenly.
+        where: column → a value, a list of values, or [low, high] of an ordered column, both included: one row. A bin
+            that this cuts counts in part, as if its records were spread evenly, and the interval holds whatever lies
+            inside: `cut` names such bins.
     Returns:
-        the columns asked for, count (unbiased, may be negative), standard_error, and low and high: 95 % intervals.
+        the columns asked for, count (may be negative; unbiased where no bin is cut), standard_error (of the noise), low
+        and high (95 % intervals), and for a range: cut.
     Raises:
         UserError: neither or both asked for; unknown columns or values; no measured marginal tells.
     """
-    schema, _, measurements = read_release(release)
     if bool(marginal) == bool(where):
         fix = "marginal=[a,b], or where={a: [20, 40]}"
         raise UserError("one question at a time" if marginal else "nothing asked", where="query", fix=fix)
@@ -46,43 +65,113 @@ def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, An
                 f"{name!r} was not measured as it stands: a rule of the schema made it", where="query", fix=fix
             )
         if name not in schema.domain:
-            fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-            raise UserError(f"no column {name!r}", where="marginal" if marginal else "where", fix=fix)
+            raise no_column(schema, name, "marginal" if marginal else "where")
     if where:
-        weights = {name: code_weights(schema, name, value) for name, value in where.items()}
-        estimate = estimate_count(measurements, weights)
-        frame = pd.DataFrame({name: [str(value)] for name, value in where.items()})
-    else:
-        clique = schema.measured.canonical(tuple(marginal))
-        estimate = estimate_marginal(measurements, clique)
-        frame = cells_frame(schema, clique)
-    numbers = {"count": estimate.values, "standard_error": estimate.errors}
-    numbers |= {"low": estimate.values - 1.96 * estimate.errors, "high": estimate.values + 1.96 * estimate.errors}
+        return _count(schema, measurements, where)
+    clique = schema.measured.canonical(tuple(marginal))
+    estimate = estimate_marginal(measurements, clique)
+    reach = 1.96 * estimate.errors
+    return _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
+
+
+def no_column(schema: Schema, name: str, where: str) -> UserError:
+    """The table has no such column; with the nearest that it has."""
+    fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
+    return UserError(f"no column {name!r}", where=where, fix=fix)
+
+
+def _count(schema: Schema, measurements: Measurements, where: Mapping[str, Any]) -> pd.DataFrame:
+    """How many records satisfy all conditions; of a bin that one cuts, anything from none to all of its records may."""
+    weights = {name: code_weights(schema, name, value) for name, value in where.items()}
+    estimate = estimate_count(measurements, weights)
+    reach = 1.96 * estimate.errors
+    low, high = estimate.values - reach, estimate.values + reach
+    cut = [f"{n}: {label}" for n, w in weights.items() for label in _cut_bins(schema, n, w)]
+    if cut:
+        low = np.minimum(low, _end(measurements, {n: np.floor(w) for n, w in weights.items()}, -1.96))
+        high = np.maximum(high, _end(measurements, {n: np.ceil(w) for n, w in weights.items()}, 1.96))
+    frame = _rounded(pd.DataFrame({n: [str(value)] for n, value in where.items()}), estimate, low, high)
+    return frame.assign(cut="; ".join(cut))
+
+
+def _end(measurements: Measurements, weights: dict[str, Weights], errors: float) -> Weights:
+    """So many standard errors from the count of whole bins; without any such bin, 0."""
+    if any(not w.any() for w in weights.values()):
+        return np.zeros(1)
+    estimate = estimate_count(measurements, weights)
+    return np.asarray(estimate.values + errors * estimate.errors)
+
+
+def _cut_bins(schema: Schema, name: str, weights: Weights) -> list[str]:
+    labels = attribute_labels(schema, name)
+    return [labels[i] for i in np.flatnonzero((weights > 0) & (weights < 1))]
+
+
+def _rounded(frame: pd.DataFrame, estimate: Estimate, low: Weights, high: Weights) -> pd.DataFrame:
+    numbers = {"count": estimate.values, "standard_error": estimate.errors, "low": low, "high": high}
     result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
     result.attrs["sources"] = [" × ".join(c) for c in estimate.sources]
     return result
 
 
 def code_weights(schema: Schema, name: str, value: Any) -> Weights:
-    """How much of each code of a column a question holds: 1, 0, or the part of a bin that a range cuts.
+    """How much of each code of a column a condition holds: 1, 0, or the part of a bin that it cuts.
 
+    Args:
+        value: one value, a list of values, or [low, high] of a column on a line; None: missing.
     Raises:
         UserError: no range, or a value that the column has not.
     """
-    column, labels = schema[name], attribute_labels(schema, name)
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    if column.on_a_line and not column.texts and len(items) == 2:
-        ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]
-        if ends[0] is not None and ends[1] is not None:
-            return _range(column, ends[0], ends[1], name)
-    weights = np.zeros(column.size)
-    for item in items:
-        text = _text(item)
-        if text not in labels:
-            fix = did_you_mean(text, labels) or _allowed(column, labels)
+    column = schema[name]
+    if (ranges := asked_ranges(column, value, name)) is not None:
+        weights = sum((_range(column, low, high) for low, high in ranges), np.zeros(column.size))
+        if not np.any(weights):
+            bounds = f"a part of {column.labels[0]} … {column.labels[-1]}"
+            raise UserError(f"column {name!r} has no value there", where="where", fix=bounds)
+        return np.minimum(weights, 1.0)
+    weights, codes = np.zeros(column.size), _codes(column)
+    for item in _items(value):
+        text = _text(item, column)
+        if text not in codes:
+            fix = did_you_mean(text, codes) or _allowed(column, list(codes))
             raise UserError(f"column {name!r} has no value {text!r}", where="where", fix=fix)
-        weights[labels.index(text)] = 1.0
+        weights[codes[text]] = 1.0
     return weights
+
+
+def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, float]] | None:
+    """The ranges that a condition names, in the column's unit, both ends included; None where it names values.
+
+    Two numbers are a range; one, or three and more, are values: ranges of one whole unit.
+    """
+    if not column.on_a_line or column.texts:
+        return None
+    items = _items(value)
+    ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]
+    if not ends or any(e is None for e in ends):
+        return None
+    if len(items) == 2:
+        low, high = ends
+        if not low <= high:  # type: ignore[operator]  # None was left out
+            fix = "[low, high], low first"
+            raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix=fix)
+        return [(low, high)]  # type: ignore[list-item]
+    if column.kind == "float":
+        raise UserError(f"column {name!r}: single numbers have no width", where="where", fix="a range: [low, high]")
+    last = [_number(column, item, last=True) for item in items]
+    return sorted(set(zip(ends, last, strict=True)))  # type: ignore[arg-type]
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
+
+
+def _codes(column: Column) -> dict[str, int]:
+    """Every text that names a code, and what the codes without a value are called."""
+    named = codes_by_label(column)
+    for place, label in enumerate(column.specials):
+        named.setdefault(label, column.value_codes + place)
+    return named
 
 
 def _allowed(column: Column, labels: Sequence[str]) -> str:
@@ -90,7 +179,11 @@ def _allowed(column: Column, labels: Sequence[str]) -> str:
     return f"[low, high], or {shown}" if column.on_a_line and not column.texts else shown
 
 
-def _text(item: Any) -> str:
+def _text(item: Any, column: Column) -> str:
+    if item is None:
+        return ""
+    if isinstance(item, bool) and column.kind == "flag":
+        return column.true[0] if item else column.false[0]
     return str(item).lower() if isinstance(item, bool) else str(item)
 
 
@@ -99,7 +192,7 @@ def _number(column: Column, item: Any, *, last: bool) -> float | None:
     if isinstance(item, bool):
         return None
     if column.kind not in DATE_KINDS:
-        return float(item) if isinstance(item, int | float) else None
+        return float(item) if isinstance(item, int | float | np.integer | np.floating) else None
     try:
         moment = datetime.datetime.fromisoformat(str(item))
     except ValueError:
@@ -110,9 +203,8 @@ def _number(column: Column, item: Any, *, last: bool) -> float | None:
     return seconds + (DAY - 1 if last and len(str(item)) <= 10 else 0)
 
 
-def _range(column: Column, low: float, high: float, name: str) -> Weights:
-    if not low <= high:
-        raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
+def _range(column: Column, low: float, high: float) -> Weights:
+    """The part of each bin between two ends, as if its values were spread evenly, as they are drawn."""
     grid, weights = column.grid, np.zeros(column.size)
     if isinstance(grid, FloatGrid):
         edges = grid.edges

@@ -1,10 +1,14 @@
-"""Progress per stage: a live bar on a terminal, one plain line per stage elsewhere; both to standard error."""
+"""Progress per stage: a live bar on a terminal, a line that changes in a notebook, one plain line per stage elsewhere.
+
+All but the notebook's go to standard error.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -32,6 +36,30 @@ def unplaced_lines(encoding: EncodingReport) -> list[str]:
     return lines
 
 
+#: A notebook is told at most so often, in seconds.
+EVERY = 0.3
+
+
+class NotebookLine:
+    """One line below a notebook's cell, which says how far a stage is and in the end how long it took."""
+
+    def __init__(self, text: str) -> None:
+        from IPython.display import display  # only a notebook has it
+
+        self._handle: Any = display(_plain(text), raw=True, display_id=True)
+        self._said = time.perf_counter()
+
+    def say(self, text: str, *, last: bool = False) -> None:
+        """The line now says this, if it did not change a moment ago."""
+        if last or time.perf_counter() - self._said >= EVERY:
+            self._handle.update(_plain(text), raw=True)
+            self._said = time.perf_counter()
+
+
+def _plain(text: str) -> dict[str, str]:
+    return {"text/plain": text}
+
+
 class Stages:
     """Shows the stages of one command and keeps how long each took.
 
@@ -57,6 +85,15 @@ class Stages:
     def stage(self, name: str) -> Iterator[Progress]:
         """One stage; yields the function to report progress with."""
         start = time.perf_counter()
+        if self.console.is_jupyter and not self.console.quiet:
+            line = NotebookLine(f"{name:<12} …")
+
+            def tell(done: int, total: int, note: str = "", /) -> None:
+                line.say(f"{name:<12} {f'{done / total:4.0%}' if total else '…'} {note}".rstrip())
+
+            yield tell
+            line.say(self._finished(name, start), last=True)
+            return
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description:<12}"),
@@ -73,6 +110,10 @@ class Stages:
                 bar.update(task, completed=done, total=total or None, note=note)
 
             yield report
+        self.console.print(self._finished(name, start), highlight=False)
+
+    def _finished(self, name: str, start: float) -> str:
+        """What is said of a stage that began then; its time is added up."""
         spent = time.perf_counter() - start
         self.seconds[name] = self.seconds.get(name, 0.0) + spent
-        self.console.print(f"{name:<12} {spent:8.1f} s", highlight=False)
+        return f"{name:<12} {spent:8.1f} s"

@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.two_tables import open_with
@@ -20,6 +24,7 @@ from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
+from synthesis.contract import Synthesizer
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import synthesize as synthetic_rows
 
@@ -46,9 +51,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
         rows = config.synthesis.rows
-        coarse = for_synthesis(measurements, schema)
-        coded = synthetic_rows(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        coded = as_columns(coded, schema, measurements, rng)
+        coded = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report)
     with show.stage("release") as report, _workdir(root) as work:
         return write_release(
             RunFolder(root),
@@ -63,6 +66,25 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
             workdir=work,
             progress=report,
         )
+
+
+def new_rows(
+    schema: Schema,
+    measurements: Measurements,
+    spec: Synthesizer,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Synthetic rows of the table's columns, which keep to the rules of the schema.
+
+    Args:
+        rows: how many; None: as many as the noisy total says.
+    """
+    coarse = for_synthesis(measurements, schema)
+    coded = synthetic_rows(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
+    return as_columns(coded, schema, measurements, rng)
 
 
 def draft(table: Path, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:

@@ -16,7 +16,7 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
-from pipeline.folders import not_in_release
+from pipeline.folders import RunFolder, check_free
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.selecting import asked_accountant
@@ -36,9 +36,10 @@ def rehearse(config: Config, root: Path) -> Run:
     The noise has a fixed seed, and no budget is booked.
 
     Raises:
-        UserError: as of a run; the folder holds a rehearsal already.
+        UserError: as of a run; the folder holds a run or a rehearsal already. The rows are deleted again where the
+            rehearsal is refused before it begins.
     """
-    not_in_release(root, "hydra.run.dir")
+    check_free(root)
     table = root / TABLE
     if table.exists():
         raise UserError(f"{table} is there already", where="hydra.run.dir", fix="another folder, or move it away")
@@ -52,7 +53,12 @@ def rehearse(config: Config, root: Path) -> Run:
     privacy = replace(config.privacy, noise_seed=SEED, accountant=asked_accountant(config))
     budget = replace(config.budget, ledger=None, limit=None, accountant=None, slack=None)
     statement = replace(config.statement, key=None)
-    return run(replace(config, data=data, privacy=privacy, budget=budget, statement=statement), root)
+    try:
+        return run(replace(config, data=data, privacy=privacy, budget=budget, statement=statement), root)
+    except UserError:
+        if not RunFolder(root).manifest.exists():
+            table.unlink(missing_ok=True)
+        raise
 
 
 def write_rows(

@@ -24,6 +24,7 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.inspect_file import shown
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source, open_table
+from pipeline.frames.frame_files import Table, table_files
 from pipeline.report.run_page import render_scores
 from pipeline.scores.score_run import drawings
 from pipeline.settings import build
@@ -124,7 +125,7 @@ def _unplaced(tables: Loaded) -> dict[str, Any]:
 
 @contextmanager
 def loaded(
-    given: Mapping[str, Path | pd.DataFrame],
+    given: Mapping[str, Table],
     schema: Schema,
     show: Stages,
     *,
@@ -139,14 +140,11 @@ def loaded(
     """
     tables = Loaded(schema)
     with tempfile.TemporaryDirectory(prefix="score-") as folder:  # mode 0700
-        with show.stage("load") as report:
-            for name, table in given.items():
+        with show.stage("load") as report, table_files(given) as paths:
+            for name, path in paths.items():
                 work = Path(folder) / name
                 work.mkdir(mode=0o700)
-                if isinstance(table, pd.DataFrame):
-                    table.to_parquet(work / f"{name}.parquet")
-                    table = work / f"{name}.parquet"
-                source = _opened(table, delimiter, limits or LimitsConfig(), work)
+                source = _opened(path, delimiter, limits or LimitsConfig(), work)
                 _load(tables, name, source, schema, work, subject, report)
                 marked = tables.reports[name].marked
                 tables.values[name] = {column: values_outside(source, schema, column) for column in marked}
@@ -177,7 +175,7 @@ def _load(
 
 @contextmanager
 def encoded(
-    tables: Mapping[str, Path | pd.DataFrame], schema: Schema, show: Stages
+    tables: Mapping[str, Table], schema: Schema, show: Stages
 ) -> Iterator[tuple[Schema, dict[str, CodedTable]]]:
     """The tables of `loaded`, and the schema of their codes."""
     with loaded(tables, schema, show) as both:

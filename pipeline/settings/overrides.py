@@ -52,17 +52,18 @@ def _structure(value: str) -> str:
     """A list or a mapping, read as YAML, in Hydra's grammar; as it is where it cannot be read."""
     try:
         parts = yaml.safe_load(value)
-        text = _encoded(parts)
+        text = encoded(parts)
     except yaml.YAMLError:
         return value
     return text if readable(f"a={text}") else quoted(value)
 
 
-def _encoded(part: Any) -> str:
+def encoded(part: Any) -> str:
+    """A value of YAML in the grammar: texts in quotes."""
     if isinstance(part, list):
-        return "[" + ",".join(map(_encoded, part)) + "]"
+        return "[" + ",".join(map(encoded, part)) + "]"
     if isinstance(part, dict):
-        return "{" + ",".join(f"{k}:{_encoded(v)}" for k, v in part.items()) + "}"
+        return "{" + ",".join(f"{k}:{encoded(v)}" for k, v in part.items()) + "}"
     if isinstance(part, bool) or part is None:
         return "null" if part is None else str(part).lower()
     return repr(part) if isinstance(part, int | float) else quoted(str(part))

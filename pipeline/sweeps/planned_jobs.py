@@ -20,6 +20,7 @@ from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.inspect_file import check_file
+from mechanisms.public.tables.losses import check_share
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments import experiments
@@ -149,6 +150,7 @@ def _check(config: Config, checked: CheckedSettings) -> int:
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     build.build_synthesizer(config.synthesis)
     one_of(config.release.format, ("csv", "parquet"), "release.format")
+    check_share(config.data.max_unplaced)
     build.check_memory(config, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
     if scores not in checked.scores:

@@ -37,6 +37,7 @@ from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, job, load_json, outcome_of
 from pipeline.sweeps.launching import launcher_of
+from pipeline.sweeps.look_first import look_before_booking
 from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
     as_text,
@@ -75,6 +76,7 @@ def sweep(overrides: Sequence[str]) -> int:
             left = [j for j in valid if j.name not in ended]
             if ended:
                 print(f"{len(ended)} of {len(valid)} jobs were done before", file=sys.stderr)
+            look_before_booking(left, inside / "shared" / "look")
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:

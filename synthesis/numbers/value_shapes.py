@@ -21,6 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import with_far_cells_cleared
 from synthesis.numbers.fine_evidence import FineEvidence, evidence_of, mean_of
+from synthesis.records_per_unit import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
 PIECES = 16
@@ -78,8 +79,12 @@ def shapes_of(schema: Schema, measurements: Measurements) -> dict[str, Shape]:
     return shapes
 
 
-def with_shapes(schema: Schema, measurements: Measurements) -> Schema:
-    """The schema with the shape of its columns: what rows are written by."""
+def as_written(schema: Schema, measurements: Measurements) -> Schema:
+    """The schema with what noisy answers say of its values: what rows are written by. The released one says none of it.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    schema = with_records(schema, measurements)
     shapes = shapes_of(schema, measurements)
     if not shapes:
         return schema

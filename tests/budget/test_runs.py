@@ -16,6 +16,7 @@ from mechanisms.public.errors import UserError
 from pipeline.budget.admission import check
 from pipeline.experiments.experiments import planned_releases
 from pipeline.settings.config import load_config
+from pipeline.sweeps import look_first
 from tests.pipeline.conftest import TOWN, command, people
 
 ROOT = Path(__file__).parents[2]
@@ -338,3 +339,21 @@ class TestProcesses:
             assert total == 1 and released, moment
             booked_before_charge.append(left)
         assert booked_before_charge == [0, 0, 0, 1, 1]
+
+
+def test_a_sweep_looks_at_each_table_once_and_books_nothing_where_a_job_would_be_refused(town, capsys, monkeypatch):
+    looked = []
+    real = look_first.encode_columns
+    monkeypatch.setattr(look_first, "encode_columns", lambda *a, **k: looked.append(1) or real(*a, **k))
+    table = people(600)
+    table.loc[:179, "sex"] = "?"
+    table.to_csv(town / "town.csv", index=False)
+    grid = ["run", "-m", *FAST, *BASIC, "hydra.sweep.dir=grid", "privacy.epsilon=0.5,0.75"]
+    assert command(*grid, "data.max_unplaced=1,0.2") == 1
+    said = capsys.readouterr().err
+    assert "the job privacy.epsilon=0.5 data.max_unplaced=0.2 would be refused: column 'sex' loses 30.0 %" in said
+    assert "Nothing was booked" in said and "'?'" not in said
+    assert not (town / "people.json").exists() and not list((town / "grid").glob("*/internal/booking.json"))
+    assert not list((town / "grid").rglob("*.codes")) and len(looked) == 1
+    assert command(*grid, "data.max_unplaced=1,0.4") == 0
+    assert epsilons() == [0.5, 0.5, 0.75, 0.75] and len(looked) == 2

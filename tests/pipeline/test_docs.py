@@ -80,6 +80,18 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
 
 
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] == "python" for b in blocks(p))])
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    people(300).to_csv("people.csv", index=False)
+    names: dict[str, object] = {}
+    for _, language, text in blocks(page):
+        if language == "python":
+            exec(text, names)
+    assert len(names["made"]) == 1000 and names["same"].shape == names["made"].shape  # type: ignore[arg-type, attr-defined]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["outputs", "people.csv"]
+
+
 def same_form(made: Path, kept: Path) -> bool:
     """Two drawings with the same size and the same words; the noise is fresh, so that points and ticks differ."""
 

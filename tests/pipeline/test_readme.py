@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline.demo import write_demo
-from tests.pipeline.conftest import command, people
+from pipeline.statement.verify import verify
+from tests.pipeline.conftest import SCHEMA, command, people
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -40,13 +41,14 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
 
 def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    people(300).to_csv("my.csv", index=False)
+    Path("my.yaml").write_text(SCHEMA, encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert code is not None
     names: dict[str, object] = {}
-    exec(code[1].replace("data.rows=20000", "data.rows=500"), names)
-    assert len(pd.read_csv(str(names["table"]))) == 500
-    done = names["done"]
-    assert done.statement.private  # type: ignore[attr-defined]
+    exec(code[1], names)
+    assert len(names["made"]) == 1000 and names["release"].private  # type: ignore[arg-type, attr-defined]
+    assert verify(Path("outputs/python")).sound
 
 
 def test_settings_that_the_readme_names_exist():

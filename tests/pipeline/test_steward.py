@@ -12,7 +12,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.look.rehearse import write_rows
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.messy_hospital import WARDS, messy_hospital, write_messy_hospital
 
 ROWS = 3000
@@ -86,6 +86,17 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
     assert json.loads((home / "rehearsal/release/privacy.json").read_text())["private"] is False
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, "hydra.run.dir=rehearsal") == 1
     assert command("rehearse", "data.schema=my.yaml", "data.path=messy.csv") == 1
+
+
+def test_a_rehearsal_that_is_refused_leaves_no_rows(town, capsys):
+    rehearsal = ["rehearse", "data.schema=town.yaml", *QUICK]
+    assert command("run", *TOWN, *QUICK, "hydra.run.dir=real") == 0
+    real, other = "hydra.run.dir=real", "hydra.run.dir=other"
+    for wrong in ([real], [real, "resume=true"], [f"{real}/release"], [other, "privacy.epsilon=-1"]):
+        before = sorted(town.rglob("*"))
+        assert command(*rehearsal, *wrong) == 1
+        assert "error: " in capsys.readouterr().err
+        assert [p for p in sorted(town.rglob("*")) if p not in before and p.is_file()] == [], wrong
 
 
 def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):

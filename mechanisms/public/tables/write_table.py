@@ -25,7 +25,8 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import UNITS, Drawn, draw_table, with_units
+from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column
+from mechanisms.public.tables.decode import Drawn, draw_table, with_units
 
 SPECIAL = set(',"\r\n')
 #: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
@@ -102,75 +103,15 @@ class _Chunks:
 
 def _write_parquet(file: IO[bytes], chunks: _Chunks) -> None:
     columns = chunks.schema.columns
-    fields = [pa.field(c.name, _arrow_type(c)) for c in columns]
+    fields = [pa.field(c.name, arrow_type(c)) for c in columns]
     if chunks.ids is not None:
         fields.append(pa.field(chunks.id_name, pa.array(chunks.ids[:1]).type if len(chunks.ids) else pa.int64()))
     whole = pa.schema(fields)
     with pq.ParquetWriter(file, whole) as writer:
         for drawn, ids in chunks:
-            arrays = [_arrow(d, c, f.type) for d, c, f in zip(drawn, columns, fields, strict=False)]
+            arrays = [arrow_column(d, c, f.type) for d, c, f in zip(drawn, columns, fields, strict=False)]
             arrays += [] if ids is None else [ids]
             writer.write_table(pa.Table.from_arrays(arrays, schema=whole))
-
-
-def _arrow_type(column: Column) -> Any:
-    if column.kind == "flag":
-        plain = (column.true[0], column.false[0]) == ("true", "false") and column.size == 2
-        return pa.bool_() if plain else pa.string()
-    if column.other is not None or column.width is not None:
-        return pa.string()
-    if column.numeric or (column.whole and not column.missing_texts):
-        return pa.float64() if column.kind == "float" else pa.int64()
-    return {"date": pa.date32(), "datetime": pa.timestamp("s")}.get(column.kind, pa.string())
-
-
-def _arrow(drawn: Drawn, column: Column, kind: Any) -> Any:
-    """One column as an Arrow array of its own type."""
-    if drawn.labels is not None:
-        texts: list[Any] = list(drawn.labels)
-        if kind == pa.int64():
-            texts = [None if t is None else int(t) for t in texts]
-        if kind == pa.bool_():
-            texts = [False, True]
-        return pa.array(texts, type=kind).take(pa.array(drawn.values))
-    if kind == pa.string():
-        return _text(drawn, column)
-    mask = drawn.missing
-    if column.kind == "date":
-        return pa.array(drawn.values.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
-    if column.kind == "datetime":
-        return pa.array(drawn.values, type=pa.int64(), mask=mask).cast(pa.timestamp("s"))
-    return pa.array(drawn.values, type=kind, mask=mask)
-
-
-def _text(drawn: Drawn, column: Column) -> Any:
-    """A column of numbers, dates or times as text; absent values are null."""
-    if column.kind in UNITS:
-        values = _moments(drawn, column)
-    else:
-        values = pa.array(drawn.values).cast(pa.string())
-        if column.decimal != ".":
-            values = pc.replace_substring(values, ".", column.decimal)
-        if column.width is not None:
-            values = pc.utf8_lpad(values, column.width, "0")
-    if drawn.other is not None:
-        values = pc.if_else(pa.array(drawn.other), pa.scalar(column.other), values)
-    if drawn.missing is not None:
-        values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
-    return values
-
-
-def _moments(drawn: Drawn, column: Column) -> Any:
-    """Dates and times as text; equal ones are rendered once where a format makes that slow."""
-    kind = pa.timestamp("s")
-    if column.format is None:
-        if column.kind == "date":
-            return pa.array(drawn.values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
-        return pa.array(drawn.values).cast(kind).cast(pa.string())
-    unit = 86_400 if column.kind == "date" else 1
-    distinct, position = np.unique(drawn.values, return_inverse=True)
-    moments = (distinct * unit).astype("datetime64[s]").astype(object)
-    return pa.array([m.strftime(column.format) for m in moments], type=pa.string()).take(pa.array(position))
 
 
 def _write_csv(file: Any, chunks: _Chunks) -> None:
@@ -207,7 +148,7 @@ def _cells(drawn: Drawn, column: Column, end: str, alone: bool) -> list[Any]:
     if drawn.labels is not None:
         texts = [(empty if label is None else _cell(label, alone)) + end for label in drawn.labels]
         return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
-    text = _text(drawn, column)
+    text = text_column(drawn, column)
     if column.other is not None or column.format is not None or column.decimal != ".":
         distinct = pc.dictionary_encode(text)
         rendered = [empty if t is None else _cell(t, alone) for t in distinct.dictionary.to_pylist()]

@@ -1,0 +1,99 @@
+"""Decoded columns as Arrow arrays: of the type that the schema gives them, or as the texts of a CSV file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.decode import UNITS, Drawn, draw_table, with_units
+
+
+def arrow_table(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:
+    """Codes as a `pyarrow.Table`, its columns in the order of the schema; unit ids, where it declares them, are last.
+
+    Args:
+        texts: columns that are wanted as a CSV file would hold them.
+    """
+    coded, ids = with_units(coded, schema, rng)
+    columns = {}
+    for drawn, column in zip(draw_table(coded, schema, rng, 0, coded.rows, ids), schema.columns, strict=True):
+        if column.name in texts:
+            columns[column.name] = label_column(drawn) if drawn.labels is not None else text_column(drawn, column)
+        else:
+            columns[column.name] = arrow_column(drawn, column, arrow_type(column))
+    if ids is not None and schema.rules.unit_ids is not None:
+        columns[schema.rules.unit_ids.name] = pa.array(ids)
+    return pa.table(columns)
+
+
+def label_column(drawn: Drawn) -> Any:
+    """A column of labels as texts; no value is null."""
+    return pa.array(list(drawn.labels or ()), type=pa.string()).take(pa.array(drawn.values))
+
+
+def arrow_type(column: Column) -> Any:
+    """The Arrow type that holds a column's values as they are written."""
+    if column.kind == "flag":
+        plain = (column.true[0], column.false[0]) == ("true", "false") and column.size == 2
+        return pa.bool_() if plain else pa.string()
+    if column.other is not None or column.width is not None:
+        return pa.string()
+    if column.numeric or (column.whole and not column.missing_texts):
+        return pa.float64() if column.kind == "float" else pa.int64()
+    return {"date": pa.date32(), "datetime": pa.timestamp("s")}.get(column.kind, pa.string())
+
+
+def arrow_column(drawn: Drawn, column: Column, kind: Any) -> Any:
+    """One column as an Arrow array of its own type."""
+    if drawn.labels is not None:
+        texts: list[Any] = list(drawn.labels)
+        if kind == pa.int64():
+            texts = [None if t is None else int(t) for t in texts]
+        if kind == pa.bool_():
+            texts = [False, True]
+        return pa.array(texts, type=kind).take(pa.array(drawn.values))
+    if kind == pa.string():
+        return text_column(drawn, column)
+    mask = drawn.missing
+    if column.kind == "date":
+        return pa.array(drawn.values.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
+    if column.kind == "datetime":
+        return pa.array(drawn.values, type=pa.int64(), mask=mask).cast(pa.timestamp("s"))
+    return pa.array(drawn.values, type=kind, mask=mask)
+
+
+def text_column(drawn: Drawn, column: Column) -> Any:
+    """A column of numbers, dates or times as text; absent values are null."""
+    if column.kind in UNITS:
+        values = _moments(drawn, column)
+    else:
+        values = pa.array(drawn.values).cast(pa.string())
+        if column.decimal != ".":
+            values = pc.replace_substring(values, ".", column.decimal)
+        if column.width is not None:
+            values = pc.utf8_lpad(values, column.width, "0")
+    if drawn.other is not None:
+        values = pc.if_else(pa.array(drawn.other), pa.scalar(column.other), values)
+    if drawn.missing is not None:
+        values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
+    return values
+
+
+def _moments(drawn: Drawn, column: Column) -> Any:
+    """Dates and times as text; equal ones are rendered once where a format makes that slow."""
+    kind = pa.timestamp("s")
+    if column.format is None:
+        if column.kind == "date":
+            return pa.array(drawn.values.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+        return pa.array(drawn.values).cast(kind).cast(pa.string())
+    unit = 86_400 if column.kind == "date" else 1
+    distinct, position = np.unique(drawn.values, return_inverse=True)
+    moments = (distinct * unit).astype("datetime64[s]").astype(object)
+    return pa.array([m.strftime(column.format) for m in moments], type=pa.string()).take(pa.array(position))

@@ -1,0 +1,1 @@
+"""Data frames in, releases as objects, data frames out."""

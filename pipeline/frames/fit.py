@@ -1,0 +1,79 @@
+"""`fit`: a frame in, a release out, by the very stages of `run`; nothing is left behind."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_frame
+from pipeline.frames.keyword_settings import overrides_of
+from pipeline.frames.release_object import Release, read
+from pipeline.settings.build import RECORD
+from pipeline.settings.config import load_config
+from pipeline.stages import run
+
+#: Settings of a run that are arguments here, or have no meaning here.
+REFUSED = {
+    "data": "the frame is the table; single settings: **{'data.max_unplaced': 0.1}",
+    "data.path": "the frame is the table",
+    "data.schema": "the second argument",
+    "data.rows": "only the demo generates rows",
+    "privacy.epsilon": "epsilon=",
+    "privacy.delta": "delta=",
+    "privacy.unit": "unit=",
+    "privacy.max_records": "max_records=",
+    "experiment": "run(load_config(['experiment=…']), folder)",
+    "smoke": "run(load_config(['experiment=…', 'smoke=true']), folder)",
+    "resume": "run(load_config([…, 'resume=true']), folder): only a run on a file can go on",
+    "hydra": "folder=, where the run's two folders are wanted",
+}
+
+
+def fit(
+    frame: Frame,
+    schema: AnySchema,
+    *,
+    epsilon: float = 1,
+    delta: float = 1e-9,
+    unit: str | None = None,
+    max_records: int | None = None,
+    folder: Path | str | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Release:
+    """A differentially private release of a data frame, by the very stages of the command `run`.
+
+    Guarantee: the release is (ε, δ)-differentially private for the unit and the neighbouring relation of its
+        statement, unless it says that it is not private. Every call spends a budget of its own; `budget={"ledger":
+        FILE, "limit": {...}}` holds all of them to one. The kinds of the frame's columns are taken as public.
+    Args:
+        frame: of pandas, polars, pyarrow, or anything with `__arrow_c_stream__`.
+        schema: a path, the name of a ready schema, or a mapping as in YAML: {"columns": {...}, "confirmed_public":
+            True}. Columns of the frame that it does not name are not read.
+        unit: the column that says to whom a record belongs; None: each record is a unit.
+        max_records: C: how many records of one unit count; None: 1 where a record is the unit.
+        folder: where the run's `release` and `internal` (NOT private) are kept, with scores and report; None: they are
+            gone when this returns, and nothing is scored.
+        quiet: show no progress.
+        settings: those of the command: selection="pairs", mechanism="laplace", privacy={"accountant": "zcdp"},
+            **{"synthesis.max_cells": 10_000}, seed=1 (which makes the release say that it is not private).
+    Raises:
+        UserError: any mistake of the settings, the schema or the frame; no release is left.
+    """
+    own = {"epsilon": epsilon, "delta": delta, "unit": RECORD if unit is None else unit, "max_records": max_records}
+    overrides = overrides_of(settings, REFUSED)
+    config = load_config(["data=table", *overrides, *overrides_of({"privacy": own})])
+    if folder is None and any(o.startswith("evaluation") for o in overrides):
+        fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
+        raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
+    config.evaluation.enabled &= folder is not None
+    with tempfile.TemporaryDirectory(prefix="fit-") as place:  # mode 0700: rows lie there for a while
+        path = Path(place) / "frame.parquet"
+        config.data.schema = str(schema_file(schema, Path(place)))
+        kinds = write_frame(frame, path)
+        config.data.path = str(path)
+        root = Path(place) / "run" if folder is None else Path(folder).expanduser()
+        done = run(config, root, quiet=quiet)
+        return read(done.folder.release, kinds, config.synthesis)

@@ -1,0 +1,206 @@
+"""How the columns of a frame hold their values, and synthetic columns in the same kinds.
+
+A kind is a public fact, like the schema: it must not tell whether a column of the private frame has gaps. So whole
+numbers and flags have room for gaps where the schema says that values may be missing, whatever the frame had; and
+the categories of a column are those of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one column holds its values.
+
+    Attributes:
+        label: the column's name in the frame.
+        family: text, flag, whole, real, date, time, or "" for whatever the schema makes of it.
+        exact: the pandas dtype, or the Arrow type, to keep: one that is the same with and without gaps; or None.
+        category: the values are categories; `ordered` ones.
+    """
+
+    label: Any
+    family: str = ""
+    exact: Any = None
+    category: bool = False
+    ordered: bool = False
+
+
+def kind_of_pandas(label: Any, dtype: Any, arrow: Any) -> Kind:
+    """The kind of a column of pandas.
+
+    Args:
+        arrow: the type of the Arrow array that it makes.
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        return Kind(label, _family(arrow.value_type), category=True, ordered=bool(dtype.ordered))
+    gaps_fit = pd.api.types.is_extension_array_dtype(dtype) or dtype.kind in "fM"
+    return Kind(label, _family(arrow), dtype if gaps_fit else None)
+
+
+def kind_of_arrow(label: str, arrow: Any) -> Kind:
+    """The kind of a column of an Arrow table, whose types all have room for gaps."""
+    if pa.types.is_dictionary(arrow):
+        return Kind(label, _family(arrow.value_type), category=True, ordered=bool(arrow.ordered))
+    return Kind(label, _family(arrow), arrow)
+
+
+def _family(arrow: Any) -> str:
+    tests = {
+        "flag": (pa.types.is_boolean,),
+        "whole": (pa.types.is_integer,),
+        "real": (pa.types.is_floating, pa.types.is_decimal),
+        "text": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        "date": (pa.types.is_date,),
+        "time": (pa.types.is_timestamp,),
+    }
+    return next((name for name, each in tests.items() if any(test(arrow) for test in each)), "")
+
+
+def texts(schema: Schema, kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """The columns that are wanted as texts."""
+    return frozenset(c.name for c in schema.columns if c.name in kinds and kinds[c.name].family == "text")
+
+
+def _kind(kinds: Mapping[str, Kind], name: str, column: Column | None) -> Kind:
+    """The kind of the frame's column; where there was none, what the schema makes of it."""
+    if name in kinds:
+        return kinds[name]
+    truths = column is not None and column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false")
+    return Kind(name, "flag" if truths else "")
+
+
+def order(names: list[str], kinds: Mapping[str, Kind]) -> list[str]:
+    """The columns in the order of the frame; those that it has not are last."""
+    return [n for n in kinds if n in names] + [n for n in names if n not in kinds]
+
+
+def as_arrow(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> Any:
+    """The synthetic table with the columns and types of the frame, as a `pyarrow.Table`."""
+    columns = {}
+    for name in order(table.column_names, kinds):
+        column = _declared(schema, name)
+        kind = _kind(kinds, name, column)
+        array = _in_family(table.column(name), column, kind.family)
+        if isinstance(kind.exact, pa.DataType):
+            array = _cast(array, kind.exact)
+        if kind.category:
+            array = array.dictionary_encode()
+        columns[str(kind.label)] = array
+    return pa.table(columns)
+
+
+def as_pandas(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> pd.DataFrame:
+    """The synthetic table with the columns and dtypes of the frame."""
+    columns, labels = [], []
+    for name in order(table.column_names, kinds):
+        column = _declared(schema, name)
+        kind = _kind(kinds, name, column)
+        array = _in_family(table.column(name), column, kind.family).combine_chunks()
+        series = _series(array, kind, gaps=column is not None and column.missing)
+        if kind.category:
+            series = series.astype(pd.CategoricalDtype(_categories(series, column), ordered=kind.ordered))
+        columns.append(series)
+        labels.append(kind.label)
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
+    return frame.set_axis(labels, axis=1)
+
+
+def _declared(schema: Schema, name: str) -> Column | None:
+    return schema[name] if name in schema.domain else None
+
+
+def _in_family(array: Any, column: Column | None, family: str) -> Any:
+    """The column's values in the family of the frame's, where the schema's values have such a form."""
+    kind = array.type
+    is_flag = column is not None and column.kind == "flag" and column.other is None
+    if is_flag and column is not None and pa.types.is_string(kind) and family in {"flag", "whole", "real"}:
+        array = _truths(array, column)
+        kind = array.type
+    if family in {"whole", "real"} and pa.types.is_boolean(kind):
+        return array.cast(pa.int64())
+    if family == "date" and pa.types.is_timestamp(kind):
+        return array.cast(pa.date32(), safe=False)
+    if family == "time" and pa.types.is_date(kind):
+        return array.cast(pa.timestamp("s"))
+    return array
+
+
+def _truths(array: Any, column: Column) -> Any:
+    """The texts of a flag as truth values; those of no value are null."""
+    is_true, is_false = pc.equal(array, column.true[0]), pc.equal(array, column.false[0])
+    return pc.if_else(pc.or_(is_true, is_false), is_true, pa.scalar(None, pa.bool_()))
+
+
+def _cast(array: Any, kind: Any) -> Any:
+    """The array in another type, where all its values fit."""
+    try:
+        return array.cast(kind)
+    except pa.ArrowException:
+        return array
+
+
+def _series(array: Any, kind: Kind, *, gaps: bool) -> pd.Series[Any]:
+    """An Arrow array as a column of pandas.
+
+    Args:
+        gaps: whether values may be missing, by the schema.
+    """
+    dtype = None if isinstance(kind.exact, pa.DataType) else kind.exact
+    arrow, blank = array.type, np.asarray(array.is_null())
+    if pa.types.is_integer(arrow) or pa.types.is_boolean(arrow):
+        plain = np.asarray(array.fill_null(False if pa.types.is_boolean(arrow) else 0))
+        made: Any = pd.Series(plain)
+        if gaps or blank.any():
+            holder = pd.arrays.BooleanArray if pa.types.is_boolean(arrow) else pd.arrays.IntegerArray
+            made = pd.Series(holder(np.array(plain), np.array(blank)))
+        return _as(made, None if isinstance(dtype, np.dtype) else dtype)
+    if pa.types.is_floating(arrow):
+        return _as(pd.Series(array.to_numpy(zero_copy_only=False)), dtype)
+    if pa.types.is_timestamp(arrow) or (pa.types.is_date(arrow) and kind.family != "date"):
+        moments = pd.Series(np.asarray(array.cast(pa.timestamp("s"))))
+        if isinstance(dtype, pd.DatetimeTZDtype):
+            return _as(moments.dt.tz_localize("UTC").dt.tz_convert(dtype.tz), dtype)
+        return _as(moments, dtype)
+    if pa.types.is_date(arrow):
+        return _as(pd.Series(array.to_pylist(), dtype=object), dtype)
+    entries = array.to_numpy(zero_copy_only=False)
+    if dtype is None and kind.family != "text":  # what the schema alone makes texts of
+        return pd.Series(entries, dtype="str")
+    return _as(pd.Series(entries, dtype=object), dtype or (None if kind.exact is None else "str"))
+
+
+def _as(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+    """The column in the frame's dtype, where its values fit."""
+    if dtype is None:
+        return series
+    try:
+        return series.astype(dtype)
+    except (TypeError, ValueError):
+        return series
+
+
+def _categories(series: pd.Series[Any], column: Column | None) -> Any:
+    """The values that the schema names, in its order; of a column of numbers, those that were drawn."""
+    listed = [] if column is None else [*column.texts, *([] if column.other is None else [column.other])]
+    if column is not None and column.kind == "flag":
+        listed = [column.false[0], column.true[0]]
+    if listed and column is not None and column.missing_texts and series.eq(column.missing_texts[0]).any():
+        listed.append(column.missing_texts[0])
+    if listed and pd.api.types.is_integer_dtype(series.dtype) and column is not None and column.whole:
+        return pd.Index([int(v) for v in listed], dtype="int64")
+    if listed and (series.dropna().isin(listed)).all():
+        return pd.Index(listed)
+    return pd.Index(sorted(series.dropna().unique()))

@@ -1,0 +1,179 @@
+"""A release in Python: rows, marginals and scores from what crossed the wall; nothing here costs privacy."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.score import Scorecard
+from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.files import whole_file
+from mechanisms.public.release import Measurements
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.arrow_columns import arrow_table
+from pipeline.folders import whole_folder
+from pipeline.frames import frame_kinds
+from pipeline.frames.frame_files import Kinds, Table, table_files
+from pipeline.frames.keyword_settings import overrides_of
+from pipeline.release_folder import read_release
+from pipeline.release_query import answer
+from pipeline.scores import two_tables
+from pipeline.settings import build
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
+from pipeline.synth_again import new_rows
+from synthesis.numbers.value_shapes import as_written
+
+FORMS = ("pandas", "arrow")
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What a run released, in memory; made by `fit` and `load`.
+
+    Guarantee: all methods are post-processing of the release and cost no privacy; `score` reads a real table and its
+        numbers are NOT private.
+    Attributes:
+        schema: the public schema.
+        measurements: the noisy answers.
+        statement: what was promised and spent: the content of privacy.json.
+    """
+
+    schema: Schema
+    measurements: Measurements
+    statement: Mapping[str, Any]
+    _files: Mapping[str, bytes] = field(repr=False)
+    _kinds: Kinds = field(repr=False)
+    _synthesis: SynthesisConfig = field(repr=False)
+
+    @property
+    def private(self) -> bool:
+        """Whether the release says that it is private; if not, `statement["reasons_not_private"]` says why."""
+        return bool(self.statement["private"])
+
+    def __repr__(self) -> str:
+        said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
+        if not self.private:
+            return f"Release({self.schema.name!r}, NOT private: {'; '.join(said['reasons_not_private'])})"
+        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
+        return f"Release({self.schema.name!r}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
+
+    def sample(self, rows: int | None = None, *, seed: int | None = None, form: str = "pandas") -> Any:
+        """New synthetic rows, in the columns, the order and the kinds of the frame that was fitted.
+
+        Whole numbers and flags have room for gaps (Int64, boolean) where the schema says that values may be missing;
+        the categories of a column are the schema's. A loaded release has the kinds of its schema.
+
+        Args:
+            rows: exactly so many; None: as many as the noisy total says.
+            seed: the same seed gives the same rows; that takes nothing from the promise. None: fresh randomness.
+            form: pandas, or arrow: a `pyarrow.Table`.
+        Raises:
+            UserError: a number of rows or a seed below 0; another form.
+        """
+        one_of(form, FORMS, "form")
+        config = SynthesisConfig(self._synthesis.kind, _whole(rows, "rows"), _whole(seed, "seed"))
+        config.options = self._synthesis.options
+        spec, rng = build.usable_synthesizer(config), np.random.default_rng(config.seed)
+        coded = new_rows(self.schema, self.measurements, spec, rows=config.rows, rng=rng)
+        written = as_written(self.schema, self.measurements)
+        table = arrow_table(coded, written, rng, texts=frame_kinds.texts(self.schema, self._kinds))
+        made = frame_kinds.as_arrow if form == "arrow" else frame_kinds.as_pandas
+        return made(table, self.schema, self._kinds)
+
+    def marginal(self, columns: Sequence[str]) -> pd.DataFrame:
+        """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
+
+        Raises:
+            UserError: an unknown column; no measured marginal tells.
+        """
+        return answer(self.schema, self.measurements, marginal=[columns] if isinstance(columns, str) else columns)
+
+    def count(self, where: Mapping[str, Any]) -> pd.DataFrame:
+        """How many records satisfy conditions, from the noisy answers, as `query` says it: one row.
+
+        Args:
+            where: column → a value, a list of values, or [low, high] of an ordered column, both included.
+        """
+        return answer(self.schema, self.measurements, where=where)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.
+
+        Raises:
+            UserError: something is there already.
+        """
+        target = Path(path).expanduser()
+        if target.exists():
+            raise UserError(f"{target} is there already", where="path", fix="another folder, or move it away")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with (
+                tempfile.TemporaryDirectory(prefix=".parts-", dir=target.parent) as work,
+                whole_folder(target, Path(work)) as parts,
+            ):
+                for name, content in self._files.items():
+                    with whole_file(parts / name) as part:
+                        part.write_bytes(content)
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise UserError(f"cannot write {target} ({error.strerror})", where="path", fix="another folder") from error
+        return target
+
+    def score(self, real: Table, **settings: Any) -> Scorecard:
+        """Scores of the released synthetic table against a real one; NOT private.
+
+        Args:
+            real: a data frame, or the path of a table.
+            settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
+        """
+        name = next(n for n in self._files if n.startswith("synthetic."))
+        config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
+        with table_files({"real": real}) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
+            for inner in (name, "schema.yaml"):
+                (Path(work) / inner).write_bytes(self._files[inner])
+            config.real, config.synthetic = str(paths["real"]), str(Path(work) / name)
+            config.schema = str(Path(work) / "schema.yaml")
+            return two_tables.score(config, quiet=True)
+
+
+def _whole(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise UserError(f"got {value!r}", where=name, fix="a whole number of at least 0")
+    return int(value)
+
+
+def load(path: Path | str, **settings: Any) -> Release:
+    """A release from its folder, or from the folder of its run; every file is checked against the manifest.
+
+    Args:
+        path: RUN/release, or RUN.
+        settings: how `sample` makes rows, as for `synth`: synthesis="pgm", **{"synthesis.max_cells": 10_000}.
+    Raises:
+        UserError: no release there; a file was edited, is missing or is foreign.
+    """
+    folder = Path(path).expanduser()
+    inner = folder / "release"
+    refused = {"from": "path", "output": "save", "synthesis.rows": "sample(rows)", "synthesis.seed": "sample(seed=…)"}
+    given = {"synthesis": "auto", **settings}
+    config = typed(compose_config("synth", overrides_of(given, refused)), SynthConfig)
+    build.usable_synthesizer(config.synthesis)
+    return read(inner if (inner / "measurements").is_dir() else folder, {}, config.synthesis)
+
+
+def read(folder: Path, kinds: Kinds, synthesis: SynthesisConfig) -> Release:
+    """The release of a folder with all its files.
+
+    Args:
+        kinds: of the columns of the frame that it was made from; empty: those of the schema.
+    """
+    schema, statement, measurements = read_release(folder)
+    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return Release(schema, measurements, statement, files, kinds, synthesis)

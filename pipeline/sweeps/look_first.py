@@ -1,0 +1,58 @@
+"""What the jobs' own looks at their rows would refuse, known before a sweep books anything in a shared ledger."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses
+from mechanisms.public.tables.scan import private_folder
+from pipeline.folders import RunFolder
+from pipeline.settings import build
+from pipeline.settings.config import Config
+from pipeline.settings.inputs import data_path, generated
+from pipeline.stages import open_source, schema_print
+from pipeline.sweeps.planned_jobs import Job
+
+
+def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
+    """Each distinct table and schema of the jobs that book is encoded once; nothing is booked where one is refused.
+
+    Guarantee: none; it is for the operator alone, as the look of a run (see `refuse_losses`).
+    Args:
+        workdir: for copies of the rows, as codes; made with mode 0700, and deleted.
+
+    Raises:
+        UserError: a job whose table loses more than its data.max_unplaced allows, or cannot be read; names the job.
+    """
+    losses: dict[tuple[str, ...], tuple[Loss, ...]] = {}
+    for job in jobs:
+        config = job.settings
+        if config is None or not job.releases or config.experiment.kind or config.smoke or generated(config):
+            continue
+        if RunFolder(job.root).manifest.exists():  # it has begun: it was looked at, and goes on or is refused
+            continue
+        try:
+            schema = build.build_schema(config)
+            key = (str(data_path(config).resolve()), config.data.delimiter, schema_print(schema))
+            if key not in losses:
+                losses[key] = _looked_at(config, schema, RunFolder(workdir))
+            refuse_losses(losses[key], config.data.max_unplaced)
+        except UserError as error:
+            what = f"the job {job.name} would be refused: {error.what}. Nothing was booked"
+            raise UserError(what, where=error.where, fix=error.fix) from error
+
+
+def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Loss, ...]:
+    """What the columns of one table lose under one schema."""
+    private_folder(folder.temporary)
+    try:
+        source = open_source(data_path(config), config, folder)
+        _, report = encode_columns(source, schema, workdir=folder.temporary)
+        return losses_of(report, schema)
+    finally:
+        shutil.rmtree(folder.root, ignore_errors=True)

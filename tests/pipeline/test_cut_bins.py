@@ -1,0 +1,102 @@
+"""`query` of a range that cuts a bin: it says so, and its interval holds whatever the bin hides."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.release_query import answer
+from tests.pipeline.conftest import PAIRS, TOWN, command, people
+
+AGES = parse_schema(
+    {
+        "columns": {
+            "age": {"kind": "integer", "min": 0, "max": 119, "bins": {"count": 6}, "missing": False},
+            "fare": {"kind": "float", "min": 0, "max": 100, "bins": {"edges": [0, 10, 100]}, "missing": False},
+            "sex": {"kind": "categorical", "values": ["f", "m"], "missing": True},
+        }
+    },
+    where="s",
+)
+
+
+def told(ages, fares=(900.0, 100.0), sigma=5.0):
+    """Noisy answers without luck: the counts themselves."""
+    answers = [
+        NoisyMarginal(("age",), Identity(6), np.array(ages, float), "gaussian", sigma, "x"),
+        NoisyMarginal(("fare",), Identity(2), np.array(fares, float), "gaussian", sigma, "y"),
+        NoisyMarginal(("sex",), Identity(3), np.array([40.0, 50, 10]), "gaussian", sigma, "z"),
+    ]
+    return Measurements(AGES.measured, tuple(answers))
+
+
+@pytest.mark.parametrize("inside", [0.0, 0.2, 1.0])
+def test_the_interval_holds_the_truth_wherever_the_records_of_a_cut_bin_lie(inside):
+    """110 records from 100 to 119: how many of them are at most 110, only the table knows."""
+    counts = [300.0, 400, 200, 80, 60, 110]
+    row = answer(AGES, told(counts), where={"age": [80, 110]}).iloc[0]
+    assert row["cut"] == "age: 100 to 119" and row["count"] == pytest.approx(60 + 110 * 11 / 20, abs=0.01)
+    assert row["low"] <= 60 + 110 * inside <= row["high"]
+    assert row["low"] == pytest.approx(60 - 1.96 * 5, abs=0.01)
+    assert row["high"] == pytest.approx(170 + 1.96 * 5 * np.sqrt(2), abs=0.01)
+
+
+def test_a_range_inside_one_bin_may_hold_nothing_or_all_of_it():
+    row = answer(AGES, told([0.0, 0, 0, 0, 0, 0]), where={"fare": [50, 60]}).iloc[0]
+    assert (row["low"], row["cut"]) == (0, "fare: 10 to 100")
+    assert row["high"] == pytest.approx(100 + 1.96 * 5, abs=0.01)
+
+
+def test_a_range_of_whole_bins_has_the_interval_of_its_noise_alone():
+    row = answer(AGES, told([300.0, 400, 200, 80, 60, 110]), where={"age": [20, 59]}).iloc[0]
+    assert row["cut"] == "" and row["count"] == 600
+    assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * row["standard_error"], abs=0.02)
+
+
+def test_one_value_and_lists_of_values_are_asked_alike():
+    known = told([300.0, 400, 200, 80, 60, 110])
+    assert answer(AGES, known, where={"age": 25})["count"][0] == 20
+    assert answer(AGES, known, where={"age": [25, 26, 45]})["count"][0] == 50
+    assert answer(AGES, known, where={"sex": None})["count"][0] == 10
+    assert answer(AGES, known, where={"sex": ["f", "missing"]})["count"][0] == 50
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"age": [130, 140]}, "has no value there"),
+        ({"fare": 5}, r"a range: \[low, high\]"),
+        ({"age": [60, 20]}, "low first"),
+        ({"sex": "x"}, "has no value 'x'"),
+        ({"agee": 3}, "did you mean 'age'"),
+    ],
+)
+def test_conditions_that_hold_nothing_are_refused(where, said):
+    with pytest.raises(UserError, match=said):
+        answer(AGES, told([1.0] * 6), where=where)
+
+
+def test_answers_of_merged_bins_tell_no_part_of_them():
+    halves = SparseQuery.of(np.kron(np.eye(2), np.ones(3)))
+    answers = (NoisyMarginal(("age",), halves, np.array([900.0, 250]), "gaussian", 5.0, "x"),)
+    known = Measurements(AGES.measured, answers)
+    assert answer(AGES, known, where={"age": [0, 59]})["count"][0] == 900
+    with pytest.raises(UserError, match="over coarser values"):
+        answer(AGES, known, where={"age": [0, 20]})
+
+
+def test_the_command_says_which_bins_are_cut(town, capsys):
+    assert command("run", *TOWN, *PAIRS, "privacy.epsilon=1000", "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    capsys.readouterr()
+    assert command("query", "from=out/release", "where={age: [22, 45], sex: f}") == 0
+    said = capsys.readouterr()
+    row = pd.read_csv(io.StringIO(said.out)).iloc[0]
+    real = people(600)
+    truth = (real["age"].between(22, 45) & (real["sex"] == "f")).sum()
+    assert row["cut"] == "age: 20 to 29; age: 40 to 49" and row["low"] <= truth <= row["high"]
+    assert "cuts 2 bins" in said.err and "whatever lies inside" in said.err

@@ -1,0 +1,294 @@
+"""`pipeline.fit`: frames in and out, by the very stages of the command."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pipeline
+from mechanisms.public.errors import UserError
+from pipeline.stage_bars import NotebookLine, Stages
+from pipeline.statement.verify import verify
+from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
+
+COLUMNS = {
+    "id": {"kind": "integer", "min": 0, "max": 400, "bins": {"count": 4}, "missing": False},
+    "stay": {"kind": "integer", "min": 0, "max": 9},
+    "fare": {"kind": "float", "min": 0, "max": 50},
+    "sex": {"kind": "categorical", "values": ["F", "M"], "missing": False},
+    "job": {"kind": "categorical", "values": ["baker", "smith"], "other": "else"},
+    "ward": {"kind": "categorical", "values": ["a", "b", "c", "d"], "missing": False},
+    "grade": {"kind": "categorical", "values": [1, 2, 3], "missing": False},
+    "insured": {"kind": "flag", "missing": False},
+    "smoker": {"kind": "flag"},
+    "born": {"kind": "date", "min": "1980-01-01", "max": "1980-12-31", "missing": False},
+    "seen": {"kind": "datetime", "min": "2020-01-01", "max": "2020-12-31", "bins": "month", "missing": False},
+    "told": {"kind": "date", "min": "2020-01-01", "max": "2020-12-31", "format": "%d.%m.%Y", "missing": False},
+}
+HOSPITAL = {"name": "hospital", "columns": COLUMNS, "confirmed_public": True}
+QUICK = {"selection": "oneway", "synthesis": "independent", "quiet": True}
+
+
+def patients(rows: int = 200, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 366, rows), unit="D")
+    return pd.DataFrame(
+        {
+            "note": "not in the schema",
+            "seen": days.astype("datetime64[ns]"),
+            "id": np.arange(rows),
+            "stay": pd.array(rng.integers(0, 10, rows), dtype="Int32"),
+            "fare": (rng.random(rows) * 50).astype("float32"),
+            "sex": pd.Series(rng.choice(["F", "M"], rows), dtype=object),
+            "job": pd.Series(rng.choice(["baker", "smith", "judge"], rows), dtype="string"),
+            "ward": pd.Categorical(rng.choice(["a", "b"], rows), ordered=True),
+            "grade": rng.integers(1, 4, rows),
+            "insured": rng.random(rows) < 0.5,
+            "smoker": pd.array(rng.random(rows) < 0.3, dtype="boolean"),
+            "born": pd.Series([datetime.date(1980, 1, 1 + i % 28) for i in range(rows)], dtype=object),
+            "told": days.strftime("%d.%m.%Y"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def hospital() -> pipeline.Release:
+    return pipeline.fit(patients(), HOSPITAL, epsilon=100, **QUICK)
+
+
+def test_rows_come_out_as_many_as_asked_in_the_columns_order_and_dtypes_of_the_frame(hospital):
+    frame, made = patients(), hospital.sample(123)
+    assert len(made) == 123 and list(made.columns) == list(frame.columns[1:])
+    same = [n for n in made.columns if n not in {"ward"}]
+    assert made[same].dtypes.to_dict() == frame[same].dtypes.to_dict()
+    assert isinstance(made["born"][0], datetime.date) and made["insured"].isin([True, False]).all()
+    assert pd.to_datetime(made["told"], format="%d.%m.%Y").dt.year.eq(2020).all()
+    assert set(made["job"].dropna()) <= {"baker", "smith", "else"} and made["fare"].between(0, 50).all()
+    assert made["ward"].dtype == pd.CategoricalDtype(["a", "b", "c", "d"], ordered=True), "not those of the rows"
+
+
+def test_dtypes_do_not_tell_whether_the_private_frame_has_gaps(hospital):
+    """Pandas makes floats of whole numbers with a gap, and objects of flags: one row would show in a dtype."""
+    with_gap = patients().astype({"stay": "float64", "smoker": object})
+    without = patients().astype({"stay": "int64", "smoker": bool})
+    with_gap.loc[3, ["stay", "smoker"]] = [np.nan, None]
+    kinds = [pipeline.fit(f, HOSPITAL, **QUICK).sample(5).dtypes.to_dict() for f in (with_gap, without)]
+    assert kinds[0] == kinds[1]
+    assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == "boolean"
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "reader"])
+def test_frames_go_in_by_the_arrow_interface_and_come_out_as_pandas_or_arrow(library):
+    frame = patients().drop(columns=["ward", "note"]).astype({"job": object})
+    arrow = pa.Table.from_pandas(frame, preserve_index=False).append_column("ward", pa.array(["a", "b"] * 100))
+    polars = pl.from_arrow(arrow).with_columns(pl.col("ward").cast(pl.Categorical), pl.col("id").cast(pl.Int16))
+    given = {"polars": polars, "pyarrow": arrow, "reader": arrow.to_reader()}[library]
+    release = pipeline.fit(given, HOSPITAL, seed=1, **QUICK)
+    made, same = release.sample(50, seed=1), release.sample(50, seed=1, form="arrow")
+    assert len(made) == 50 and isinstance(made, pd.DataFrame) and isinstance(same, pa.Table)
+    assert made.columns.tolist() == same.column_names == [*frame.columns, "ward"]
+    assert made["id"].tolist() == same["id"].to_pylist()
+    if library == "polars":
+        assert same.schema.field("id").type == pa.int16() and str(made["ward"].dtype) == "category"
+        assert pl.from_arrow(same).schema["born"] == pl.Date
+
+
+def test_what_the_frame_calls_its_columns_is_kept(tmp_path):
+    frame = pd.DataFrame({0: [1, 2, 3], "b": [0, 1, 2]})
+    facts = {"columns": {"0": {"kind": "integer", "min": 0, "max": 5}}, "confirmed_public": True}
+    assert pipeline.fit(frame, facts, **QUICK).sample(4).columns.tolist() == [0]
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    release = pipeline.fit(patients(), HOSPITAL, **QUICK)
+    release.sample(10)
+    release.score(patients(), metrics=["tvd"])
+    pipeline.score(patients(), patients(50), HOSPITAL, metrics=["tvd"])
+    with pytest.raises(UserError, match="smoker"):
+        pipeline.fit(patients().assign(smoker="perhaps"), HOSPITAL, **QUICK)
+    assert [p.name for p in tmp_path.rglob("*")] == ["temporary"]
+
+
+def test_a_named_folder_keeps_both_sides_and_the_scores(tmp_path):
+    release = pipeline.fit(patients(), HOSPITAL, folder=tmp_path / "mine", **QUICK, evaluation={"metrics": ["tvd"]})
+    assert "tvd" in json.loads((tmp_path / "mine/internal/scores.json").read_text())
+    assert pipeline.load(tmp_path / "mine").statement == release.statement
+    with pytest.raises(UserError, match="already holds a run"):
+        pipeline.fit(patients(), HOSPITAL, folder=tmp_path / "mine", **QUICK)
+
+
+def test_it_is_the_very_run_of_the_command(town):
+    """The same seed and settings on the same file: every byte of the release."""
+    frame = people(600)
+    given = {"unit": "person", "max_records": 4, "epsilon": 2, "delta": 1e-6, "quiet": True, "seed": 7}
+    release = pipeline.fit(frame, "town.yaml", **given, selection="pairs", synthesis="gum")
+    settings = ["privacy.unit=person", "privacy.max_records=4", "privacy.epsilon=2", "privacy.delta=1e-6", "seed=7"]
+    assert command("run", *TOWN, *PAIRS, *settings, "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    saved = release.save("saved")
+    theirs = {p.relative_to("out/release"): p.read_bytes() for p in Path("out/release").rglob("*") if p.is_file()}
+    ours = {p.relative_to(saved): p.read_bytes() for p in saved.rglob("*") if p.is_file()}
+    assert ours == theirs
+    assert not release.private and "NOT private: the noise seed is fixed" in repr(release)
+
+
+def test_settings_are_the_commands_own(hospital):
+    release = pipeline.fit(
+        people(300),
+        {"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}, "confirmed_public": True},
+        quiet=True,
+        delta=0,
+        mechanism="laplace",
+        selection={"kind": "pairs", "k": [1]},
+        privacy={"accountant": "basic"},
+        statement={"publisher": "the town, its office"},
+        **{"privacy.neighbouring": "replace"},
+    )
+    said = release.statement
+    assert said["accountant"] == "basic" and said["neighbouring"] == "replace" and said["guarantee"]["delta"] == 0
+    assert said["events"][0]["mechanism"] == "laplace" and said["published"]["publisher"] == "the town, its office"
+    assert release.private and repr(release).startswith("Release('schema', private: ε = 1")
+    assert hospital.statement["unit"] == "one record"
+
+
+WRONG = [
+    ({"privacy": {"acountant": "zcdp"}}, "did you mean 'privacy.accountant'"),
+    ({"selection": "ami"}, "no selection called 'ami'"),
+    ({"epsilon": "much"}, "privacy.epsilon"),
+    ({"epsilon": -1}, "epsilon"),
+    ({"unit": "person"}, "privacy.max_records"),
+    ({"unit": "persn", "max_records": 2}, "did you mean 'person'"),
+    ({"data": "adult"}, "the frame is the table"),
+    ({"privacy.epsilon": 2}, "fix: epsilon="),
+    ({"resume": True}, "only a run on a file can go on"),
+    ({"hydra.run.dir": "out"}, "folder="),
+    ({"evaluation": {"metrics": ["tvd"]}}, "release.score(frame)"),
+    ({"plugins": {1, 2}}, "got set"),
+]
+
+
+@pytest.mark.parametrize(("settings", "said"), WRONG, ids=lambda w: str(w)[:30])
+def test_a_mistake_is_the_commands_message(town, settings, said):
+    with pytest.raises(UserError) as refused:
+        pipeline.fit(people(50), "town.yaml", **{"quiet": True, **settings})
+    assert said in str(refused.value)
+
+
+FRAMES = [
+    (lambda: [1, 2], "got list"),
+    (lambda: pl.DataFrame({"a": [1]}).lazy(), "collect() it first"),
+    (lambda: pd.DataFrame({"sex": ["f", 3]}), "column 'sex' holds values of several kinds"),
+    (lambda: pd.DataFrame([[1, 2]], columns=["sex", "sex"]), "named twice: 'sex'"),
+    (lambda: pd.DataFrame(), "no columns"),
+    (lambda: pd.DataFrame({"sex": ["f"]}), "no column 'age'"),
+    (lambda: people(20).assign(sex=[[1]] * 20), "sex"),
+]
+
+
+@pytest.mark.parametrize(("frame", "said"), FRAMES, ids=[s for _, s in FRAMES])
+def test_what_is_no_table_is_one_clear_message(town, frame, said):
+    with pytest.raises(UserError) as refused:
+        pipeline.fit(frame(), "town.yaml", quiet=True)
+    assert said in str(refused.value)
+
+
+SCHEMAS = [
+    ({"columns": {"age": {"kind": "integer", "min": 0}}}, "schema: column 'age': integer needs min and max"),
+    ({"colums": {}}, "column"),
+    (7, "got int"),
+    ("twon.yaml", "no schema file 'twon.yaml'"),
+]
+
+
+@pytest.mark.parametrize(("schema", "said"), SCHEMAS, ids=[s for _, s in SCHEMAS])
+def test_what_is_no_schema_is_one_clear_message(town, schema, said):
+    with pytest.raises(UserError) as refused:
+        pipeline.fit(people(20), schema, quiet=True)
+    assert said in str(refused.value)
+
+
+def test_the_look_refuses_before_anything_is_charged(town):
+    lost = people(100).assign(sex="unknown", job="baker")
+    book = {"ledger": "people.json", "limit": {"epsilon": 3, "delta": 1e-8}}
+    facts = SCHEMA.replace("values: [f, m], missing: false", "values: [f, m]")
+    Path("town.yaml").write_text(facts)
+    with pytest.raises(UserError, match="column 'sex'"):
+        pipeline.fit(lost, "town.yaml", budget=book, **QUICK)
+    assert not Path("people.json").exists() or not json.loads(Path("people.json").read_text())["bookings"]
+    pipeline.fit(people(100), "town.yaml", budget=book, epsilon=2, **QUICK)
+    with pytest.raises(UserError, match="more than the ledger has left"):
+        pipeline.fit(people(100), "town.yaml", budget=book, epsilon=3, **QUICK)
+
+
+def test_a_saved_release_is_sound_and_loads_again(hospital, tmp_path):
+    saved = hospital.save(tmp_path / "kept")
+    assert verify(saved).sound
+    again = pipeline.load(saved, synthesis="independent")
+    assert again.statement == hospital.statement
+    assert again.sample(30, seed=4)["sex"].tolist() == hospital.sample(30, seed=4)["sex"].tolist()
+    assert str(again.sample(5).dtypes["smoker"]) == "boolean"
+    pd.testing.assert_frame_equal(again.marginal(["ward"]), hospital.marginal("ward"))
+    with pytest.raises(UserError, match="is there already"):
+        hospital.save(saved)
+    (saved / "schema.yaml").write_text("columns: {}")
+    with pytest.raises(UserError, match=r"schema\.yaml \(edited\)"):
+        pipeline.load(saved)
+    with pytest.raises(UserError, match="not the release folder"):
+        pipeline.load(tmp_path)
+
+
+def test_scores_take_frames_on_either_side(hospital, town):
+    frame = people(300)
+    assert pipeline.score(frame, frame, "town.yaml", metrics=["mgd"]).mgd.score == 0
+    Path("made.csv").write_text(people(200, seed=2).to_csv(index=False))
+    mixed = pipeline.score(pl.from_pandas(frame), "made.csv", "town.yaml", metrics=["tvd"]).tvd
+    assert mixed == pipeline.score(frame, people(200, seed=2), "town.yaml", "metrics=[tvd]").tvd != {}
+    assert hospital.score(patients(), metrics=["tvd"]).rows["real"] == 200
+
+
+@pytest.mark.parametrize(("asked", "said"), [((-1,), "rows"), ((2.5,), "rows"), ((True,), "rows")])
+def test_a_number_of_rows_that_cannot_be_is_refused(hospital, asked, said):
+    with pytest.raises(UserError, match=said):
+        hospital.sample(*asked)
+    with pytest.raises(UserError, match="form"):
+        hospital.sample(3, form="polars")
+
+
+def test_a_notebook_sees_how_far_each_stage_is(monkeypatch):
+    """IPython is not installed here: what stands for it keeps what a notebook would show."""
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, said: dict[str, str], raw: bool) -> None:
+            shown[-1] = said["text/plain"]
+
+    def display(said: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        shown.append(said["text/plain"])
+        return Handle()
+
+    module = types.ModuleType("IPython.display")
+    module.display = display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("pipeline.stage_bars.EVERY", 0)
+    show = Stages()
+    with show.stage("measure") as report:
+        report(1, 4, "marginals")
+        assert shown == ["measure       25% marginals"]
+    assert shown[0].endswith(" s") and show.seconds["measure"] >= 0
+    with Stages(quiet=True).stage("measure") as report:
+        report(1, 4)
+    assert len(shown) == 1 and NotebookLine is not None
