@@ -21,8 +21,9 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, without_joints
 from mechanisms.selection.context import Context
 
-#: Stages: the first measurements, the choices, and the measurements of what was chosen.
-GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS, FINE_STAGE = "given", "choose", "chosen", "scores", "pairs", "fine"
+#: Stages: the first measurements, the choices, and the measurements of what was chosen; and of fine columns.
+SLOT_STAGES = ("given", "choose", "chosen", "scores", "pairs", "fine")
+GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS, FINE_STAGE = SLOT_STAGES
 #: The name of a marginal that is not known yet.
 LATER = "a marginal chosen later"
 

@@ -16,7 +16,6 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.rules.fine_columns import apart
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
@@ -109,7 +108,7 @@ def load_private(
         raise ValueError("the key of the truncation needs at least 16 bytes")
     if unit.column is None:
         coded, report = _engineered(
-            *encode_columns(source, schema.finest, workdir=workdir, progress=progress), schema, workdir
+            *encode_columns(source, schema, workdir=workdir, progress=progress, fine=True), schema, workdir
         )
         whole = PrivateTable(coded, unit, report, complete=True)
         if holdout is None:
@@ -130,7 +129,7 @@ def load_private(
                 writer.write_table(pa.Table.from_arrays([ids], schema=fields))
 
             coded, report = encode_columns(
-                source, schema.finest, workdir=workdir, progress=progress, further=further, on_batch=keep_unit
+                source, schema, workdir=workdir, progress=progress, further=further, on_batch=keep_unit, fine=True
             )
     coded, report = _engineered(coded, report, schema, workdir)
     if progress is not None:
@@ -184,15 +183,15 @@ def _engineered(
     """The table as it is measured: after the schema's steps, with the fine columns; how many rows contradict each rule.
 
     Args:
-        coded: of the schema's finest codes.
+        coded: the schema's columns, and the fine ones behind them.
     """
-    fine: tuple[NDArray[Any], ...] = ()
-    if schema.fine:
-        coded, fine = apart(coded, schema, workdir=workdir / "bins")
-    if schema.engineering.steps:
-        coded, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
-        report = replace(report, conflicts=conflicts)
-    return CodedTable(schema.measured, (*coded.columns, *fine), coded.weights) if fine else coded, report
+    if not schema.engineering.steps:
+        return coded, report
+    own = len(schema.columns)
+    plain = CodedTable(schema.domain, coded.columns[:own])
+    engineered, conflicts = engineer(plain, schema.engineering, workdir=workdir / "engineered")
+    columns = (*engineered.columns, *coded.columns[own:])
+    return CodedTable(schema.measured, columns), replace(report, conflicts=conflicts)
 
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:

@@ -9,8 +9,9 @@ import numpy as np
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.column import DATE_KINDS
+from mechanisms.public.schema.fine_cells import cells_of_bins
 from mechanisms.public.schema.table_schema import Schema
-from synthesis.numbers.fine_evidence import cells_of_bins, mean_stddev
+from synthesis.numbers.fine_evidence import mean_stddev
 
 
 def mean_errors(schema: Schema, plan: AnyPlan, rows: int | None) -> list[dict[str, Any]]:

@@ -69,19 +69,19 @@ class _Halving:
     def lower(self, start: int, middle: int, stop: int, records: float, tails: tuple[bool, bool]) -> tuple[float, bool]:
         """The records of the lower half, and whether they are those of an even spread."""
         below, above = self.evidence.variance(start, middle), self.evidence.variance(middle, stop)
-        stddev = float(np.sqrt(below * above / (below + above)))
         gap = records - float(self.sums[stop] - self.sums[start])
         answer = float(self.sums[middle] - self.sums[start]) + gap * below / (below + above)
-        least = EMPTY * stddev
-        if tails[1] and records - answer < least and answer >= records - answer:
+        least = EMPTY * float(np.sqrt(below)), EMPTY * float(np.sqrt(above))
+        if tails[1] and records - answer < least[1] and answer >= records - answer:
             return records, False
-        if tails[0] and answer < least and answer < records - answer:
+        if tails[0] and answer < least[0] and answer < records - answer:
             return 0.0, False
-        even = records * float((self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start]))
-        off, reach = answer - even, APART * stddev
+        share = float((self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start]))
+        even = records * share
+        off, reach = answer - even, APART * float(np.sqrt((1 - share) ** 2 * below + share**2 * above))
         if abs(off) <= reach:
             return even, True
         answer = even + off * (1 - (reach / off) ** 2)
-        if answer < least and off < 0:
+        if answer < least[0] and off < 0:
             return 0.0, False
-        return (records if records - answer < least and off > 0 else answer), False
+        return (records if records - answer < least[1] and off > 0 else answer), False

@@ -12,7 +12,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fine_cells import parents, plain_edges, wide
+from mechanisms.public.schema.fine_cells import cells_of_bins, plain_edges, wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,6 @@ def mean_of(answers: Sequence[NoisyMarginal]) -> tuple[Values, float] | None:
         return None
     precision = sum(a.stddev**-2 for a in whole)
     return np.asarray(sum(a.values * a.stddev**-2 for a in whole)) / precision, 1 / precision
-
-
-def cells_of_bins(column: Column) -> NDArray[np.int64]:
-    """(bins + 1,) the first fine cell of each bin, and their number."""
-    bins = column.value_codes
-    inner = parents(column)[: -(column.size - bins) or None]
-    return np.append(np.searchsorted(inner, np.arange(bins)), inner.size).astype(np.int64)
 
 
 def mean_stddev(column: Column, variance: Values, records: float, mean: float = 0.0) -> float:

@@ -131,7 +131,7 @@ def engineer(
     """
     conflicts = {step.rule: 0 for step in plan.steps}
     names = [n for n in plan.measured.names if n not in plan.domains[0] or _changed(plan, n)]
-    buffers = {n: room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
+    buffers = {n: _room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
     for start in range(0, coded.rows, CHUNK):
         stop = min(start + CHUNK, coded.rows)
         codes = {n: np.asarray(coded.column(n)[start:stop]) for n in coded.domain.names}
@@ -153,8 +153,7 @@ def _changed(plan: Engineering, name: str) -> bool:
     return any(name == a.name for step in plan.steps for a in step.gives)
 
 
-def room(workdir: Path | None, place: int, rows: int, size: int) -> NDArray[Any]:
-    """A new column of codes, mapped where there is a folder for it."""
+def _room(workdir: Path | None, place: int, rows: int, size: int) -> NDArray[Any]:
     if workdir is None or rows == 0:
         return np.empty(rows, code_dtype(size))
     workdir.mkdir(mode=0o700, parents=True, exist_ok=True)

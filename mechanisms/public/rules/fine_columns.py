@@ -1,20 +1,13 @@
-"""Fine columns: which columns of a schema get them, and how rows that were read finely fall into bins and cells."""
+"""Fine columns: which columns of a schema get them, and what is synthesized without them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
-from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.rules.engineering import room
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fine_cells import finest, log_cut, parents, plain_edges
+from mechanisms.public.schema.fine_cells import finest, log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema
-
-CHUNK = 1 << 20
 
 
 def with_fine_columns(schema: Schema, cells: int) -> Schema:
@@ -58,27 +51,6 @@ def _with_fine(column: Column, cells: int, *, cut: bool) -> Column:
     asked = column if column.fine is not None else replace(column, fine=cells)
     asked = log_cut(asked) if cut and bare and asked.fine else asked
     return column if finest(asked) is asked else asked
-
-
-def apart(
-    coded: CodedTable, schema: Schema, *, workdir: Path | None = None
-) -> tuple[CodedTable, tuple[NDArray[Any], ...]]:
-    """Rows of `schema.finest` as rows of the schema's columns, and the fine ones in the order of `schema.fine`.
-
-    Args:
-        workdir: where the columns of bins go (they are mapped); None: in memory.
-    """
-    columns = list(coded.columns)
-    for place, column in enumerate(schema.columns):
-        if column.name not in schema.fine:
-            continue
-        bins = parents(column).astype(code_dtype(column.size))
-        columns[place] = room(workdir, place, coded.rows, column.size)
-        for start in range(0, coded.rows, CHUNK):
-            part = slice(start, min(start + CHUNK, coded.rows))
-            columns[place][part] = bins[coded.columns[place][part]]
-    plain = CodedTable(schema.domain, tuple(columns), coded.weights)
-    return plain, tuple(coded.column(name) for name in schema.fine)
 
 
 def without_fine(table: CodedTable, schema: Schema) -> CodedTable:

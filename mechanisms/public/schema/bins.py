@@ -49,6 +49,10 @@ class Grid(Protocol):
         """SQL for the code of `x`, which lies inside the bounds (a DOUBLE, or a TIMESTAMP for calendar kinds)."""
         ...
 
+    def value_sql(self, x: str) -> str:
+        """SQL for `x` itself in the column's unit: a number, or days or seconds from 1970-01-01."""
+        ...
+
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """A value inside the bin of each code, uniform over it."""
         ...
@@ -98,6 +102,9 @@ class FloatGrid:
         up = f"CASE WHEN {guess} < {last} AND {x} >= {low} + ({guess} + 1) * {width} THEN 1 ELSE 0 END"
         return f"CAST({guess} - {down} + {up} AS INTEGER)"
 
+    def value_sql(self, x: str) -> str:
+        return x
+
     def draw(self, codes: Codes, rng: np.random.Generator) -> Floats:
         low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
         return self.nearest(codes, low + (high - low) * rng.random(len(codes)))
@@ -143,13 +150,18 @@ class IntegerGrid:
         return len(self.first) - 1
 
     def sql(self, x: str) -> str:
+        return f"CAST({self.formula.replace('{d}', self._above(x)).replace('{t}', x)} AS INTEGER)"
+
+    def value_sql(self, x: str) -> str:
+        return f"({self._above(x)} + {self.low})"
+
+    def _above(self, x: str) -> str:
+        """SQL for the units above the lower bound."""
         if self.unit == "day":
-            d = f"date_diff('day', {timestamp(self.low * DAY)}, {x})"
-        elif self.unit == "second":
-            d = f"((epoch_us({x}) - {self.low * 1_000_000}) // 1000000)"
-        else:
-            d = f"(CAST({x} AS BIGINT) - {self.low})" if self.low >= 0 else f"(CAST({x} AS BIGINT) + {-self.low})"
-        return f"CAST({self.formula.replace('{d}', d).replace('{t}', x)} AS INTEGER)"
+            return f"date_diff('day', {timestamp(self.low * DAY)}, {x})"
+        if self.unit == "second":
+            return f"((epoch_us({x}) - {self.low * 1_000_000}) // 1000000)"
+        return f"(CAST({x} AS BIGINT) - {self.low})" if self.low >= 0 else f"(CAST({x} AS BIGINT) + {-self.low})"
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> Ints:
         begin = self.before[self.first]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.schema.bins import Bins, FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
@@ -123,9 +124,23 @@ def peaks_of(column: Column) -> Floats:
     return np.asarray(edges[:-1][np.diff(edges) < step], np.float64)
 
 
-def parents(column: Column) -> NDArray[np.int64]:
-    """The bin of each fine cell; then *other* and *missing*, which stay as they are."""
+def cells_of_bins(column: Column) -> NDArray[np.int64]:
+    """(bins + 1,) the first fine cell of each bin, and their number."""
     edges, cells = plain_edges(column), plain_edges(finest(column))
     assert edges is not None and cells is not None
-    inner = np.searchsorted(edges, cells[:-1], side="right") - 1
-    return np.concatenate([inner, np.arange(column.value_codes, column.size)]).astype(np.int64)
+    return np.searchsorted(cells, edges).astype(np.int64)
+
+
+def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Floats) -> NDArray[np.unsignedinteger]:
+    """The fine cell of each value, inside the bin of its code; *other* and *missing* stand behind the cells.
+
+    Args:
+        values: inside the bounds; of no account where the code is none of a value.
+    """
+    cells, first, bins = plain_edges(finest(column)), cells_of_bins(column), column.value_codes
+    assert cells is not None
+    own = np.minimum(codes, bins - 1).astype(np.int64)
+    inner = np.clip(np.searchsorted(cells, values, side="right") - 1, first[own], first[own + 1] - 1)
+    size = int(first[-1])
+    dtype = code_dtype(size + column.size - bins)
+    return np.where(codes < bins, inner, codes.astype(np.int64) - bins + size).astype(dtype)

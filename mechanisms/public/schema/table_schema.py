@@ -84,7 +84,7 @@ class Schema:
 
     @cached_property
     def finest(self) -> Schema:
-        """The columns with their fine cells in the place of their bins, without rules: how rows are read."""
+        """The columns with their fine cells in the place of their bins, without rules."""
         return Schema(self.name, tuple(finest(c) for c in self.columns), self.leave_out)
 
     @cached_property
