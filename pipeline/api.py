@@ -26,6 +26,7 @@ from pipeline.frames.fit import fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, load
+from pipeline.inference import estimates, release_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.scores import two_tables
@@ -40,7 +41,9 @@ __all__ = [
     "Release",
     "Run",
     "aemc",
+    "bounds",
     "deep_dive",
+    "estimate",
     "fit",
     "itemsets",
     "load",
@@ -63,6 +66,37 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
     return other.synthesize(release, typed(compose_config("synth", overrides), SynthConfig), Path(output), quiet=True)
+
+
+def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
+    """A 95 % bound on the error of each 1- and 2-way marginal of a synthetic table, or of one, at no privacy cost.
+
+    Args:
+        source: a Run, or the path of a release folder.
+        marginal: columns of the one marginal.
+    Returns:
+        marginal, how, cells, standard_error and error_records (in records), error_tvd, sources.
+    """
+    return release_bounds.bounds(source.folder.release if isinstance(source, Run) else Path(source), marginal=marginal)
+
+
+def estimate(
+    source: Run | Path | str, what: str, column: str | None = None, *, by: str | Sequence[str] = (), **more: Any
+) -> pd.DataFrame:
+    """A count, proportion, mean, median, quantile or test by groups, with 95 % intervals that include the noise.
+
+    Args:
+        source: a Run, or the path of a release folder.
+        what: count, proportion, mean, median, quantile or equal_means.
+        by: columns: a line for each group of their values.
+        more: value, quantile, within_bin (worst or midpoint), sampling, unmeasured (refuse or bounds): as of `query`.
+    Returns:
+        the groups, estimate, standard_error, low, high, how; `.attrs["notes"]` says what the interval holds.
+    Raises:
+        UserError: an impossible question; no measured marginal tells it.
+    """
+    release = source.folder.release if isinstance(source, Run) else Path(source)
+    return release_bounds.estimate(release, estimates.question(what, column, by=by, **more))
 
 
 def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:

@@ -293,7 +293,7 @@ def _report(arguments: list[str]) -> int:
 
 
 def _query(overrides: list[str]) -> int:
-    """A marginal or a range from a release, as CSV."""
+    """What a release tells: a marginal, a range, an estimate or bounds, as CSV."""
     from pipeline.folders import not_in_release
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import QueryConfig, typed
@@ -303,23 +303,17 @@ def _query(overrides: list[str]) -> int:
     release = check_release(config.source)
     if config.output:
         not_in_release(Path(config.output), "output")
-    from pipeline.release_query import query
+    from pipeline.inference.asked import asked
 
-    answer = query(release, marginal=config.marginal, where=config.where)
+    answer = asked(release, config)
     text = answer.to_csv(index=False, lineterminator="\n")
-    sources = answer.attrs["sources"]
-    plural, more = "s" * (len(sources) != 1), " …" if len(sources) > 6 else ""
-    summary = f"from {len(sources)} measured marginal{plural}: {'; '.join(sources[:6])}{more}"
     if config.output:
         write_whole(Path(config.output), text)
         print(f"{len(answer):,} answers, at no privacy cost: {config.output}")
     else:
         print(text, end="")
-    print(summary, file=sys.stderr)
-    if cut := answer.get("cut", [""])[0]:
-        what = "their records count as spread evenly; the interval holds whatever lies inside"
-        bins = cut.count("; ") + 1
-        print(f"the range cuts {bins} bin{'s' * (bins > 1)} ({cut}): {what}", file=sys.stderr)
+    for line in answer.attrs["notes"]:
+        print(line, file=sys.stderr)
     return 0
 
 
@@ -337,7 +331,7 @@ def _verify(arguments: list[str]) -> int:
 
     verdict = verify(Path(config.source), key=config.key)
     print(verdict.as_text())
-    return 0 if verdict.sound else 1
+    return verdict.exit_code
 
 
 def _budget(arguments: list[str]) -> int:

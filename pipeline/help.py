@@ -20,7 +20,7 @@ usage: python -m pipeline COMMAND [setting=value ...]
   synth    a new synthetic table from saved measurements; costs no privacy
   score    score any two tables; the numbers are NOT private
   report   the report of a run, made again from its own files; NOT private
-  query    a marginal or a range from a release, with standard errors; costs no privacy
+  query    a marginal, a range, a mean … from a release, with intervals; bounds on its errors; costs no privacy
   verify   whether a release is as it was published, adds up, and was made by a version without known faults
   budget   what all runs on a table have spent of a budget that they share, and what is left
   schema   a commented draft of a schema from a table; the draft is NOT private until a person confirms it
@@ -58,13 +58,17 @@ private.
 usage: python -m pipeline report RUN [output=report.html]
        python -m pipeline report SWEEP [SWEEP …] [metric=NAME] [output=sweep.html | output=curves.svg]""",
     "query": """A marginal, or the number of records in a range, from the noisy answers of a release alone: unbiased,
-with standard errors and 95 % intervals, at no privacy cost. Where several measured marginals tell, all are used.
+with standard errors and 95 % intervals, at no privacy cost. Where several measured marginals tell, all are used. Or
+counts, shares, means and quantiles by group; or how wrong each marginal of the synthetic table is at most.
 
 usage: python -m pipeline query from=RUN/release marginal=[a,b]
-       python -m pipeline query from=RUN/release 'where={age: [20, 40], sex: [f]}'""",
+       python -m pipeline query from=RUN/release 'where={age: [20, 40], sex: [f]}'
+       python -m pipeline query from=RUN/release estimate=mean column=cost by=[ward]
+       python -m pipeline query from=RUN/release bounds=true""",
     "verify": """Check a release from its files alone: the digests of all its files, the signature if there is one, the
 receipts added up again by the accountant, the noise of each answer against its receipt, and the known wrong claims of
-the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private.
+the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says of itself that it is not private;
+2: another version made it, whose papers cannot be compared with this one.
 
 usage: python -m pipeline verify RELEASE [key=PUBLICKEY]""",
     "budget": """What the runs on one table have booked in a ledger that they share (`run budget.ledger=FILE`), by
@@ -131,6 +135,8 @@ EXAMPLES = {
     "query": [
         "python -m pipeline query from=outputs/mine/release marginal=[weekday,hour]",
         "python -m pipeline query from=outputs/mine/release 'where={hour: [8, 10], weekday: [Monday, Tuesday]}'",
+        "python -m pipeline query from=outputs/mine/release estimate=median column=hour by=[weekday]",
+        "python -m pipeline query from=outputs/mine/release bounds=true output=bounds.csv",
     ],
     "verify": [
         "python -m pipeline verify outputs/mine/release",

@@ -21,6 +21,8 @@ from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
+from pipeline.inference.estimates import question
+from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
@@ -103,6 +105,31 @@ class Release:
         """
         return answer(self.schema, self.measurements, where=where)
 
+    def estimate(
+        self, what: str, column: str | None = None, *, by: str | Sequence[str] = (), **more: Any
+    ) -> pd.DataFrame:
+        """A count, proportion, mean, median, quantile or test by groups, with 95 % intervals that include the noise.
+
+        Args:
+            what, column, by, more: as of `pipeline.estimate`.
+        Raises:
+            UserError: an impossible question; no measured marginal tells it.
+        """
+        asked = question(what, column, by=by, **more)
+        return estimate_of(self.schema, self.statement, self.measurements, asked)
+
+    def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
+        """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""
+        name = self._table_name
+        with tempfile.TemporaryDirectory(prefix="bounds-") as work:
+            (Path(work) / name).write_bytes(self._files[name])
+            table = Path(work) / name
+            return table_bounds(self.schema, self.statement, self.measurements, table, marginal=marginal)
+
+    @property
+    def _table_name(self) -> str:
+        return next(n for n in self._files if n.startswith("synthetic."))
+
     def save(self, path: Path | str) -> Path:
         """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.
 
@@ -132,7 +159,7 @@ class Release:
             real: a data frame, or the path of a table.
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
-        name = next(n for n in self._files if n.startswith("synthetic."))
+        name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
         with table_files({"real": real}) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
             for inner in (name, "schema.yaml"):

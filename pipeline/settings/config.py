@@ -203,6 +203,15 @@ class QueryConfig:
     source: str | None = None
     marginal: list[str] = field(default_factory=list)
     where: dict[str, Any] | None = None
+    bounds: bool = False
+    estimate: str | None = None
+    column: str | None = None
+    by: list[str] = field(default_factory=list)
+    value: Any = None
+    quantile: float = 0.5
+    within_bin: str = "worst"
+    sampling: bool = False
+    unmeasured: str = "refuse"
     plugins: list[str] = field(default_factory=list)
     output: str | None = None
 

@@ -24,6 +24,7 @@ ALLOWED = {
     "limit": "'limit={epsilon: 5, delta: 1e-6}'",
     "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
+    "by": "a list of columns: 'by=[ward]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,34 +60,63 @@ def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[st
         booked = receipt.get("booked")
         if booked and (_cheaper(booked, receipt) or booked["mechanism"] != receipt["mechanism"]):
             return False, f"{receipt['id']} was booked as something that costs less than what was used"
+    receipts = {e["id"]: e for e in statement["events"]}
+    moved = movements(release, statement, index)
+    if moved.misplaced:
+        return False, moved.misplaced
+    for name, least in moved.needed.items():
+        paid = receipts[name]["sensitivity"]
+        if not least <= paid * (1 + SLACK):
+            return False, f"{name} moves by {least:.6g} when one unit changes, not by {paid:.6g}"
+    if moved.unknown:
+        module = next(p["module"] for p in statement["not_ours"] if p["name"] == moved.unknown[0])
+        return None, f"queries {', '.join(moved.unknown)} are not ours, and their module {module} is not loaded"
+    most = statement["max_records"]
+    return True, f"{len(moved.needed)} answers and scores move by no more than their receipts say (C = {most})"
+
+
+@dataclass(frozen=True)
+class Movements:
+    """How far answers and scores move when one unit changes.
+
+    Attributes:
+        needed: a charge's id → that sensitivity, in records, in the norm of its noise.
+        shapes: a charge's id → the cells of its marginal, and how many answers there are.
+        unknown: names of query matrices of plugins that are not loaded; their answers are left out.
+        misplaced: why what stands for the records per unit is none; empty where it is right, or absent.
+    """
+
+    needed: Mapping[str, float]
+    shapes: Mapping[str, tuple[int, int]]
+    unknown: Sequence[str] = ()
+    misplaced: str = ""
+
+
+def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Movements:
+    """Computed anew, from the query, C and the neighbouring relation.
+
+    Raises:
+        UserError: measurements that cannot be read.
+    """
     queries = {str(a["query"]) for a in index["answers"]}
     named = [p for p in statement.get("not_ours") or () if p["kind"] == "query"]
     unknown = sorted(queries & {p["name"] for p in named} - QUERIES.keys())
     relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["max_records"])
-    receipts = {e["id"]: e for e in statement["events"]}
     found = load_measurements(release / "measurements", without=unknown)
     needed = {e["id"]: _of_scores(e, relation, most) for e in statement["events"] if e.get("accept") or e.get("scores")}
     for a in found.answers:
         norm = NOISE_KINDS[a.noise].norm
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
-    if found.histogram is not None:
-        question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[found.histogram.noise].norm
-        counted = found.histogram
-        if (
-            not isinstance(counted.query, Identity)
-            or counted.query.rows != most
-            or not counted.clique[0].startswith(question.label[0])
-        ):
-            return False, f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
-        needed[found.histogram.event] = question.sensitivity(norm=norm, neighbouring=relation)
-    for name, least in needed.items():
-        paid = receipts[name]["sensitivity"]
-        if not least <= paid * (1 + SLACK):
-            return False, f"{name} moves by {least:.6g} when one unit changes, not by {paid:.6g}"
-    if unknown:
-        module = next(p["module"] for p in named if p["name"] == unknown[0])
-        return None, f"queries {', '.join(unknown)} are not ours, and their module {module} is not loaded"
-    return True, f"{len(needed)} answers and scores move by no more than their receipts say (C = {most})"
+    shapes = {a.event: (a.query.columns, a.query.rows) for a in found.answers}
+    if (counted := found.histogram) is not None:
+        question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
+        whole = isinstance(counted.query, Identity) and counted.query.rows == most
+        if not whole or not counted.clique[0].startswith(question.label[0]):
+            wrong = f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
+            return Movements(needed, shapes, unknown, wrong)
+        needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation)
+        shapes[counted.event] = (most, most)
+    return Movements(needed, shapes, unknown)
 
 
 def _cheaper(booked: Mapping[str, Any], used: Mapping[str, Any]) -> bool:

@@ -147,8 +147,8 @@ def make_statement(
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),
         noise_source=SECURE if noise_seed is None else "a fixed seed",
-        public_facts=(*_public_facts(schema, plan, unit, holdout, taken.confirmed), *taken.facts()),
-        outside=tuple(_outside(schema, unit, taken)),
+        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken),
+        outside=tuple(outside(schema, unit, taken)),
         events=tuple(_with_score(_answered(r, answered, chosen), scores) for r in plan.receipts(ledger.events)),
         selection=selection,
         warnings=budget_warnings(budget.epsilon, budget.delta),
@@ -229,17 +229,18 @@ def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict
     return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 
-def _public_facts(
-    schema: Schema, plan: AnyPlan, unit: PrivacyUnit, holdout: float | None, confirmed: bool
-) -> list[str]:
-    source = f"(source: {schema.source or 'not named'}); {_who(schema, confirmed)}"
+def public_facts(
+    schema: Schema, neighbouring: Neighbouring, unit: PrivacyUnit, holdout: float | None, taken: Declared
+) -> tuple[str, ...]:
+    """What is taken as public, a sentence each."""
+    source = f"(source: {schema.source or 'not named'}); {_who(schema, taken.confirmed)}"
     facts = [f"the schema {schema.name!r}: columns, bounds, bins and categories {source}"]
     if schema.rules.declared:
         facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
-    if plan.neighbouring is Neighbouring.REPLACE:
+    if neighbouring is Neighbouring.REPLACE:
         counted = "" if holdout is None else ", in all and of those that were not set aside"
         facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
-    return facts
+    return (*facts, *taken.facts())
 
 
 def _who(schema: Schema, confirmed: bool) -> str:
@@ -251,7 +252,7 @@ def _who(schema: Schema, confirmed: bool) -> str:
     return "confirmed by nobody"
 
 
-def _outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
+def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
     refusals = [f"column {name!r} refuses values outside its domain" for name in schema.refusals]
     refusals += [f"{rule} refuses rows that contradict it" for rule in schema.refusing_rules]

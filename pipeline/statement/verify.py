@@ -6,39 +6,32 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
-from mechanisms.accounting.adaptive import RESERVE
-from mechanisms.accounting.events import Event
-from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
-from mechanisms.accounting.receipts import booked_events
-from mechanisms.accounting.restatements import all_of_budget, epsilon_at, group_loss
+from jinja2 import TemplateError
+
+from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.restatements import epsilon_at, group_loss
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
-from mechanisms.public.units import Delta, Epsilon, delta, epsilon
+from mechanisms.public.units import delta
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.croissant import promise_in_words
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
-from pipeline.statement.paid_answers import (
-    FIRST,
-    SLACK,
-    Finding,
-    accepted,
-    receipts_of_answers,
-    sensitivities,
-    whole_number,
-)
+from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import named_digests
 from pipeline.statement.registry_record import registry_record
+from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
+from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of
 from pipeline.statement.statement import SECURE
 from pipeline.version import __version__
 
-BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError)
+BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError)
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class Check:
 
     Attributes:
         name: what was looked at.
-        holds: None where it cannot be told, which counts as sound.
+        holds: None where it cannot be told.
         said: the finding.
     """
 
@@ -58,19 +51,34 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All checks of a release."""
+    """All checks of a release.
+
+    Attributes:
+        others: the other versions that made it, whose papers this one cannot make again; empty: all were compared.
+    """
 
     checks: tuple[Check, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def contradicted(self) -> bool:
+        return any(c.holds is False for c in self.checks)
 
     @property
     def sound(self) -> bool:
-        return all(c.holds is not False for c in self.checks)
+        return not self.contradicted and not self.others
+
+    @property
+    def exit_code(self) -> int:
+        """0: sound; 1: not; 2: nothing speaks against it, but another version made it, and not all was compared."""
+        return 1 if self.contradicted else 2 if self.others else 0
 
     def as_text(self) -> str:
         """One line per check, then the verdict."""
         marks = {True: "ok", False: "NO", None: "--"}
         lines = [f"  {marks[c.holds]}  {c.name:<12} {c.said}" for c in self.checks]
-        return "\n".join([*lines, "sound" if self.sound else "NOT sound"])
+        unlike = f"NOT compared: made by version {' and '.join(self.others)}; install it, and verify again"
+        return "\n".join([*lines, "NOT sound" if self.contradicted else unlike if self.others else "sound"])
 
 
 def verify(release: Path, *, key: str | None = None) -> Verdict:
@@ -91,13 +99,30 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
     for name, check in _CHECKS.items():
         checks.append(_guarded(name, check, statement, index))
     checks.append(_guarded("sensitivity", lambda s, i: sensitivities(release, s, i), statement, index))
-    checks.append(_guarded("page", lambda s, _: _page(release, s), statement, index))
+    others = _other_versions(release, statement)
+    for name, compared in _COMPARED.items():
+        if others:
+            checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
+        else:
+            checks.append(_guarded(name, partial(compared, release), statement, index))
     checks.append(_private(statement))
     checks += [
         Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))
     ]
     checks += _advisories(statement, index)
-    return Verdict(tuple(checks))
+    return Verdict(tuple(checks), others)
+
+
+def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, ...]:
+    """The versions but this one that say that they measured the release, or wrote its papers."""
+    try:
+        versions = statement.get("versions")
+        named = [versions.get("pipeline") if isinstance(versions, Mapping) else None]
+        manifest = read_manifest(release)
+        named += [] if manifest is None else [manifest.pipeline]
+    except UserError:  # damaged: `files` says so
+        return ()
+    return tuple(dict.fromkeys(str(v or "unknown")[:40] for v in named if v != __version__))
 
 
 def _content(release: Path, name: str) -> dict[str, Any]:
@@ -165,52 +190,16 @@ def _guarded(
         return Check(name, False, f"cannot be read: {type(error).__name__}: {error}".replace("\n", " "))
 
 
-def _tries(statement: Mapping[str, Any]) -> PrivateSelection:
-    """How the release was chosen among tries."""
-    chosen = statement.get("selection")
-    if chosen is None:
-        return ONE_TRY
-    return PrivateSelection(whole_number(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
-
-
-def _accountant(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
-    """The accountant of the statement, and the events that it booked for the try that was released."""
-    budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
-    kind, at = statement["accountant"], delta(float(budget["delta"]))
-    events = booked_events(statement["events"])
-    slots = statement.get("slots")
-    if slots is None:  # version 1 names δ of each charge instead
-        each = [e["cost"].get("delta", 0.0) for e in statement["events"]]
-        one = make_accountant(kind, delta=at, slots=1).delta_each
-        slots = round(one / max(each)) if one and each and max(each) > 0 else 0
-    return make_accountant(kind, delta=at, slots=int(slots)), events
-
-
-def _worst_case(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event], PrivacyLoss]:
-    """What the promise of one try composes, and its total: the charges; where they come out of a reserve, all of it.
-
-    How much of a reserve is charged may depend on answers: a part of it is no guarantee.
-    """
-    accountant, events = _accountant(statement)
-    if not any(e.id.startswith(RESERVE) for e in events):
-        return accountant, events, accountant.loss(events)
-    budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
-    most = PrivacyLoss(epsilon(float(budget["epsilon"])), delta(float(budget["delta"])))
-    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta)))
-    loss = accountant.loss(events)
-    return accountant, events, PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
-
-
 def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """The charges, added up again, are what is said to be spent, and within the budget."""
-    accountant, events = _accountant(statement)
+    accountant, events = accountant_of(statement)
     if len({e.id for e in events}) < len(events):
         return False, "a charge stands there twice"
     for receipt, event in zip(statement["events"], events, strict=True):
         for name, value in accountant.cost(event).items():
             if not math.isclose(value, receipt["cost"][name], rel_tol=SLACK) and value > receipt["cost"][name]:
                 return False, f"{event.id} costs {name} = {value:.6g}, not {receipt['cost'][name]:.6g}"
-    selection, one = _tries(statement), accountant.loss(events)
+    selection, one = tries_of(statement), accountant.loss(events)
     if selection.tries > 1 and one.epsilon > statement["selection"]["one_try"]["epsilon"] * (1 + SLACK):
         return False, f"a try costs ε = {one.epsilon:.6g}, more than it may"
     loss, spent, budget = selection.total(one), statement["spent"], statement["budget"]
@@ -226,20 +215,23 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if "guarantee" not in statement:
         lost = statement.get("version") == STATEMENT_VERSION
         return (False, "was lost") if lost else (None, "stated by its budget alone in its version")
-    selection, promise, budget = _tries(statement), statement["guarantee"], statement["budget"]
-    accountant, events, one = _worst_case(statement)
-    loss = selection.total(one)
-    if loss.epsilon > promise["epsilon"] * (1 + SLACK) or loss.delta > promise["delta"] * (1 + SLACK):
+    selection, promise, budget = tries_of(statement), statement["guarantee"], statement["budget"]
+    if short := shortfall(statement):
+        return False, short
+    worst = worst_of(statement)
+    accountant, events, loss = worst.accountant, worst.events, selection.total(worst.loss)
+    over = 1 + worst.slack
+    if loss.epsilon > promise["epsilon"] * over or loss.delta > promise["delta"] * over:
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
         return False, "more than the budget"
     for at, value in (*statement["epsilon_at"].items(), *statement["curve"]):
-        if value is not None and epsilon_at(accountant, events, float(at), selection) > value * (1 + SLACK):
+        if value is not None and epsilon_at(accountant, events, float(at), selection) > value * over:
             return False, f"ε at δ = {at} is more than {value:.6g}"
     for group in statement["group_privacy"]:
         least = group_loss(accountant, events, group["units"], selection)
         value = group["epsilon"]
-        if value is not None and least.epsilon > value * (1 + SLACK):
+        if value is not None and least.epsilon > value * over:
             return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"
         if value is not None and least.delta > group["delta"] * (1 + SLACK):
             return False, f"a group of {group['units']} has δ = {least.delta:.3g}, not {group['delta']:.3g}"
@@ -269,13 +261,11 @@ def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
     return ""
 
 
-def _page(release: Path, statement: Mapping[str, Any]) -> Finding:
+def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """statement.html, deployment.yaml and croissant.json say what privacy.json says."""
     manifest = read_manifest(release)
     if manifest is None:
         return None, "no statement.html is bound to this release"
-    if manifest.pipeline != __version__:
-        return None, f"statement.html was written by version {manifest.pipeline}, not compared"
     again = render_statement(
         statement,
         rows_asked=manifest.rows_asked,
@@ -296,7 +286,9 @@ def _table(manifest: Manifest) -> str:
     return next((name for name in manifest.files if name.startswith("synthetic.")), "synthetic.csv")
 
 
-#: Checks of the statement against the list of its answers.
+#: What this version would have written, from the same receipts: of another version it is not known.
+_COMPARED = {"terms": restated, "page": _page}
+#: Checks of the statement against the list of its answers, whichever version made them.
 _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "answers": receipts_of_answers}
 
 

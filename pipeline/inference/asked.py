@@ -1,0 +1,60 @@
+"""`query`: which of its questions the settings ask, and the answer with what to say beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from mechanisms.public.errors import UserError
+from pipeline.inference.estimates import Question
+from pipeline.inference.release_bounds import bounds, estimate
+from pipeline.release_query import query
+from pipeline.settings.config import QueryConfig
+
+#: Settings that belong to an estimate alone.
+OF_ESTIMATES = ("column", "by", "value", "quantile", "within_bin", "sampling", "unmeasured")
+
+
+def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
+    """The answer to what the settings ask; `attrs["notes"]` are lines for people.
+
+    Raises:
+        UserError: several questions at a time, or none; what the question itself refuses.
+    """
+    given = {n: getattr(config, n) for n in OF_ESTIMATES if getattr(config, n) != getattr(QueryConfig(), n)}
+    if config.estimate is None and given:
+        fix = "estimate=count, proportion, mean, median, quantile or equal_means"
+        raise UserError("it belongs to an estimate", where=next(iter(given)), fix=fix)
+    if config.estimate is not None and (config.bounds or config.marginal or config.where):
+        fix = "one of estimate=…, marginal=[…], where={…} and bounds=true"
+        raise UserError("one question at a time", where="query", fix=fix)
+    if config.estimate is not None:
+        if "quantile" in given and config.estimate != "quantile":
+            raise UserError(f"a {config.estimate} has none", where="quantile", fix="estimate=quantile")
+        part = given.pop("quantile", 0.5)
+        question = Question(config.estimate, **{**given, "by": tuple(config.by), "part": part})
+        return _with_sources(estimate(release, question))
+    if config.bounds:
+        if config.where:
+            raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")
+        return bounds(release, marginal=config.marginal)
+    return _with_cut(_with_sources(query(release, marginal=config.marginal, where=config.where)))
+
+
+def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:
+    """The notes begin with the measured marginals that the answer comes from."""
+    sources = answer.attrs["sources"]
+    plural, more = "s" * (len(sources) != 1), " …" if len(sources) > 6 else ""
+    line = f"from {len(sources)} measured marginal{plural}: {'; '.join(sources[:6])}{more}"
+    answer.attrs["notes"] = [*([line] if sources else []), *answer.attrs.get("notes", ())]
+    return answer
+
+
+def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
+    """The notes of a range end with the bins that it cuts."""
+    if cut := answer.get("cut", [""])[0]:
+        what = "their records count as spread evenly; the interval holds whatever lies inside"
+        bins = cut.count("; ") + 1
+        answer.attrs["notes"].append(f"the range cuts {bins} bin{'s' * (bins > 1)} ({cut}): {what}")
+    return answer

@@ -1,0 +1,110 @@
+"""Limits of every cell of a marginal that nobody measured, from the marginals inside it (Fréchet)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import Values
+from mechanisms.public.release import Measurements
+from pipeline.inference.told import NOTHING, Told, told, told_total
+
+#: Pairs of known marginals that are laid together for the lower limit, the largest first.
+MAX_PAIRS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Numbers between which the true counts of all cells lie, together, with the confidence that was asked for.
+
+    Attributes:
+        low, high: per cell, in records, flattened in C order.
+        shape: of the marginal.
+        total: the least and the largest number of records.
+        inside: per sub-marginal that the answers tell, the limits of its own cells, shaped so that they broadcast over
+            the marginal's axes; that of no column is the total.
+    """
+
+    low: Values
+    high: Values
+    shape: tuple[int, ...]
+    total: tuple[float, float]
+    inside: Mapping[Clique, tuple[Values, Values]]
+
+    @property
+    def sources(self) -> tuple[Clique, ...]:
+        """The sub-marginals; empty: the answers tell none, and the total is all that is known."""
+        return tuple(n for n in self.inside if n)
+
+    def least_sums(self, members: Values) -> Values:
+        """The least sum of each set of cells (sets × cells, 0 and 1): where a sub-marginal's cell is inside, or the
+        total is, that less what it may hold outside."""
+        least = members @ self.low
+        for low, _ in self.inside.values():
+            cells = np.arange(low.size).reshape(low.shape)
+            own = np.broadcast_to(cells, self.shape).ravel()
+            for place, chosen in enumerate(members):
+                held = np.bincount(own, chosen, minlength=low.size)
+                outside = np.bincount(own, (1 - chosen) * self.high, minlength=low.size)
+                best = np.where(held > 0, np.maximum(low.ravel() - outside, 0.0), 0.0)
+                least[place] = max(least[place], float(best.sum()))
+        return least
+
+
+def cell_limits(measurements: Measurements, clique: Clique, alpha: float) -> Limits | None:
+    """Limits of a marginal's cells from all its largest sub-marginals that the answers tell; None without any answer.
+
+    A cell holds at most what each of its sub-marginals holds there. Of two sub-marginals S and T, which together have
+    all columns, it holds at least M_S + M_T − M_{S∩T} (Fréchet 1940); M of no column is the number of records.
+
+    Guarantee: post-processing; costs no privacy. α is shared out over the sub-marginals, and in each over its cells.
+    """
+    pieces = _pieces(measurements, clique)
+    total = told_total(measurements)
+    if total is None:
+        return None
+    pieces[NOTHING] = total
+    shape = measurements.domain.shape(clique)
+    lows, highs = {}, {}
+    for names, piece in pieces.items():
+        reach = piece.reach(alpha / len(pieces))
+        where = tuple(s if n in names else 1 for s, n in zip(shape, clique, strict=True))
+        lows[names] = np.maximum(piece.values - reach, 0.0).reshape(where)
+        highs[names] = np.maximum(piece.values + reach, 0.0).reshape(where)
+    high = np.full(shape, np.inf)
+    for own in highs.values():
+        high = np.minimum(high, own)
+    ends = (float(lows[NOTHING].ravel()[0]), float(highs[NOTHING].ravel()[0]))
+    inside = {n: (lows[n], highs[n]) for n in pieces}
+    return Limits(_lower(clique, shape, lows, highs).ravel(), high.ravel(), shape, ends, inside)
+
+
+def _lower(
+    clique: Clique, shape: tuple[int, ...], lows: Mapping[Clique, Values], highs: Mapping[Clique, Values]
+) -> Values:
+    low = np.zeros(shape)
+    covering = [p for p in itertools.combinations(lows, 2) if set(p[0]) | set(p[1]) == set(clique)]
+    for one, other in covering[:MAX_PAIRS]:
+        both = tuple(n for n in clique if n in one and n in other)
+        if both in highs:
+            low = np.maximum(low, lows[one] + lows[other] - highs[both])
+    return low
+
+
+def _pieces(measurements: Measurements, clique: Clique) -> dict[Clique, Told]:
+    """Every told sub-marginal that lies in no larger one, the largest first, and what pairs of these have in common."""
+    pieces: dict[Clique, Told] = {}
+    for size in range(len(clique) - 1, 0, -1):
+        for names in itertools.combinations(clique, size):
+            inside = any(set(names) < set(larger) for larger in pieces)
+            if not inside and (piece := told(measurements, names)) is not None:
+                pieces[names] = piece
+    for one, other in itertools.combinations(list(pieces), 2):
+        both = tuple(n for n in clique if n in one and n in other)
+        if both and both not in pieces and (piece := told(measurements, both)) is not None:
+            pieces[both] = piece
+    return pieces

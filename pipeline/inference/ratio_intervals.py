@@ -1,0 +1,157 @@
+"""Intervals of ratios of noisy sums, and of quantiles, by inverting a test of each value (Fieller 1954)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+
+from mechanisms.public.marginals import Values
+from pipeline.inference.told import Told
+
+#: The standard normal quantile that leaves 2.5 % above.
+NORMAL = NormalDist().inv_cdf(0.975)
+#: Steps of a bisection; each halves the interval.
+STEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Noisy sums over cells of one group, with all that their noise and the drawing of records add to their variance.
+
+    Attributes:
+        known: the marginal's counts.
+        cells: which cells belong to the group, 1 or 0 each, and count in the denominator.
+        sampling: whether the records count as independent draws from a population (Poisson), beside the noise.
+    """
+
+    known: Told
+    cells: Values
+    sampling: bool
+
+    @cached_property
+    def _drawn(self) -> Values:
+        return np.maximum(self.known.values, 0.0) if self.sampling else np.zeros_like(self.known.values)
+
+    def value(self, weights: Values) -> float:
+        return float(weights @ self.known.values)
+
+    def error(self, weights: Values) -> float:
+        """The standard error of a weighted sum of cells."""
+        return math.sqrt(self.known.spread(weights) ** 2 + float(weights**2 @ self._drawn))
+
+    def far(self, weights: Values) -> float:
+        """How many standard errors a weighted sum may be off on one side, at 2.5 %: 1.96 for Gaussian noise."""
+        if self.known.gaussian or not self.known.spread(weights):
+            return NORMAL
+        draws = np.concatenate([noise @ weights for noise in self.known.draws()])
+        return max(float(np.quantile(np.abs(draws), 0.95)) / self.known.spread(weights), NORMAL)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with a 95 % interval; `value` is None where the noise leaves no records to divide by."""
+
+    value: float | None
+    low: float
+    high: float
+    error: float | None = None
+
+
+def sum_interval(sums: Sums, weights: Values, upper: Values | None = None) -> Interval:
+    """A weighted sum of counts that are not negative.
+
+    Args:
+        upper: weights of the upper end, where those of the lower one are the least that may be true.
+    """
+    above = weights if upper is None else upper
+    middle = (weights + above) / 2
+    far = sums.far(middle)
+    low = max(sums.value(weights) - far * sums.error(weights), 0.0)
+    high = max(sums.value(above) + far * sums.error(above), 0.0)
+    return Interval(sums.value(middle), low, high, sums.error(middle))
+
+
+def ratio_interval(sums: Sums, low: Values, high: Values) -> Interval:
+    """Σ v·count / Σ count over the group's cells, with v of each cell somewhere between `low` and `high`.
+
+    The lower end is the least μ that a one-sided test at 2.5 % of Σ (low − μ)·count = 0 does not refuse, the upper one
+    likewise: exact for Gaussian noise whatever the denominator is; ends stop at the least and the largest v.
+    """
+    inside = sums.cells > 0
+    least, most = float(low[inside].min(initial=np.inf)), float(high[inside].max(initial=-np.inf))
+    records, middle = sums.value(sums.cells), (low + high) / 2 * sums.cells
+    if not inside.any():
+        return Interval(None, math.nan, math.nan)
+    at = min(max(sums.value(middle) / records, least), most) if records > 0 else (least + most) / 2
+    far = sums.far(middle - at * sums.cells)
+    lower = _end(sums, low, far, least, most)
+    upper = -_end(sums, -high, far, -most, -least)
+    if records <= 0:
+        return Interval(None, lower, upper)
+    return Interval(at, min(lower, at), max(upper, at), sums.error(middle - at * sums.cells) / records)
+
+
+def _end(sums: Sums, values: Values, far: float, least: float, most: float) -> float:
+    """The least μ with Σ (v − μ)·count ≤ far · its standard error, between `least` and `most`.
+
+    The difference of both sides is concave in μ and so crosses 0 once, where the denominator is certain; where it is
+    not, the least value is returned.
+    """
+    base, above = values * sums.cells, sums.cells
+    if sums.value(above) <= far * sums.error(above):
+        return least
+    v0, v2, both = (sums.error(w) ** 2 for w in (above, base, base + above))
+    v1, a, b = (both - v0 - v2) / 2, sums.value(base), sums.value(above)
+
+    def refused(mu: float) -> bool:
+        return a - mu * b > far * math.sqrt(max(v2 - 2 * mu * v1 + mu * mu * v0, 0.0))
+
+    if not refused(least):
+        return least
+    start, end = least, most
+    for _ in range(STEPS):
+        mu = (start + end) / 2
+        start, end = (mu, end) if refused(mu) else (start, mu)
+    return start
+
+
+def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Interval:
+    """The value below which this part of the group's records lies, on bins.
+
+    The interval runs over every bin that two one-sided tests at 2.5 % leave: that not too few records lie up to its
+    upper end, nor too many before it. The estimate lies on a straight line inside its bin.
+    """
+    codes = np.flatnonzero(sums.cells > 0)
+    order = codes[np.argsort(low[codes], kind="stable")]
+    if order.size == 0:
+        return Interval(None, math.nan, math.nan)
+    upto, marks = np.zeros_like(sums.cells), []
+    drawn = part * (1 - part) * max(sums.value(sums.cells), 0.0) if sums.sampling else 0.0
+    far = 0.0
+    for place, cell in enumerate(order):
+        upto[cell] = 1.0
+        weights = upto - part * sums.cells
+        if place == order.size // 2:
+            far = sums.far(weights)
+        marks.append((sums.value(weights), math.sqrt(sums.known.spread(weights) ** 2 + drawn)))
+    values, errors = np.array(marks).T
+    below = values < -far * errors  # so few records up to here that the quantile lies beyond
+    beyond = np.concatenate([[False], values[:-1] > far * errors[:-1]])  # so many before here that it lies before
+    left = np.flatnonzero(~below & ~beyond)
+    ends = (float(low[order].min()), float(high[order].max()))
+    if left.size:
+        ends = (float(low[order[left[0]]]), float(high[order[left[-1]]]))
+    counts = np.maximum(sums.known.values[order], 0.0)
+    if counts.sum() <= 0:
+        return Interval(None, *ends)
+    cumulated = np.cumsum(counts) / counts.sum()
+    at = min(int(np.searchsorted(cumulated, part)), order.size - 1)
+    before = cumulated[at - 1] if at else 0.0
+    inside = (part - before) / (cumulated[at] - before) if cumulated[at] > before else 0.5
+    cell = order[at]
+    value = float(low[cell] + min(max(inside, 0.0), 1.0) * (high[cell] - low[cell]))
+    return Interval(value, min(ends[0], value), max(ends[1], value))

@@ -1,0 +1,154 @@
+"""Bounds on the errors of a release's marginals, and estimates from its answers: a folder in, a table of lines out."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values, count_cliques
+from mechanisms.public.release import Measurements
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_table
+from pipeline.inference import estimates
+from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
+from pipeline.marginal_files import as_a_column
+from pipeline.release_folder import read_release
+from pipeline.scores.two_tables import open_with
+from pipeline.settings.config import LimitsConfig
+
+#: Marginals of more cells are not counted for a bound.
+MAX_CELLS = 4_000_000
+#: Cells that are counted in one go.
+BATCH = 20_000_000
+#: What every table of bounds says of itself.
+NOTES = (
+    "each bound holds for its marginal with 95 % confidence over the noise",
+    "against the table as clipping and the schema's bins left it, not against what these took away",
+)
+#: And that of a release that was accepted, or chosen from several tries, by its own noisy scores.
+CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
+
+
+def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
+    """A 95 % bound on the error of each 1- and 2-way marginal of a synthetic table, or of one marginal.
+
+    Guarantee: post-processing of the release; costs no privacy.
+
+    Args:
+        release: the release folder of a run.
+        marginal: columns of the one marginal; empty: every one and every pair.
+    Returns:
+        marginal, how, cells, standard_error (of a cell, in records), error_records (Σ |error| at most), error_tvd (at
+        most), sources; the worst last.
+    Raises:
+        UserError: no release, or one without its table; an unknown column; too many cells.
+    """
+    schema, statement, measurements = read_release(release)
+    return table_bounds(schema, statement, measurements, _table(release), marginal=marginal)
+
+
+def table_bounds(
+    schema: Schema,
+    statement: Mapping[str, Any],
+    measurements: Measurements,
+    table: Path,
+    *,
+    marginal: Sequence[str] = (),
+) -> pd.DataFrame:
+    """`bounds` of a release that is loaded already; `table` is the file of its synthetic table."""
+    names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
+    if marginal:
+        for name in marginal:
+            estimates.check_column(schema, "marginal", name)
+        asked = [schema.domain.canonical(tuple(marginal))]
+        if schema.domain.cells(asked[0]) > MAX_CELLS:
+            what = f"{schema.domain.cells(asked[0]):,} cells"
+            raise UserError(what, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")
+    else:
+        every = [(n,) for n in names] + list(itertools.combinations(names, 2))
+        asked = [c for c in every if schema.domain.cells(c) <= MAX_CELLS]
+    with tempfile.TemporaryDirectory(prefix="bounds-") as work:
+        source = open_with(table, ",", LimitsConfig(), Path(work) / "scan")
+        synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
+        found = list(error_bounds(measurements, synthetic, asked))
+    frame = as_frame(schema, found)
+    frame.attrs["notes"] = [*NOTES, *([CHOSEN] if chosen_by_score(statement) else [])]
+    return frame
+
+
+def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Sequence[Clique]) -> Iterable[ErrorBound]:
+    """A bound for each marginal, in the order asked.
+
+    Args:
+        synthetic: rows over the table's columns; their names and codes are those of the measured ones.
+    """
+    scale, rows = scale_of(measurements), max(synthetic.rows, 1)
+    start = 0
+    while start < len(cliques):
+        end, cells = start, 0
+        while end < len(cliques) and (end == start or cells <= BATCH):
+            cells += synthetic.domain.cells(cliques[end])
+            end += 1
+        batch = cliques[start:end]
+        for clique, counts in zip(batch, count_cliques(synthetic, batch), strict=True):
+            shares: Values = counts / rows
+            yield error_bound(measurements, measurements.domain.canonical(clique), shares, scale)
+        start = end
+
+
+def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:
+    """One line per bound, the smallest first."""
+    lines = [
+        {
+            "marginal": " × ".join(b.clique),
+            "how": b.how,
+            "cells": schema.domain.cells(b.clique),
+            "standard_error": np.nan if b.standard_error is None else round(b.standard_error, 2),
+            "error_records": round(b.records, 1),
+            "error_tvd": round(min(b.tvd + 5e-5, 1.0), 4),  # rounded up
+            "sources": "; ".join(" × ".join(s) for s in b.sources),
+        }
+        for b in sorted(found, key=lambda b: b.tvd)
+    ]
+    return pd.DataFrame(lines)
+
+
+def chosen_by_score(statement: Mapping[str, Any]) -> bool:
+    """Whether the statement tells that noisy scores decided which release it is."""
+    accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
+    return accepted or statement.get("selection") is not None
+
+
+def estimate(release: Path, question: estimates.Question) -> pd.DataFrame:
+    """An estimate for each group from a release folder: see `estimates.estimate`.
+
+    Raises:
+        UserError: no release; an impossible question; no measured marginal tells it.
+    """
+    return estimate_of(*read_release(release), question)
+
+
+def estimate_of(
+    schema: Schema, statement: Mapping[str, Any], measurements: Measurements, question: estimates.Question
+) -> pd.DataFrame:
+    """`estimate` of a release that is loaded already."""
+    frame = estimates.estimate(schema, measurements, question)
+    if chosen_by_score(statement):
+        frame.attrs["notes"].append(CHOSEN)
+    return frame
+
+
+def _table(release: Path) -> Path:
+    tables = sorted(release.glob("synthetic.*"))
+    if not tables:
+        raise UserError("no synthetic table in this release", where=str(release), fix="take the release folder whole")
+    return tables[0]

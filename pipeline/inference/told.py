@@ -1,0 +1,168 @@
+"""What the answers of a release tell about one marginal: unbiased counts, and the law of their noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import Values
+from mechanisms.public.noise_kinds import GAUSSIAN
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline.inference.noise_bounds import (
+    BLOCK,
+    DRAWS,
+    SEED,
+    Term,
+    merged_terms,
+    quantile_above,
+    stddev_of,
+    sum_bound,
+    tail,
+)
+from synthesis.consistency.least_squares import least_weights
+
+#: Cells of a marginal that are asked of answers that are no whole marginal, one by one.
+MAX_SOLVED = 2_000
+#: The columns that can be told of a public total alone: none.
+NOTHING: Clique = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Noise that the cells share: a matrix (cells × answers) times independent noise of one scale."""
+
+    weights: Values
+    term: Term
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Unbiased counts of a marginal's cells.
+
+    Attributes:
+        clique: the columns.
+        values: in records, flattened in C order; may be negative.
+        terms: noise that every cell has on its own, of the same law.
+        mixed: noise that the cells share; None where there is none.
+        sources: the measured marginals that they come from.
+    """
+
+    clique: Clique
+    values: Values
+    terms: tuple[Term, ...]
+    sources: tuple[Clique, ...]
+    mixed: Mixed | None = None
+
+    @property
+    def errors(self) -> Values:
+        """The standard error of each cell, in records."""
+        if self.mixed is None:
+            return np.full(self.values.size, stddev_of(self.terms))
+        return np.asarray(math.sqrt(self.mixed.term.variance) * np.linalg.norm(self.mixed.weights, axis=1))
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether weighted sums of the cells have Gaussian noise."""
+        terms = self.terms if self.mixed is None else (self.mixed.term,)
+        return all(t.noise == GAUSSIAN.name for t in terms)
+
+    def spread(self, weights: Values) -> float:
+        """The standard error of a weighted sum of the cells, in records."""
+        if self.mixed is None:
+            return stddev_of(self.terms) * float(np.linalg.norm(weights))
+        return math.sqrt(self.mixed.term.variance) * float(np.linalg.norm(self.mixed.weights.T @ weights))
+
+    def covariance(self, weights: Values) -> Values:
+        """The covariance of several weighted sums of the cells (sums × cells), in records²."""
+        if self.mixed is None:
+            return stddev_of(self.terms) ** 2 * (weights @ weights.T)
+        mixed = weights @ self.mixed.weights
+        return self.mixed.term.variance * (mixed @ mixed.T)
+
+    def reach(self, alpha: float) -> Values:
+        """Per cell t with P(some cell's |noise| > its t) ≤ α, in records (Bonferroni)."""
+        each = alpha / max(self.values.size, 1)
+        if self.mixed is None:
+            return np.full(self.values.size, tail(self.terms, each))
+        if self.gaussian:
+            return self.errors * tail((Term(GAUSSIAN.name, 1.0),), each)
+        return self.errors / math.sqrt(each)
+
+    def sum_bound(self, alpha: float) -> float:
+        """t with P(Σ |noise of a cell| > t) ≤ α, in records."""
+        if self.mixed is None:
+            return sum_bound(self.values.size, self.terms, alpha)
+        return quantile_above(np.concatenate([np.abs(n).sum(axis=1) for n in self.draws()]), alpha)
+
+    def draws(self) -> Iterator[Values]:
+        """DRAWS draws of the cells' noise by a public seed, some rows of all cells at a time."""
+        rng = np.random.default_rng(SEED)
+        many = self.values.size if self.mixed is None else self.mixed.weights.shape[1]
+        step = max(BLOCK // max(many, 1), 1)
+        for start in range(0, DRAWS, step):
+            rows = min(step, DRAWS - start)
+            if self.mixed is not None:
+                yield self.mixed.term.draw(rng, rows * many).reshape(rows, many) @ self.mixed.weights.T
+            else:
+                yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
+
+
+def told(measurements: Measurements, clique: Clique) -> Told | None:
+    """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
+
+    Where no whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
+    whole = [a for a in having if isinstance(a.query, Identity)]
+    if whole:
+        return _summed(measurements, whole, clique)
+    if math.prod(measurements.domain.shape(clique)) > MAX_SOLVED:
+        return None
+    solved = [t for a in having if (t := _solved(measurements, a, clique)) is not None]
+    return min(solved, key=lambda t: float(t.errors.sum())) if solved else None
+
+
+def told_total(measurements: Measurements) -> Told | None:
+    """The number of records as a marginal of no column and one cell, as `told`; without noise where it is public."""
+    if measurements.public_total is not None:
+        return Told(NOTHING, np.array([float(measurements.public_total)]), (), ())
+    return told(measurements, NOTHING)
+
+
+def _summed(measurements: Measurements, answers: Sequence[NoisyMarginal], clique: Clique) -> Told:
+    """The mean of the sums of whole answers over the other columns, weighted by precision."""
+    sums, precisions, many = [], [], []
+    for a in answers:
+        shape = measurements.domain.shape(a.clique)
+        others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
+        many.append(math.prod(shape[i] for i in others))
+        sums.append(a.values.reshape(shape).sum(axis=others).ravel())
+        precisions.append(1 / (many[-1] * a.stddev**2))
+    parts = np.array(precisions) / math.fsum(precisions)
+    terms = [Term(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
+    values = (parts[:, None] * np.array(sums)).sum(axis=0)
+    return Told(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
+
+
+def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -> Told | None:
+    """The answers' weighted sums that add up to each cell; None where some cell has none."""
+    shape = measurements.domain.shape(answer.clique)
+    kept = [n in clique for n in answer.clique]
+    rows = []
+    for cell in itertools.product(*(range(s) if k else (None,) for s, k in zip(shape, kept, strict=True))):
+        goal = np.zeros(shape)
+        goal[tuple(slice(None) if c is None else c for c in cell)] = 1.0
+        weights = least_weights(answer.query, goal.ravel())
+        if weights is None:
+            return None
+        rows.append(weights)
+    mixed = Mixed(np.array(rows), Term(answer.noise, answer.scale))
+    return Told(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)

@@ -1,0 +1,132 @@
+"""From a statement back to the accounting behind it: tries, accountant, booked events, and all that was promised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.adaptive import RESERVE
+from mechanisms.accounting.events import Event, Exponential, Laplace
+from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
+from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.restatements import all_of_budget
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
+from mechanisms.public.units import Delta, Epsilon, delta, epsilon
+from pipeline.statement.paid_answers import FIRST, SLACK, whole_number
+
+#: Shares, and a budget with what a plan makes of it, agree so far: a calibration ends on the noisier side.
+CALIBRATED = 1e-6
+#: Into so many charges a part of the budget is split where more of them cost less.
+PIECES = 1000
+
+
+@dataclass(frozen=True)
+class Worst:
+    """What the promise of one try composes.
+
+    Attributes:
+        events: the charges; all of the budget as one event where some of it was reserved and not charged.
+        loss: their total, within the budget of a try.
+        exact: whether the plan's own composition at another δ is that of these events, so that it can be compared.
+        slack: how far it may lie from the plan's: a whole budget is a little more than what a plan made of it.
+    """
+
+    accountant: Accountant
+    events: list[Event]
+    loss: PrivacyLoss
+    exact: bool
+    slack: float = SLACK
+
+
+def tries_of(statement: Mapping[str, Any]) -> PrivateSelection:
+    """How the release was chosen among tries."""
+    chosen = statement.get("selection")
+    if chosen is None:
+        return ONE_TRY
+    return PrivateSelection(whole_number(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
+
+
+def one_try(statement: Mapping[str, Any]) -> PrivacyLoss:
+    """The budget of a try."""
+    budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
+    return PrivacyLoss(epsilon(float(budget["epsilon"])), delta(float(budget["delta"])))
+
+
+def accountant_of(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
+    """The accountant of the statement, and the events that it booked for the try that was released."""
+    kind, at = statement["accountant"], Delta(one_try(statement).delta)
+    events = booked_events(statement["events"])
+    slots = statement.get("slots")
+    if slots is None:  # version 1 names δ of each charge instead
+        each = [e["cost"].get("delta", 0.0) for e in statement["events"]]
+        one = make_accountant(kind, delta=at, slots=1).delta_each
+        slots = round(one / max(each)) if one and each and max(each) > 0 else 0
+    return make_accountant(kind, delta=at, slots=int(slots)), events
+
+
+def worst_of(statement: Mapping[str, Any]) -> Worst:
+    """The charges; or all of the budget where a part of it was reserved, whether or not it was charged.
+
+    How much of a plan is charged may depend on answers: a part of it is no guarantee. That holds for a reserve that is
+    spent in parts (a privacy filter), and for slots of which some were not used: their shares sum to less than 1.
+    """
+    accountant, events = accountant_of(statement)
+    reserve = any(e.id.startswith(RESERVE) for e in events)
+    if not reserve and not unused(statement) > CALIBRATED:
+        return Worst(accountant, events, accountant.loss(events), exact=True)
+    most = one_try(statement)
+    if not reserve and accountant.currency is None:
+        return Worst(accountant, events, accountant.loss(events), exact=False)
+    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta)))
+    loss = accountant.loss(events)
+    least = PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
+    return Worst(accountant, events, least, exact=True, slack=SLACK if reserve else CALIBRATED)
+
+
+def unused(statement: Mapping[str, Any]) -> float:
+    """The part of the budget that was reserved, and of which no receipt tells; version 1 named no shares."""
+    if "guarantee" not in statement:
+        return 0.0
+    return 1 - math.fsum(float(e["share"]) for e in statement["events"])
+
+
+def wrong_shares(statement: Mapping[str, Any]) -> str:
+    """Why the shares of the charges, their costs and the budget do not belong together; empty where they do.
+
+    A plan gives each charge its share of the whole budget, in the currency that adds up. So shares tell how much was
+    reserved beyond the charges, and a budget cannot be cut down to these.
+    """
+    accountant, events = accountant_of(statement)
+    most = one_try(statement)
+    shares = [float(e["share"]) for e in statement["events"]]
+    left = 1 - math.fsum(shares)
+    if not all(0 < s <= 1 for s in shares) or left < -CALIBRATED:
+        return f"the shares of the charges sum to {1 - left:.9g}"
+    own = {a.kind for a in OWN_ACCOUNTANTS}, {GAUSSIAN.name, LAPLACE.name, Exponential.kind}
+    if accountant.kind not in own[0] or not {e.kind for e in events} <= own[1] or not events:
+        return ""  # how a plugin's costs share a budget, the plugin alone knows
+    whole = all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta))[0]
+    ratios = [accountant.share(e, whole) / share for e, share in zip(events, shares, strict=True)]
+    # where totals are no sums of costs, it is the charges among each other that tell
+    right = ratios[0] if accountant.kind == "advanced" else 1.0
+    for event, ratio, share in zip(events, ratios, shares, strict=True):
+        if not math.isclose(ratio, right, rel_tol=CALIBRATED):
+            return f"{event.id} takes {ratio * share / right:.6g} of the budget, and its receipt says {share:.6g}"
+    if left > CALIBRATED and accountant.kind == "advanced":
+        squares = math.fsum(accountant.cost(e)["epsilon"] ** 2 for e in events)
+        each = math.sqrt(squares * left / (1 - left) / PIECES)
+        rest = [Laplace(f"rest {i}", each, 1.0) for i in range(PIECES)]
+        if accountant.loss([*events, *rest]).epsilon > most.epsilon * (1 + 1e-3):
+            return f"{left:.6g} of the budget was reserved beside the charges, and is not promised"
+    return ""
+
+
+def shortfall(statement: Mapping[str, Any]) -> str:
+    """Why less is promised than a plan with this budget may charge; empty where all of it is."""
+    promise, budget = statement["guarantee"]["epsilon"], statement["budget"]["epsilon"]
+    if promise < budget * (1 - CALIBRATED):
+        return f"ε = {promise:.6g} is promised of a budget of {budget:.6g}: a plan reserves all of it, charged or not"
+    return wrong_shares(statement)

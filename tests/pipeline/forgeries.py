@@ -1,0 +1,62 @@
+"""Every small change of a JSON file of a release, one at a time: what a forger may try without reading it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+Place = tuple[str | int, ...]
+
+
+def forgeries(content: Any) -> Iterator[tuple[str, Place, Any]]:
+    """(what was done, where, the whole content after it), for each leaf, key and list entry."""
+    for place in _places(content):
+        holder, last = _at(content, place[:-1]), place[-1]
+        value = holder[last]
+        for name, new in _others(value):
+            yield name, place, _changed(content, place, new)
+        cut = copy.deepcopy(content)
+        del _at(cut, place[:-1])[last]
+        yield "deleted", place, cut
+        if isinstance(holder, list):
+            doubled = copy.deepcopy(content)
+            _at(doubled, place[:-1]).insert(last, copy.deepcopy(value))
+            yield "doubled", place, doubled
+            if last + 1 < len(holder) and holder[last + 1] != value:
+                swapped = copy.deepcopy(content)
+                entries = _at(swapped, place[:-1])
+                entries[last], entries[last + 1] = entries[last + 1], entries[last]
+                yield "swapped", place, swapped
+
+
+def _others(value: Any) -> list[tuple[str, Any]]:
+    """What may stand in the place of a leaf; nothing for lists and mappings, whose parts are changed."""
+    if isinstance(value, dict | list):
+        return [] if value else [("filled", ["x"] if isinstance(value, list) else {"x": 1.0})]
+    if isinstance(value, bool):
+        return [("turned", not value)]
+    if isinstance(value, int | float):
+        return [("doubled number", value * 2 or 1), ("halved number", value / 2 or -1)]
+    if value is None:
+        return [("filled", "x"), ("filled with a number", 1.0)]
+    return [("renamed", f"{value}x"), *([("emptied", "")] if value else [])]
+
+
+def _places(content: Any, before: Place = ()) -> Iterator[Place]:
+    inner = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in inner:
+        yield (*before, key)
+        yield from _places(value, (*before, key))
+
+
+def _at(content: Any, place: Place) -> Any:
+    for key in place:
+        content = content[key]
+    return content
+
+
+def _changed(content: Any, place: Place, new: Any) -> Any:
+    changed = copy.deepcopy(content)
+    _at(changed, place[:-1])[place[-1]] = new
+    return changed

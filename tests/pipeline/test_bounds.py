@@ -1,0 +1,218 @@
+"""Bounds on a release's errors: each holds as often as it says, and a smaller one would not."""
+
+import io
+import itertools
+import math
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline import bounds
+from pipeline.inference.cell_limits import cell_limits
+from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of
+from pipeline.inference.noise_bounds import Term, sum_bound, tail
+from pipeline.inference.release_bounds import error_bounds
+from pipeline.inference.told import told
+from tests.pipeline.conftest import TOWN, command, people, write_town
+
+THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
+TRUTH = np.array([90, 0, 30, 0, 5, 0, 200, 12, 0, 60, 0, 0, 45, 8, 0, 0, 70, 30, 0, 0, 2, 0, 0, 50.0]).reshape(3, 4, 2)
+#: Which marginals are asked for, with the scale of their noise.
+ASKED = ((("a",), 6.0), (("b",), 4.0), (("a", "b"), 9.0), (("a", "b", "c"), 5.0))
+
+
+def marginal(clique, truth=TRUTH):
+    return truth.sum(axis=tuple(i for i, n in enumerate(THREE.names) if n not in clique)).ravel()
+
+
+def release(seed, asked=ASKED, noise="gaussian", scale=1.0, total=None):
+    """A release of TRUTH; its receipts say `scale` times the noise that was drawn."""
+    rng = np.random.default_rng(seed)
+    answers = []
+    for clique, sigma in asked:
+        exact = marginal(clique)
+        values = exact + NOISE_KINDS[noise].simulate(rng, sigma, exact.size)
+        answers.append(NoisyMarginal(clique, Identity(exact.size), values, noise, sigma * scale, "x"))
+    return Measurements(THREE, tuple(answers), total)
+
+
+def often_enough(hits, seeds):
+    """Whether so many hits are not significantly fewer than 95 % of the seeds."""
+    return stats.binom.cdf(hits, seeds, 1 - ALPHA) > 1e-3
+
+
+def holds_for_a_table_that_meets_the_answers(clique, noise, scale):
+    """The hardest table for a bound by noise: its error is the noise itself."""
+
+    def holds(seed):
+        known = release(seed, noise=noise, scale=scale)
+        synthetic = np.maximum(told(known, clique).values, 0.0)
+        return np.abs(synthetic - marginal(clique)).sum() <= measured_error(told(known, clique), synthetic, ALPHA)
+
+    return holds
+
+
+def holds_for_the_cells(seed, scale):
+    known = release(seed, ASKED[:2], scale=scale)
+    limits = cell_limits(known, ("a", "b"), ALPHA)
+    inside = {("a",): marginal("a").reshape(3, 1), ("b",): marginal("b").reshape(1, 4), (): TRUTH.sum().reshape(1, 1)}
+    return all((limits.inside[n][0] <= m).all() and (m <= limits.inside[n][1]).all() for n, m in inside.items())
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("clique", [("a", "b"), ("b",), ("a", "c")], ids="-".join)
+def test_a_bound_by_noise_holds_in_95_of_100_and_with_less_noise_it_would_not(clique, noise):
+    seeds = 200
+    right = holds_for_a_table_that_meets_the_answers(clique, noise, 1.0)
+    wrong = holds_for_a_table_that_meets_the_answers(clique, noise, 0.7)
+    assert often_enough(sum(map(right, range(seeds))), seeds)
+    assert not often_enough(sum(map(wrong, range(seeds))), seeds)
+
+
+def test_limits_from_columns_hold_in_95_of_100_and_with_less_noise_they_would_not():
+    seeds = 200
+    assert often_enough(sum(holds_for_the_cells(s, 1.0) for s in range(seeds)), seeds)
+    assert not often_enough(sum(holds_for_the_cells(s, 0.7) for s in range(seeds)), seeds)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_table_with_the_same_columns_is_farther_than_the_limits_say(seed):
+    rng = np.random.default_rng(seed)
+    rows, synthetic = rng.integers(0, 3, (6, 2)), rng.random(9) * 2
+    low, high = np.zeros(9), np.zeros(9)
+    ones = [np.bincount(rows[:, i], minlength=3) for i in (0, 1)]
+    for i, (x, y) in enumerate(itertools.product(range(3), repeat=2)):
+        low[i], high[i] = max(0, ones[0][x] + ones[1][y] - 6), min(ones[0][x], ones[1][y])
+    farthest = 0.0
+    for order in itertools.permutations(rows[:, 1].tolist()):
+        table = np.bincount(3 * rows[:, 0] + np.array(order), minlength=9)
+        assert (low <= table).all() and (table <= high).all()
+        farthest = max(farthest, float(np.abs(table - synthetic).sum()))
+    assert farthest <= limit_error(low, high, (6.0, 6.0), synthetic) + 1e-9
+
+
+def test_exact_answers_leave_the_limits_of_frechet_and_nothing_else():
+    known = release(1, ASKED[:2], scale=1e-12)
+    exact = Measurements(
+        THREE, tuple(NoisyMarginal(a.clique, a.query, marginal(a.clique), a.noise, a.scale, "x") for a in known.answers)
+    )
+    limits = cell_limits(exact, ("a", "b"), ALPHA)
+    a, b, n = marginal("a")[:, None], marginal("b")[None, :], TRUTH.sum()
+    assert limits.low == pytest.approx(np.maximum(a + b - n, 0).ravel(), abs=1e-6)
+    assert limits.high == pytest.approx(np.minimum(a, b).ravel(), abs=1e-6)
+
+
+def test_three_columns_are_limited_by_the_pairs_that_are_known():
+    pairs = ((("a", "b"), 1e-9), (("b", "c"), 1e-9))
+    limits = cell_limits(release(3, pairs), ("a", "b", "c"), ALPHA)
+    ab, bc, b = (
+        marginal(n).reshape(s) for n, s in ((("a", "b"), (3, 4, 1)), (("b", "c"), (1, 4, 2)), ("b", (1, 4, 1)))
+    )
+    assert limits.low == pytest.approx(np.maximum(ab + bc - b, 0).ravel(), abs=1e-6)
+    assert limits.high == pytest.approx(np.minimum(ab, bc).ravel(), abs=1e-6)
+
+
+@pytest.mark.parametrize("terms", [(Term("gaussian", 2.0),), (Term("laplace", 2.0),), (Term("laplace", 1.0, 7),)])
+@pytest.mark.parametrize("cells", [1, 2, 50, 5_000])
+def test_sums_of_noise_and_single_cells_are_bounded_as_stated(terms, cells):
+    rng = np.random.default_rng(8)
+    repeats = 400 if cells > 1_000 else 4_000
+    noise = sum(t.draw(rng, repeats * cells) for t in terms).reshape(repeats, cells)
+    above = (np.abs(noise).sum(axis=1) > sum_bound(cells, terms, 0.05)).sum()
+    assert stats.binom.sf(above, repeats, 0.05) > 1e-4
+    if cells < 1_000:  # beyond, Cantelli's inequality stands above the quantile by design
+        below = (np.abs(noise).sum(axis=1) > 0.7 * sum_bound(cells, terms, 0.05)).sum()
+        assert stats.binom.sf(below, repeats, 0.05) < 1e-2
+    assert stats.binom.sf((np.abs(noise[:, 0]) > tail(terms, 0.05)).sum(), repeats, 0.05) > 1e-4
+
+
+def test_answers_over_coarser_values_tell_what_they_add_up_to():
+    merged = SparseQuery.of(np.kron(np.eye(3), np.ones((1, 4))))
+    known = Measurements(THREE, (NoisyMarginal(("a", "b"), merged, marginal("a") + 1.0, "gaussian", 2.0, "x"),))
+    told_a = told(known, ("a",))
+    assert told_a.values == pytest.approx(marginal("a") + 1.0)
+    assert told_a.errors == pytest.approx([2.0] * 3)
+    assert told(known, ("b",)) is None
+    assert told_a.sum_bound(0.05) == pytest.approx(sum_bound(3, (Term("gaussian", 2.0),), 0.05), rel=0.03)
+
+
+def test_shares_are_as_far_apart_as_their_bound_says_whatever_the_number_of_records():
+    truth = marginal(("a", "b"))
+    for seed in range(40):
+        known = release(seed)
+        shares = np.maximum(told(known, ("a", "b")).values, 0.0)
+        shares /= shares.sum()
+        bound = error_bound(known, ("a", "b"), shares, scale_of(known))
+        off = np.abs(shares * scale_of(known).records - truth).sum()
+        if off <= bound.records:
+            assert 0.5 * np.abs(truth / truth.sum() - shares).sum() <= bound.tvd + 1e-12
+    public = scale_of(release(1, total=602))
+    assert (public.low, public.records, public.high, public.alpha) == (602, 602, 602, 0)
+
+
+def test_what_nobody_measured_is_bounded_by_the_number_of_records_and_marked():
+    known = release(2, ASKED[:1])
+    columns = tuple(np.zeros(10, np.uint8) for _ in THREE.names)
+    by = {
+        b.clique: b for b in error_bounds(known, CodedTable(THREE, columns), [("a",), ("b",), ("a", "b"), ("b", "c")])
+    }
+    assert [b.how for b in by.values()] == ["measured", "nothing measured", "Fréchet", "nothing measured"]
+    assert by["b",].tvd == 1.0 and by["b",].standard_error is None
+    assert by["a",].records < by["a", "b"].records
+    empty = list(error_bounds(Measurements(THREE, ()), CodedTable(THREE, columns), [("a",)]))
+    assert (empty[0].how, empty[0].tvd, empty[0].records) == ("nothing measured", 1.0, math.inf)
+
+
+def test_query_gives_a_bound_for_every_column_and_pair_and_it_holds(one_run, capsys):
+    assert command("query", f"from={one_run}/release", "bounds=true") == 0
+    said = capsys.readouterr()
+    table = pd.read_csv(io.StringIO(said.out)).set_index("marginal")
+    assert set(table.index) == {"age", "sex", "job", "age × sex", "age × job", "sex × job"}
+    assert set(table["how"]) == {"measured"} and "95 % confidence" in said.err and "clipping" in said.err
+    real, synthetic = people(600), pd.read_csv(one_run / "release" / "synthetic.csv")
+    for column in ("sex", "job"):
+        shares = [t[column].value_counts(normalize=True) for t in (real, synthetic)]
+        assert 0.5 * shares[0].sub(shares[1], fill_value=0).abs().sum() < table["error_tvd"][column]
+    alone = bounds(one_run / "release", marginal=["age", "sex", "job"])
+    assert alone["how"].tolist() == ["Fréchet"] and alone["error_tvd"][0] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["bounds=true", "where={age: [1, 2]}"], "one question at a time"),
+        (["bounds=true", "marginal=[agee]"], "did you mean 'age'?"),
+        (["by=[sex]"], "it belongs to an estimate"),
+    ],
+)
+def test_a_bound_that_cannot_be_given_says_why(one_run, capsys, asked, said):
+    assert command("query", f"from={one_run}/release", *asked) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_bounds_of_whole_runs_hold_in_95_of_100(tmp_path, monkeypatch):
+    """The default decides from noisy answers what it measures; its bounds hold all the same."""
+    monkeypatch.chdir(write_town(tmp_path))
+    real, seeds = people(600).assign(age=lambda t: t["age"] // 10), 200
+    hits: dict[str, int] = {}
+    for seed in range(seeds):
+        settings = [*TOWN, "evaluation.enabled=false", "privacy.epsilon=2", f"seed={seed}", f"hydra.run.dir=o{seed}"]
+        assert command("run", *settings) == 0
+        synthetic = pd.read_csv(f"o{seed}/release/synthetic.csv").assign(age=lambda t: t["age"] // 10)
+        for line in bounds(tmp_path / f"o{seed}" / "release").itertuples():
+            names = line.marginal.split(" × ")
+            shares = [t.value_counts(names, normalize=True, dropna=False) for t in (real, synthetic)]
+            off = 0.5 * shares[0].sub(shares[1], fill_value=0).abs().sum()
+            hits[line.marginal] = hits.get(line.marginal, 0) + (off <= line.error_tvd)
+        shutil.rmtree(f"o{seed}")
+    assert set(hits) == {"age", "sex", "job", "age × sex", "age × job", "sex × job"}
+    assert all(often_enough(n, seeds) for n in hits.values()), hits

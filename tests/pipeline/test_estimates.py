@@ -1,0 +1,223 @@
+"""Estimates for analysts: intervals hold as often as they say, and one question has one clear answer or refusal."""
+
+import io
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from scipy import stats
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline import bounds, estimate, load
+from pipeline.inference import estimates
+from pipeline.inference.estimates import question
+from tests.pipeline.conftest import SCHEMA, command, people
+
+TOWN = parse_schema(yaml.safe_load(SCHEMA), where="town")
+PEOPLE = people(3_000, seed=4)
+JOBS = ("baker", "smith", "clerk")
+#: The first code of each bin of ten years stands for its middle.
+MIDDLE = PEOPLE.assign(age=PEOPLE["age"] // 10 * 10 + 4.5)
+
+
+def counts(table, names):
+    """The exact counts over all codes of the schema, in C order."""
+    codes = {
+        "age": table["age"].to_numpy() // 10,
+        "sex": table["sex"].map({"f": 0, "m": 1}).to_numpy(),
+        "job": table["job"].map({n: i for i, n in enumerate(JOBS)}).to_numpy(),
+    }
+    shape = TOWN.domain.shape(names)
+    flat = np.ravel_multi_index([codes[n].astype(int) for n in names], shape)
+    return np.bincount(flat, minlength=math.prod(shape)).astype(float)
+
+
+def release(seed, cliques=(("age", "job"),), sigma=20.0, noise="gaussian", stated=1.0, table=PEOPLE):
+    """Noisy answers about the people; the receipts say `stated` times the noise that was drawn."""
+    rng = np.random.default_rng(seed)
+    answers = []
+    for clique in cliques:
+        exact = counts(table, clique)
+        values = exact + NOISE_KINDS[noise].simulate(rng, sigma, exact.size)
+        answers.append(NoisyMarginal(clique, Identity(exact.size), values, noise, sigma * stated, "x"))
+    return Measurements(TOWN.measured, tuple(answers))
+
+
+def often_enough(hits, tried):
+    """Whether so many hits are not significantly fewer than 95 % of so many independent trials."""
+    return stats.binom.cdf(hits, tried, 0.95) > 1e-3
+
+
+def true_figures(asked):
+    groups = PEOPLE.groupby(asked.by[0])
+    if asked.what == "count":
+        return groups.size()
+    if asked.what == "proportion":
+        return groups["age"].agg(lambda a: (a < 50).mean())
+    if asked.what == "mean":
+        return (MIDDLE if asked.within_bin == "midpoint" else PEOPLE).groupby(asked.by[0])["age"].mean()
+    return groups["age"].quantile(asked.part, interpolation="lower")
+
+
+def held(asked, seeds, **how):
+    """Over all seeds and groups, how often the true figure lies in its interval, and how often it was tried."""
+    hits = tried = 0
+    truth, clique = true_figures(asked), TOWN.domain.canonical(("age", *asked.by))
+    for seed in range(seeds):
+        lines = estimates.estimate(TOWN, release(seed, (clique,), **how), asked)
+        lines = lines.set_index(asked.by[0]).loc[truth.index]
+        hits += int(((lines["low"] - 1e-9 <= truth) & (truth <= lines["high"] + 1e-9)).sum())
+        tried += len(truth)
+    return hits, tried
+
+
+SHARP = [
+    question("count", by="job"),
+    question("proportion", "age", by="sex", value=[0, 49]),
+    question("mean", "age", by="job", within_bin="midpoint"),
+]
+
+
+@pytest.mark.parametrize("asked", SHARP, ids=lambda q: q.what)
+def test_intervals_hold_in_95_of_100_and_with_less_noise_they_would_not(asked):
+    assert often_enough(*held(asked, 60))
+    assert not often_enough(*held(asked, 60, stated=0.5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", SHARP, ids=lambda q: q.what)
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("sigma", [5.0, 20.0, 60.0])
+def test_intervals_hold_over_many_seeds_at_any_noise(asked, noise, sigma):
+    assert often_enough(*held(asked, 400, noise=noise, sigma=sigma))
+    assert sigma > 20 or not often_enough(*held(asked, 400, noise=noise, sigma=sigma, stated=0.7))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        question("mean", "age", by="job"),
+        question("median", "age", by="job"),
+        question("quantile", "age", by="job", quantile=0.9),
+    ],
+)
+def test_intervals_over_bins_hold_whatever_lies_inside_the_bins(asked):
+    assert often_enough(*held(asked, 10))
+
+
+def test_exact_answers_give_exact_figures_and_the_width_of_bins_alone():
+    known = release(0, sigma=1e-9)
+    mean = estimates.estimate(TOWN, known, question("mean", "age", by="job")).set_index("job").loc[list(JOBS)]
+    exact = MIDDLE.groupby("job")["age"].mean().loc[list(JOBS)]
+    assert mean["estimate"].to_numpy() == pytest.approx(exact.to_numpy())
+    assert (mean["high"] - mean["low"]).to_numpy() == pytest.approx(9.0)
+    midpoint = estimates.estimate(TOWN, known, question("mean", "age", by="job", within_bin="midpoint"))
+    assert (midpoint["high"] - midpoint["low"])[:3].to_numpy() == pytest.approx(0.0, abs=1e-6)
+    median = estimates.estimate(TOWN, known, question("median", "age")).iloc[0]
+    true = PEOPLE["age"].median()
+    assert (median["low"], median["high"]) == (true // 10 * 10, true // 10 * 10 + 9)
+
+
+def test_what_the_records_are_drawn_from_is_less_certain_than_the_records():
+    known = release(1, sigma=0.1)
+    of_records = estimates.estimate(TOWN, known, question("mean", "age", by="job", within_bin="midpoint"))
+    drawn = question("mean", "age", by="job", within_bin="midpoint", sampling=True)
+    of_population = estimates.estimate(TOWN, known, drawn)
+    expected = MIDDLE.groupby("job")["age"].agg(["std", "size"]).loc[list(JOBS)]
+    wanted = np.hypot(expected["std"] / np.sqrt(expected["size"]), of_records["standard_error"][:3].to_numpy())
+    assert of_population["standard_error"][:3].to_numpy() == pytest.approx(wanted.to_numpy(), rel=0.02)
+    assert "independent draws from a population" in of_population.attrs["notes"][0]
+
+
+def equal_town(seed):
+    """Three jobs with the same shares of ages in every one."""
+    age = np.repeat(np.arange(10) * 10, 90)
+    return pd.DataFrame({"age": age, "sex": "f", "job": np.tile(list(JOBS), 300)})
+
+
+def p_values(seeds, stated=1.0):
+    table = equal_town(0)
+    asked = question("equal_means", "age", by="job")
+    known = (release(s, sigma=8.0, stated=stated, table=table) for s in range(seeds))
+    return np.array([estimates.estimate(TOWN, k, asked)["p_value"][0] for k in known])
+
+
+def test_equal_means_are_called_unequal_in_5_of_100_and_with_less_noise_more_often():
+    right, wrong = (p_values(40), p_values(40, stated=0.5))
+    assert stats.binom.sf((right < 0.05).sum() - 1, 40, 0.05) > 1e-3
+    assert stats.binom.sf((wrong < 0.05).sum() - 1, 40, 0.05) < 1e-3
+    unequal = estimates.estimate(TOWN, release(1), question("equal_means", "age", by="job"))
+    assert unequal["p_value"][0] < 1e-6 and unequal["groups"][0] == 3
+
+
+@pytest.mark.slow
+def test_equal_means_are_called_unequal_as_often_as_the_level_says():
+    assert stats.kstest(p_values(600), "uniform").pvalue > 1e-3
+    assert stats.kstest(p_values(600, stated=0.7), "uniform").pvalue < 1e-3
+
+
+def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table():
+    asked = question("mean", "age", by="sex")
+    with pytest.raises(UserError) as refused:
+        estimates.estimate(TOWN, release(1), asked)
+    assert "no measured marginal tells age × sex" in str(refused.value)
+    assert "[age,sex] in its list selection.marginals" in str(refused.value)
+    sharp = release(1, (("age",), ("sex",)), sigma=1e-6)
+    for what in ("mean", "median", "count"):
+        lines = estimates.estimate(
+            TOWN, sharp, question(what, None if what == "count" else "age", by="sex", unmeasured="bounds")
+        ).set_index("sex")
+        truth = PEOPLE.groupby("sex")["age"].agg({"mean": "mean", "median": "median", "count": "size"}[what])
+        assert ((lines["low"] <= truth + 1e-3) & (truth <= lines["high"] + 1e-3)).all()
+        if what != "count":
+            assert set(lines["how"]) == {"Fréchet"} and lines["estimate"].isna().all()
+    sorted_by_age = PEOPLE.sort_values("age")["age"].to_numpy()
+    women = int((PEOPLE["sex"] == "f").sum())
+    low = estimates.estimate(TOWN, sharp, question("mean", "age", by="sex", unmeasured="bounds")).set_index("sex")[
+        "low"
+    ]
+    youngest = (sorted_by_age // 10 * 10)[:women].mean()
+    assert low["f"] == pytest.approx(youngest, abs=1e-3)
+
+
+def test_the_command_and_the_function_answer_alike(one_run, capsys):
+    assert command("query", f"from={one_run}/release", "estimate=mean", "column=age", "by=[job]") == 0
+    said = capsys.readouterr()
+    by_command = pd.read_csv(io.StringIO(said.out))
+    by_call = estimate(one_run / "release", "mean", "age", by="job")
+    assert by_command["low"].to_numpy() == pytest.approx(by_call["low"].to_numpy(), rel=1e-5)
+    assert "clipping" in said.err and "bins are up to 9 wide" in said.err and "not of a population" in said.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["estimate=mean"], "of which column?"),
+        (["estimate=mean", "column=job"], "holds texts, not numbers"),
+        (["estimate=mean", "column=aeg"], "did you mean 'age'?"),
+        (["estimate=mode", "column=age"], "estimate"),
+        (["estimate=proportion", "column=job"], "value=VALUE"),
+        (["estimate=proportion", "column=job", "value=bakker"], "did you mean 'baker'?"),
+        (["estimate=quantile", "column=age", "quantile=2"], "between 0 and 1"),
+        (["estimate=mean", "column=age", "by=[age]"], "named twice"),
+        (["estimate=equal_means", "column=age"], "by=[COLUMN]"),
+        (["estimate=mean", "column=age", "bounds=true"], "one question at a time"),
+        (["estimate=mean", "column=age", "within_bin=best"], "within_bin"),
+    ],
+)
+def test_a_question_without_an_answer_says_why(one_run, capsys, asked, said):
+    assert command("query", f"from={one_run}/release", *asked) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):
+    loaded = load(one_run / "release")
+    by_call = estimate(one_run / "release", "mean", "age", by="job")
+    pd.testing.assert_frame_equal(loaded.estimate("mean", "age", by="job"), by_call)
+    pd.testing.assert_frame_equal(loaded.bounds(["sex"]), bounds(one_run / "release", marginal=["sex"]))
