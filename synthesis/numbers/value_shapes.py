@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.engineering import undo
@@ -100,48 +102,69 @@ def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
     return replace(measurements, domain=domain, answers=answers)
 
 
-def as_columns(table: CodedTable, schema: Schema, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
+def as_columns(
+    table: CodedTable,
+    schema: Schema,
+    measurements: Measurements,
+    rng: np.random.Generator,
+    *,
+    allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> CodedTable:
     """What a synthesizer made as rows of the table's columns: mapped columns, bins by their shapes, the rules undone.
 
     Guarantee: post-processing; costs no privacy.
     Args:
         table: over `schema.synthesized`.
         measurements: all answers.
+        allowed: of rows given a condition: which codes of a column may be; None: the rows are those of all.
     """
     table = filled(table, schema.rules.mapped, measurements)
-    return undo(reshaped(table, schema, measurements, rng), schema.engineering, rng)
+    return undo(reshaped(table, schema, measurements, rng, allowed), schema.engineering, rng)
 
 
-def reshaped(table: CodedTable, schema: Schema, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
+def reshaped(
+    table: CodedTable,
+    schema: Schema,
+    measurements: Measurements,
+    rng: np.random.Generator,
+    allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> CodedTable:
     """Synthetic rows whose bins follow the shapes, wherever no answer about several columns tells bins apart.
 
     Among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
-    empty go to the nearest one that is not. Columns that rules of the schema bind stay as they are.
+    empty go to the nearest one that is not, and bins far from the mean are cleared (`with_far_cells_cleared`; not of rows
+    given a condition, whose groups have other sizes). Columns that rules of the schema bind stay as they are.
 
     Guarantee: post-processing; costs no privacy.
     Args:
         table: over `schema.synthesized`.
+        allowed: as of `as_columns`.
     """
     tied = tied_columns(schema)
     shapes = {n: s for n, s in shapes_of(schema, measurements).items() if n not in tied}
     columns = list(table.columns)
     for name, shape in shapes.items():
         place = table.domain.index(name)
-        columns[place] = _redrawn(columns[place], shape, _told_apart(name, shape.counts.size, measurements), rng)
-    return with_far_cells_cleared(replace(table, columns=tuple(columns)), measurements, shapes, rng)
+        counts = shape.counts
+        if allowed is not None and name in allowed:
+            counts = np.where(allowed[name][: counts.size], counts, 0.0)
+        columns[place] = _redrawn(columns[place], counts, _told_apart(name, counts.size, measurements), rng)
+    placed = replace(table, columns=tuple(columns))
+    return placed if allowed is not None else with_far_cells_cleared(placed, measurements, shapes, rng)
 
 
 def _redrawn(
-    column: NDArray[np.unsignedinteger], shape: Shape, groups: NDArray[np.int64], rng: np.random.Generator
+    column: NDArray[np.unsignedinteger], counts: Values, groups: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.unsignedinteger]:
-    """A column of codes whose bins follow the shape within each group of bins."""
-    codes = np.array(column)
-    filled = np.flatnonzero(shape.counts > 0)
-    nearest = filled[np.argmin(np.abs(np.arange(shape.counts.size)[:, None] - filled[None, :]), axis=1)]
+    """A column of codes whose bins follow the counts within each group of bins; as it is where all are 0."""
+    codes, filled_bins = np.array(column), np.flatnonzero(counts > 0)
+    if not filled_bins.size:
+        return codes
+    nearest = filled_bins[np.argmin(np.abs(np.arange(counts.size)[:, None] - filled_bins[None, :]), axis=1)]
     order = np.argsort(groups, kind="stable")
     for members in np.split(order, np.cumsum(np.bincount(groups))[:-1]):
         rows = np.flatnonzero(np.isin(codes, members))
-        weights = shape.counts[members]
+        weights = counts[members]
         codes[rows] = members[spread_codes(weights, rows.size, rng)] if weights.sum() > 0 else nearest[codes[rows]]
     return codes
 

@@ -52,6 +52,7 @@ class Column:
         one_way_only: the column stands in no joint marginal.
         fine: ordered kinds: about so many fine cells are measured beside the bins, alone; 0 or None: none.
         shape: how values lie inside the bins, from noisy answers; None: evenly.
+        within: of rows given a condition: ranges, both ends included, from which alone values are drawn; or None.
         apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
     """
 
@@ -85,6 +86,7 @@ class Column:
     fine: int | None = None
     shape: Shape | None = field(default=None, repr=False)
     apart: bool = False
+    within: tuple[tuple[float, float], ...] | None = None
 
     @property
     def numeric(self) -> bool:

@@ -31,10 +31,20 @@ class Shape:
         """Records in each bin."""
         return np.diff(self.at_edges)
 
-    def inside(self, codes: Codes, rng: np.random.Generator) -> Floats:
-        """A place inside the bin of each code, by the distribution given the bin; even where that holds no record."""
-        low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
-        start, size = self.at_edges[codes], self.counts[codes]
+    def inside(self, codes: Codes, rng: np.random.Generator, *, limits: tuple[float, float] | None = None) -> Floats:
+        """A place inside the bin of each code, by the distribution given the bin; even where that holds no record.
+
+        Args:
+            limits: places from the first to the last of them alone; every code's bin has some.
+        """
+        edges, below = self.edges, self.at_edges
+        if limits is not None:
+            ends = np.interp(
+                [np.nextafter(limits[0], -np.inf), np.nextafter(limits[1], np.inf)], self.places, self.below
+            )
+            edges, below = np.clip(edges, *limits), np.clip(below, *ends)
+        low, high = edges[codes], edges[codes.astype(np.int64) + 1]
+        start, size = below[codes], np.diff(below)[codes]
         part = rng.random(len(codes))
         drawn = np.interp(start + part * size, self.below, self.places)
         return np.clip(np.where(size > 0, drawn, low + part * (high - low)), low, high)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.rules.ordered import ascending
 from mechanisms.public.rules.unit_ids import assign_units
+from mechanisms.public.schema.bins import within
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -59,10 +60,14 @@ def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
 
 
 def _inside(codes: Codes, column: Column, rng: np.random.Generator) -> NDArray[Any]:
-    """Values inside the bins: by the column's shape, where noisy answers gave it one; else evenly."""
-    if column.shape is None:
-        return column.grid.draw(codes, rng)
-    return column.grid.nearest(codes, column.shape.inside(codes, rng))
+    """Values inside the bins, and inside the ranges of a condition: by the column's shape, where it has one."""
+    grid = column.grid if column.within is None else within(column.grid, column.within)
+    if column.shape is None or (column.within is not None and len(column.within) > 1):
+        return grid.draw(codes, rng)
+    limits = None if column.within is None else column.within[0]
+    if limits is not None and column.kind != "float":
+        limits = limits[0], np.floor(limits[1]) + 1  # where the last whole unit ends
+    return grid.nearest(codes, column.shape.inside(codes, rng, limits=limits))
 
 
 def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:
