@@ -132,8 +132,8 @@ def reshaped(
     """Synthetic rows whose bins follow the shapes, wherever no answer about several columns tells bins apart.
 
     Among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
-    empty go to the nearest one that is not, and bins far from the mean are cleared (`with_far_cells_cleared`; not of rows
-    given a condition, whose groups have other sizes). Columns that rules of the schema bind stay as they are.
+    empty go to the nearest one that is not. Bins far from the mean are cleared (`with_far_cells_cleared`), unless a
+    condition is given: groups have other sizes then. Columns that rules of the schema bind stay as they are.
 
     Guarantee: post-processing; costs no privacy.
     Args:

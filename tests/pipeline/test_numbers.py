@@ -112,3 +112,13 @@ def test_settings_out_of_range_are_refused_before_anything_is_spent(town, settin
     assert command("run", *TOWN, setting, "hydra.run.dir=out") == 1
     assert setting.split("=")[0] in capsys.readouterr().err
     assert not (town / "out" / "release").exists()
+
+
+def test_rows_given_a_range_follow_the_curve_inside_it(done, monkeypatch):
+    monkeypatch.chdir(done)
+    condition = ["where={charge: [1234, 4000]}", "rows=800"]
+    assert command("synth", "from=out/release", "output=given", "synthesis.seed=3", *condition) == 0
+    made, real = pd.read_csv(done / "given" / "release" / "synthetic.csv").charge, hospital().charge
+    assert len(made) == 800 and made.between(1234, 4000).all()
+    inside = real[real.between(1234, 4000)]
+    assert made.mean() == pytest.approx(inside.mean(), rel=0.05)
