@@ -32,6 +32,8 @@ from pipeline.scores import two_tables
 from pipeline.settings import build
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
+from pipeline.statement.condition_words import condition_in_words, refuse_part
+from pipeline.statement.digests import MANIFEST
 from pipeline.synth_again import new_rows
 from synthesis.contract import RowModel
 from synthesis.numbers.value_shapes import as_written, for_synthesis
@@ -65,12 +67,20 @@ class Release:
         """Whether the release says that it is private; if not, `statement["reasons_not_private"]` says why."""
         return bool(self.statement["private"])
 
+    @property
+    def given(self) -> Mapping[str, Any] | None:
+        """Of a release whose table holds only rows that satisfy a condition: what was asked; None: of the whole."""
+        manifest = json.loads(self._files[MANIFEST]) if MANIFEST in self._files else {}
+        facts: Mapping[str, Any] | None = manifest.get("given")
+        return facts
+
     def __repr__(self) -> str:
         said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
+        part = "" if self.given is None else f", a table of rows with {condition_in_words(self.given['where'])} only"
         if not self.private:
-            return f"Release({self.schema.name!r}, NOT private: {'; '.join(said['reasons_not_private'])})"
+            return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(said['reasons_not_private'])})"
         kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
-        return f"Release({self.schema.name!r}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
+        return f"Release({self.schema.name!r}{part}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
 
     def sample(
         self,
@@ -153,6 +163,7 @@ class Release:
 
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
         """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""
+        refuse_part(self.given, "bounds")
         name = self._table_name
         with tempfile.TemporaryDirectory(prefix="bounds-") as work:
             (Path(work) / name).write_bytes(self._files[name])
@@ -192,6 +203,7 @@ class Release:
             real: a data frame, or the path of a table.
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
+        refuse_part(self.given, "scores")
         name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
         with table_files({"real": real}) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:

@@ -11,7 +11,7 @@ import numpy as np
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from mechanisms.public.rules.transforms import FINE
+from mechanisms.public.rules.fine_columns import varied_columns
 from synthesis.consistency.total import estimate_total
 
 #: Bounds C that the report compares, besides that of the run.
@@ -126,9 +126,7 @@ def coverage(measurements: Measurements) -> Coverage:
 
     Computed from the release alone.
     """
-    domain = measurements.domain
-    fine = {name + FINE for name in domain.names}
-    names = [a.name for a in domain.attributes if a.size > 1 and a.name not in fine]
+    names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
     told = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
     columns = {n for c in cliques for n in c}

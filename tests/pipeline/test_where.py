@@ -13,7 +13,7 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import command, people, rebound
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound
 from tests.pipeline.test_fit import COLUMNS, HOSPITAL, patients
 
 SHARP = {"epsilon": 100, "delta": 1e-6, "quiet": True, "selection": "oneway"}
@@ -132,14 +132,21 @@ def test_rules_of_the_schema_hold_and_their_columns_can_be_asked():
     assert not ((made["sex"] == "f") & (made["job"] == "clerk")).any()
 
 
+@pytest.fixture(scope="module")
+def sharp(tmp_path_factory) -> Path:
+    """A run of the town with little noise: under much of it, a part may be empty."""
+    settings = [*TOWN, *PAIRS, "privacy.epsilon=100", "evaluation.enabled=false", "hydra.run.dir=out"]
+    return done_once(tmp_path_factory.mktemp("sharp"), "run", *settings) / "out"
+
+
 @pytest.fixture(autouse=True)
 def somewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("synthesis", ["gum", "pgm"])
-def test_the_command_says_what_the_table_holds_wherever_one_looks(one_run, capsys, synthesis):
-    shutil.copytree(one_run / "release", "release")
+def test_the_command_says_what_the_table_holds_wherever_one_looks(sharp, capsys, synthesis):
+    shutil.copytree(sharp / "release", "release")
     asked = ["where={sex: f, age: [20, 34]}", "rows=90", f"synthesis={synthesis}", "output=part"]
     assert command("synth", "from=release", *asked) == 0
     said = capsys.readouterr().out
@@ -155,12 +162,17 @@ def test_the_command_says_what_the_table_holds_wherever_one_looks(one_run, capsy
     assert (part / "privacy.json").read_bytes() == Path("release/privacy.json").read_bytes(), "no privacy cost"
     verdict = verify(part)
     assert verdict.sound and "rows with sex = f; age = [20, 34] only" in verdict.as_text()
+    loaded = pipeline.load(part)
+    assert "a table of rows with sex = f; age = [20, 34] only" in repr(loaded) and len(loaded.sample(7)) == 7
+    for asked_of_a_part in (lambda: loaded.score(people(50)), loaded.bounds, lambda: pipeline.bounds(part)):
+        with pytest.raises(UserError, match="of a table with only rows with sex = f"):
+            asked_of_a_part()
     assert command("synth", "from=part/release", "output=whole", "synthesis=independent") == 0
     assert "given" not in json.loads(Path("whole/release/manifest.json").read_text())
 
 
-def test_a_part_that_is_passed_off_as_the_whole_is_noticed(one_run):
-    shutil.copytree(one_run / "release", "release")
+def test_a_part_that_is_passed_off_as_the_whole_is_noticed(sharp):
+    shutil.copytree(sharp / "release", "release")
     assert command("synth", "from=release", "where={sex: f}", "rows=20", "output=part", "synthesis=independent") == 0
     part = Path("part/release")
     manifest = json.loads((part / "manifest.json").read_text())
@@ -180,13 +192,13 @@ def test_a_part_that_is_passed_off_as_the_whole_is_noticed(one_run):
         (["where=[sex]"], "where"),
     ],
 )
-def test_a_wrong_condition_leaves_nothing(one_run, capsys, asked, said):
-    assert command("synth", f"from={one_run / 'release'}", "output=part", *asked) == 1
+def test_a_wrong_condition_leaves_nothing(sharp, capsys, asked, said):
+    assert command("synth", f"from={sharp / 'release'}", "output=part", *asked) == 1
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error
     assert not Path("part").exists()
 
 
-def test_the_papers_of_a_run_say_nothing_of_conditions(one_run):
-    assert "given" not in json.loads((one_run / "release/manifest.json").read_text())
-    assert "Not the whole table" not in (one_run / "release/statement.html").read_text()
+def test_the_papers_of_a_run_say_nothing_of_conditions(sharp):
+    assert "given" not in json.loads((sharp / "release/manifest.json").read_text())
+    assert "Not the whole table" not in (sharp / "release/statement.html").read_text()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import finest, log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema
@@ -51,6 +53,12 @@ def _with_fine(column: Column, cells: int, *, cut: bool) -> Column:
     asked = column if column.fine is not None else replace(column, fine=cells)
     asked = log_cut(asked) if cut and bare and asked.fine else asked
     return column if finest(asked) is asked else asked
+
+
+def varied_columns(domain: Domain) -> list[str]:
+    """The names of what has more than one value, a column and its fine cells being one."""
+    fine = {name + FINE for name in domain.names}
+    return [a.name for a in domain.attributes if a.size > 1 and a.name not in fine]
 
 
 def without_fine(table: CodedTable, schema: Schema) -> CodedTable:
