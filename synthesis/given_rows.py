@@ -87,7 +87,7 @@ def _drawn(
     wanted = round(model.total) if rows is None else rows
     parts: list[CodedTable] = []
     seen, taken, batch = 0, 0, wanted
-    while batch:
+    while wanted or rows == 0:
         table = finish(model.rows(batch, rng, progress))
         parts.append(_accepted(table, _chances(table, weights), rng))
         seen, taken = seen + batch, taken + parts[-1].rows
