@@ -6,8 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,16 +18,28 @@ from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
 from mechanisms.public.designs.dense import combined
 from mechanisms.public.designs.deviations import Cells
-from mechanisms.public.designs.tree import heaviest_forest, pairs
+from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
+from mechanisms.public.designs.tree import pairs
 from mechanisms.public.designs.tree_model import TreeModel, followed
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.coarse_values import coarse_columns
+from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
+from mechanisms.public.rules.transforms import FINE
+from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, large_pairs
+from mechanisms.selection.base import (
+    FINE_STAGE,
+    SCORES,
+    Facts,
+    Method,
+    Schedule,
+    Selection,
+    large_pairs,
+    one_way_slots,
+)
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import ask_given
@@ -47,20 +57,16 @@ FINE_CELLS = 1_000
 PAIRS_PART = 0.6
 #: Larger pairs are not counted at all: their exact cells would not fit beside each other.
 MAX_COUNTED = 1 << 22
-#: A pair depends for certain where chance and noise explain its distance at this level, for all pairs together. Of
-#: these a forest is measured even where the mean error promises a little less: no relation between columns vanishes.
-LEVEL = 0.05
 #: The part of the distances that are asked twice, and of their charges what the first look takes.
 AGAIN = 1 / 3
 FIRST_LOOK = 1 / 3
-#: Distances tell nothing where their noise is more than this share of the records.
-MOST_SCORE_NOISE = 0.5
+#: A group of bins of a column with fine cells holds at least this share of the records, and so many times the noise.
+LEAST_SHARE = 0.02
+LEAST_NOISE = 10.0
 #: So much of the reserve is shared out: the rest is the rounding of many parts.
 WHOLE = 1 - 1e-9
 #: Marginals that would get less of it are not measured again: their answers are precise enough.
 LEAST_PART = 1e-6
-#: There is nothing but the known marginals.
-NO_PAIRS = Wanted(lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -93,10 +99,13 @@ class Auto(ScoredPairs):
         their answers together have the noise of the whole budget less that of the distances.
         """
         given = list(dict.fromkeys(ask_given(context)))
+        ask_given(context, FINE_STAGE)
         expected = once(context.fit)()
-        queries = self._queries(context, expected)
+        queries = self._queries(context, expected, len(given))
         known = _known(context, {c: expected(c) for c in given})
-        view = _View.of(context, given, queries, expected)
+        spread = {a.clique: a.stddev for a in context.known}
+        level = float(context.reserve_noise(np.array([PAIRS_PART / len(given)]))[0])
+        view = PairView(queries, expected, spread, sides_of(given, tuple(queries)), level)
         look = _first_look(context, view)
         if look is None:
             shares = allocate(known, NO_PAIRS, context.reserve_noise, context.power).shares
@@ -118,101 +127,51 @@ class Auto(ScoredPairs):
         questions += _again(context.domain, given, plan.known[: len(given)])
         context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest))
 
-    def _queries(self, context: Context, expected: Expected) -> dict[Clique, QueryMatrix]:
-        """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many."""
+    def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
+        """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many.
+
+        Of columns with fine cells, which tell where their records lie, pairs never ask for bins with few records.
+        """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
-        noise = float(context.reserve_noise(np.array([PAIRS_PART / len(domain)]))[0])
+        noise = float(context.reserve_noise(np.array([PAIRS_PART / columns]))[0])
         fine = int(min(max(records / noise, FINE_CELLS), self.max_cells))
-        groups = coarse_columns(domain, ones, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
+        least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
+        solid = {n: np.arange(domain[n].size) for n in domain.names}
+        for place in context.places(FINE_STAGE):
+            name = context.clique(place)[0].removesuffix(FINE)
+            solid[name] = solid_groups(domain[name], ones[name], least)
+        attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in _with(domain, solid)]
+        sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
+        shrunken = Domain(tuple(attributes))
+        coarse = coarse_columns(shrunken, sums, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
+        coarse = {n: own[solid[n]] for n, own in coarse.items()}
 
         def query(pair: Clique) -> QueryMatrix:
             limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
-            small = domain.cells(pair) <= limit
-            return Identity(domain.cells(pair)) if small else merged_query(domain, pair, groups)
+            return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
 
         return {pair: query(pair) for pair in self.candidates}
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """The candidates as they would be if their columns were independent, from noisy answers.
+def _with(domain: Domain, groups: Mapping[str, NDArray[np.int64]]) -> list[tuple[Attribute, NDArray[np.int64]]]:
+    return [(a, groups[a.name]) for a in domain.attributes]
 
-    Attributes:
-        queries: what would be asked of each.
-        expected: the cells of a marginal if columns were independent.
-        spread: the standard deviations of the answers to the one-way marginals so far.
-        sides: per candidate the places of the known marginals of its columns.
-        level: the noise that a measurement is likely to have: distances of cells count as far as they are beyond it.
-    """
 
-    queries: Mapping[Clique, QueryMatrix]
-    expected: Expected
-    spread: Mapping[Clique, float]
-    sides: NDArray[np.intp]
-    level: float
-
-    @classmethod
-    def of(
-        cls, context: Context, given: Sequence[Clique], queries: Mapping[Clique, QueryMatrix], expected: Expected
-    ) -> _View:
-        spread = {a.clique: a.stddev for a in context.known}
-        level = float(context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))[0])
-        return cls(queries, expected, spread, _sides(given, tuple(queries)), level)
-
-    @cached_property
-    def pairs(self) -> tuple[Clique, ...]:
-        return tuple(self.queries)
-
-    def cells(self, pair: Clique, expected: Values) -> Cells:
-        """Of the pair's query, from what a model expects of the marginal."""
-        left, right = pair
-        sides = self.expected((left,)), self.expected((right,))
-        errors = self.spread.get((left,), 0.0), self.spread.get((right,), 0.0)
-        return Cells.of_pair(expected, sides, errors, self.queries[pair])
-
-    def wanted(self, places: Sequence[int], cells: Sequence[Cells], more: Values, stddev: Values) -> Wanted:
-        """What noisy distances tell about pairs: their errors where they are not measured, and where they are.
-
-        Args:
-            places, cells: of the pairs.
-            more: how much of their distances is beyond noise and beyond what chance makes, with noise.
-            stddev: of `more`.
-        """
-        if not cells:
-            return NO_PAIRS
-        told = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
-        strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, told.tolist(), strict=True)]
-        shown = more > NormalDist().inv_cdf(1 - LEVEL / more.size) * stddev
-        certain = heaviest_forest([self.pairs[i] for i in places], np.where(shown, told, 0.0).tolist())
-        gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
-        rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
-        return Wanted(
-            lambda i, at: cells[i].left(strength[i], at),
-            lambda i, at: cells[i].shown(strength[i], at),
-            rows,
-            self.sides[list(places)],
-            gaps,
-            certain,
-        )
+def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
+    """How many groups of codes lie on the attribute's line."""
+    return int(groups[attribute.ordered - 1]) + 1 if attribute.ordered else 0
 
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What the first look at the distances tells: as in `_View.wanted`."""
+    """What the first look at the distances tells: as in `PairView.wanted`."""
 
     cells: Sequence[Cells]
     more: Values
     stddev: float
     wanted: Wanted
-
-
-def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp]:
-    """Per candidate the places of the given marginals of its columns."""
-    order = sorted(range(len(given)), key=lambda i: -len(given[i]))
-    place = {name: i for i in order for name in given[i]}
-    return np.array([[place[n] for n in c] for c in candidates], np.intp).reshape(-1, 2)
 
 
 def _known(context: Context, expected: Mapping[Clique, Values]) -> Known:
@@ -222,7 +181,7 @@ def _known(context: Context, expected: Mapping[Clique, Values]) -> Known:
     return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]))
 
 
-def _first_look(context: Context, view: _View) -> _Look | None:
+def _first_look(context: Context, view: PairView) -> _Look | None:
     """Noisy distances of all candidates from independence, beyond noise; None where they were lost."""
     if not view.pairs:
         return None
@@ -248,8 +207,13 @@ def _tree(
     return TreeModel({n: expected((n,)) for n in domain.names}, edges)
 
 
+def asked_again(candidates: int) -> int:
+    """How many of so many distances are asked twice."""
+    return math.ceil(candidates * AGAIN)
+
+
 def _second_look(
-    context: Context, view: _View, tree: TreeModel, look: _Look, others: list[int]
+    context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int]
 ) -> tuple[list[int], Wanted]:
     """The candidates that the tree does not hold, and how far they are from what follows from it.
 
@@ -275,24 +239,6 @@ def _second_look(
         rest = joined & ~np.isin(np.arange(len(others)), asked)
         more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
     return others, view.wanted(others, cells, more, stddev)
-
-
-def asked_again(candidates: int) -> int:
-    """How many of so many distances are asked twice."""
-    return math.ceil(candidates * AGAIN)
-
-
-def shrunk(values: Values, stddev: Values) -> Values:
-    """Noisy values drawn towards their median, the more the closer they are to it in units of noise; none below 0.
-
-    Those within √2 standard deviations become the median, those far from it stay: the non-negative garrote (Breiman
-    1995). Without it the largest of many are the noisiest.
-    """
-    centre = float(np.median(values))
-    off = values - centre
-    reach = math.sqrt(2) * stddev
-    kept = np.maximum(1 - (reach / np.maximum(np.abs(off), reach)) ** 2, 0.0)
-    return np.asarray(np.maximum(centre + kept * off, 0.0))
 
 
 def _combined(
@@ -326,6 +272,8 @@ class AutoSettings(Fixed):
             marginals: larger ones are left out. None: 20,000; 5,000 where marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
         split: parts of the budget for first one-way marginals, distances, and what these two decide.
+        fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
+        fine_share: the part of the budget that these take, all columns together.
     """
 
     kind: ClassVar[str] = "auto"
@@ -334,6 +282,8 @@ class AutoSettings(Fixed):
     max_cells: int | None = None  # type: ignore[assignment]
     combine_cells: int = 1_000
     split: list[float] = field(default_factory=lambda: [1.0, 0.3, 8.7])
+    fine_cells: int = 256
+    fine_share: float = 0.1
 
     def given(self, facts: Facts) -> Selection | None:
         """The marginals that somebody named, or that an accountant leaves which cannot count later decisions; or None.
@@ -347,6 +297,12 @@ class AutoSettings(Fixed):
         settings |= {} if self.max_cells is None else {"max_cells": self.max_cells}
         shared = ("marginals", "closure", "weights", "merge", "floor", "fit")
         return Fixed(**settings, **{name: getattr(self, name) for name in shared})
+
+    def fine_cells_of(self, facts: Facts) -> int:
+        if not 0 <= self.fine_cells <= MAX_FINE or self.fine_cells == 1:
+            fix = f"a whole number from 2 to {MAX_FINE:,}; or 0 for none"
+            raise UserError(f"got {self.fine_cells}", where="selection.fine_cells", fix=fix)
+        return self.fine_cells if self.given(facts) is None else 0
 
     @property
     def largest(self) -> int:
@@ -380,7 +336,15 @@ class AutoSettings(Fixed):
             fix = f"at least {LEAST_CELLS}: two groups of values of each column; or null"
             raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
         method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS)
-        return Schedule(method, *method.slots(domain, self.split))
+        own = Domain(tuple(facts.schema.fine.values()))
+        slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), self.split)
+        if not len(own):
+            return Schedule(method, slots, rest)
+        if not 0 < self.fine_share < 1:
+            fix = "a part of the budget, between 0 and 1; selection.fine_cells=0 for none"
+            raise UserError(f"got {self.fine_share}", where="selection.fine_share", fix=fix)
+        part = math.fsum(self.split) * self.fine_share / (1 - self.fine_share)
+        return Schedule(method, [*slots, *one_way_slots(own, part, FINE_STAGE)], rest)
 
 
 def _has_filter(facts: Facts) -> bool:

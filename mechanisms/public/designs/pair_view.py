@@ -1,0 +1,104 @@
+"""Pairs of columns as noisy distances from independence show them: their errors where they are measured, and not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.candidates import Expected
+from mechanisms.public.designs.allocation import Wanted
+from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.designs.tree import heaviest_forest
+from mechanisms.public.domain import Clique
+from mechanisms.public.queries.query_matrices import QueryMatrix
+
+Values = NDArray[np.float64]
+
+#: A pair depends for certain where chance and noise explain its distance at this level, for all pairs together. Of
+#: these a forest is measured even where the mean error promises a little less: no relation between columns vanishes.
+LEVEL = 0.05
+#: Distances tell nothing where their noise is more than this share of the records.
+MOST_SCORE_NOISE = 0.5
+#: There is nothing but the known marginals.
+NO_PAIRS = Wanted(lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class PairView:
+    """The candidates as they would be if their columns were independent, from noisy answers.
+
+    Attributes:
+        queries: what would be asked of each.
+        expected: the cells of a marginal if columns were independent.
+        spread: the standard deviations of the answers to the one-way marginals so far.
+        sides: per candidate the places of the known marginals of its columns.
+        level: the noise that a measurement is likely to have: distances of cells count as far as they are beyond it.
+    """
+
+    queries: Mapping[Clique, QueryMatrix]
+    expected: Expected
+    spread: Mapping[Clique, float]
+    sides: NDArray[np.intp]
+    level: float
+
+    @cached_property
+    def pairs(self) -> tuple[Clique, ...]:
+        return tuple(self.queries)
+
+    def cells(self, pair: Clique, expected: Values) -> Cells:
+        """Of the pair's query, from what a model expects of the marginal."""
+        left, right = pair
+        sides = self.expected((left,)), self.expected((right,))
+        errors = self.spread.get((left,), 0.0), self.spread.get((right,), 0.0)
+        return Cells.of_pair(expected, sides, errors, self.queries[pair])
+
+    def wanted(self, places: Sequence[int], cells: Sequence[Cells], more: Values, stddev: Values) -> Wanted:
+        """What noisy distances tell about pairs: their errors where they are not measured, and where they are.
+
+        Args:
+            places, cells: of the pairs.
+            more: how much of their distances is beyond noise and beyond what chance makes, with noise.
+            stddev: of `more`.
+        """
+        if not cells:
+            return NO_PAIRS
+        told = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
+        strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, told.tolist(), strict=True)]
+        shown = more > NormalDist().inv_cdf(1 - LEVEL / more.size) * stddev
+        certain = heaviest_forest([self.pairs[i] for i in places], np.where(shown, told, 0.0).tolist())
+        gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
+        rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
+        return Wanted(
+            lambda i, at: cells[i].left(strength[i], at),
+            lambda i, at: cells[i].shown(strength[i], at),
+            rows,
+            self.sides[list(places)],
+            gaps,
+            certain,
+        )
+
+
+def sides_of(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp]:
+    """Per candidate the places of the given marginals of its columns."""
+    order = sorted(range(len(given)), key=lambda i: -len(given[i]))
+    place = {name: i for i in order for name in given[i]}
+    return np.array([[place[n] for n in c] for c in candidates], np.intp).reshape(-1, 2)
+
+
+def shrunk(values: Values, stddev: Values) -> Values:
+    """Noisy values drawn towards their median, the more the closer they are to it in units of noise; none below 0.
+
+    Those within √2 standard deviations become the median, those far from it stay: the non-negative garrote (Breiman
+    1995). Without it the largest of many are the noisiest.
+    """
+    centre = float(np.median(values))
+    off = values - centre
+    reach = math.sqrt(2) * stddev
+    kept = np.maximum(1 - (reach / np.maximum(np.abs(off), reach)) ** 2, 0.0)
+    return np.asarray(np.maximum(centre + kept * off, 0.0))
