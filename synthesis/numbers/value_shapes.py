@@ -117,9 +117,12 @@ def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
     """What synthesizers work from: all answers but those about fine columns."""
     if not schema.fine:
         return measurements
-    domain = schema.synthesized
-    answers = tuple(a for a in measurements.answers if all(n in domain for n in a.clique))
-    return replace(measurements, domain=domain, answers=answers)
+    domain, distances = schema.synthesized, measurements.distances
+    kept = [all(n in domain for n in a.clique) for a in measurements.answers]
+    if distances is not None:
+        distances = replace(distances, answers=sum(kept[: distances.answers]))
+    answers = tuple(a for a, keep in zip(measurements.answers, kept, strict=True) if keep)
+    return replace(measurements, domain=domain, answers=answers, distances=distances)
 
 
 def as_columns(
