@@ -65,7 +65,8 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
         overrides: as on the command line, e.g. "synthesis=independent", "synthesis.rows=1000".
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
-    return other.synthesize(release, typed(compose_config("synth", overrides), SynthConfig), Path(output), quiet=True)
+    config = typed(compose_config("synth", overrides), SynthConfig)
+    return other.synthesize(release, config, Path(output), quiet=True).path
 
 
 def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.DataFrame:

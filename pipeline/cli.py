@@ -221,10 +221,18 @@ def _synth(overrides: list[str]) -> int:
     config = typed(compose_config("synth", overrides), SynthConfig)
     release = check_release(config.source)
     from pipeline import synth_again as other
+    from pipeline.statement.condition_words import condition_in_words
 
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    path = other.synthesize(release, config, output)
-    print(f"a new synthetic table, at no new privacy cost: {path}")
+    made = other.synthesize(release, config, output)
+    if made.given is None:
+        print(f"a new synthetic table, at no new privacy cost: {made.path}")
+        return 0
+    what = f"{condition_in_words(made.given['where'])} ({made.given['rows']})"
+    print(f"a table of rows with {what}, at no new privacy cost: {made.path}")
+    print(
+        f"as good as {made.given['effective_rows']:,g} independent rows; its manifest and statement say what it holds"
+    )
     return 0
 
 

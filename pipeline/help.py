@@ -121,6 +121,7 @@ EXAMPLES = {
     "synth": [
         "python -m pipeline synth from=outputs/mine/release synthesis.rows=1000000 synthesis.seed=7",
         "python -m pipeline synth from=outputs/mine/release synthesis=independent output=outputs/again",
+        "python -m pipeline synth from=outputs/mine/release 'where={age: [20, 40], sex: F}' rows=1000",
     ],
     "score": [
         "python -m pipeline score real=adult.csv.gz synthetic=release/synthetic.csv schema=adult output=scores.json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ def write_release(
     rows_asked: int | None,
     signer: Signer | None = None,
     workdir: Path | None = None,
+    drawn_by: Schema | None = None,
+    given: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write `release/`, whole or not at all; returns the synthetic table's path.
@@ -52,9 +55,11 @@ def write_release(
         rows_asked: how many synthetic rows the settings ask for; None: as many as the noisy total says.
         signer: signs the manifest; None: not signed.
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
+        drawn_by: the schema by which values are drawn inside bins, where a condition cuts some; default: the schema.
+        given: what the rows were asked to satisfy (see `Manifest`), or None.
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        written = with_records(schema, measurements)
+        written = with_records(drawn_by or schema, measurements)
         write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
@@ -62,7 +67,10 @@ def write_release(
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         if statement.get("version") == STATEMENT_VERSION:
             name = f"synthetic.{form}"
-            write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer)
+            write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer, given=given)
+        elif given is not None:
+            fix = "a release of this version, whose manifest says what was asked"
+            raise UserError("nothing binds it, so that its rows may be taken for the whole", where="where", fix=fix)
         if folder.internal.is_dir():
             write_whole(folder.seal, json.dumps(file_digests(parts), indent=1), mode=0o600)
     return folder.release / f"synthetic.{form}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.two_tables import open_with
@@ -26,35 +28,55 @@ from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
-from synthesis.contract import Synthesizer
+from synthesis.contract import RowModel, Synthesizer
+from synthesis.synthesize import rows_of_model
 from synthesis.synthesize import synthesize as synthetic_rows
 
 
-def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> Path:
-    """A new synthetic table from a release; returns the path of the table in `root`/release.
+@dataclass(frozen=True)
+class NewTable:
+    """A table that was made again from a release.
+
+    Attributes:
+        path: of its file.
+        given: what its rows were asked to satisfy, and how they were made (see `Manifest`); None: rows of the whole.
+    """
+
+    path: Path
+    given: Mapping[str, Any] | None = None
+
+
+def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> NewTable:
+    """A new synthetic table from a release, in `root`/release.
 
     Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is; what
-        binds the new files is made anew.
+        binds the new files is made anew, and says what their rows were asked to satisfy.
     Raises:
-        UserError: no release there; the folder holds a release already; an impossible setting.
+        UserError: no release there; the folder holds a release already; an impossible setting or condition.
     """
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
+    rows = _rows_asked(config)
     spec = build.usable_synthesizer(config.synthesis)
     form = one_of(config.release.format, ("csv", "parquet"), "release.format")
+    condition = build_condition(schema, config.where)
     not_in_release(root, "output")
     folder = RunFolder(root)
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
     fixed = [c for c, _ in schema.zeros]
-    build.check_rows(schema.measured, measurements, spec, config.synthesis.rows, config.limits, fixed=fixed)
+    build.check_rows(schema.measured, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
-        rows = config.synthesis.rows
-        coded = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report)
+        if condition is None:
+            coded, facts = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report), None
+        else:
+            model = spec.model(measurements, zeros=schema.zeros, progress=report)
+            made = given(schema, measurements, spec, model, condition, rows=rows, rng=rng, progress=report)
+            coded, facts = made.table, facts_of(condition, made)
     with show.stage("release") as report, _workdir(root) as work:
-        return write_release(
+        path = write_release(
             RunFolder(root),
             schema,
             statement,
@@ -65,8 +87,22 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
             rows_asked=rows,
             signer=signer,
             workdir=work,
+            drawn_by=None if condition is None else condition.drawn_by,
+            given=facts,
             progress=report,
         )
+    return NewTable(path, facts)
+
+
+def _rows_asked(config: SynthConfig) -> int | None:
+    """`rows`, or `synthesis.rows`, which say the same."""
+    rows, own = config.rows, config.synthesis.rows
+    if rows is not None and own is not None and rows != own:
+        raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
+    asked = own if rows is None else rows
+    if asked is not None and asked < 0:
+        raise UserError(f"got {asked}", where="rows", fix="a whole number of at least 0, or null")
+    return asked
 
 
 def new_rows(
@@ -76,14 +112,19 @@ def new_rows(
     *,
     rows: int | None,
     rng: np.random.Generator,
+    model: RowModel | None = None,
     progress: Progress | None = None,
 ) -> CodedTable:
     """Synthetic rows of the table's columns, which keep to the rules of the schema.
 
     Args:
         rows: how many; None: as many as the noisy total says.
+        model: `spec.model(…)`, where it is fitted already; None: rows are made from the measurements.
     """
-    coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
+    if model is None:
+        coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
+    else:
+        coded = rows_of_model(measurements, model, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
     return undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
@@ -18,11 +19,11 @@ from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.projection import product, soften
 from synthesis.consistency.total import estimate_total
-from synthesis.contract import Synthesizer, row_bytes
+from synthesis.contract import RowModel, Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Synthesized
 from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.impossible import Zeros
+from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
 from synthesis.pgm.holdout import SEED as SPLIT_SEED
@@ -35,6 +36,38 @@ from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers
 HEAVY = 0.1
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class MendedRows:
+    """Rows of a graphical model, single codes of which change where answers show more than it.
+
+    Attributes:
+        model: the graphical model.
+        targets: what the rows shall follow; empty where the model has all that the answers show.
+        sweeps: in which single codes change.
+        zeros: combinations that no row may have.
+    """
+
+    model: GraphicalModel
+    targets: tuple[Target, ...]
+    sweeps: int
+    zeros: tuple[Impossible, ...]
+
+    @property
+    def total(self) -> float:
+        return self.model.total
+
+    def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
+        """So many rows."""
+        table = self.model.rows(count, rng, progress)
+        if self.targets and count:
+            table, _ = descend(table, list(self.targets), sweeps=self.sweeps, rng=rng, zeros=self.zeros)
+        return table
+
+    def given(self, weights: Mapping[str, Values]) -> GraphicalModel | None:
+        """The conditioned model; None where rows of it are mended."""
+        return None if self.targets else self.model.given(weights)
 
 
 @dataclass(frozen=True)
@@ -75,25 +108,39 @@ class AutoSpec(Synthesizer):
         The model holds the marginals that show the most dependence, as many as `max_cells` has room for. Where answers
         differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them.
         """
-        alone = all(len(a.clique) < 2 for a in measurements.answers)
-        if rows == 0 or estimate_total(measurements) <= 0 or (alone and not _smoother(measurements, self.iterations)):
+        if rows == 0 or self._columns_alone(measurements):
             return IndependentSpec().make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
+        model = self._mended(measurements, zeros, progress)
+        if model is None:
+            start = GumSpec(iterations=1, alpha=0.01, descents=max(self.descents, 1))
+            return start.make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
+        report = model.model.report
+        return Synthesized(model.rows(rows, rng), fit=FitRecord(report.losses, report.floor, report.gap, report.reason))
+
+    def model(
+        self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
+    ) -> RowModel | None:
+        """What `make` draws from: independent columns, or the graphical model and what mends its rows."""
+        if self._columns_alone(measurements):
+            return IndependentSpec().model(measurements, zeros=zeros, progress=progress)
+        return self._mended(measurements, zeros, progress)
+
+    def _columns_alone(self, measurements: Measurements) -> bool:
+        """Whether the rows are independent columns."""
+        alone = all(len(a.clique) < 2 for a in measurements.answers)
+        return estimate_total(measurements) <= 0 or (alone and not _smoother(measurements, self.iterations))
+
+    def _mended(self, measurements: Measurements, zeros: Zeros, progress: Progress | None) -> MendedRows | None:
+        """The model and the targets of its rows; None where the columns, or the zeros, are more than it may have."""
         evidence = gathered(measurements.domain, measurements.answers)
         try:
             inside = self._inside(measurements, evidence, zeros)
-        except UserError:  # the columns, or the impossible combinations, are more than the model may have
-            start = GumSpec(iterations=1, alpha=0.01, descents=max(self.descents, 1))
-            return start.make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
+        except UserError:
+            return None
         model = self._model(measurements, inside, zeros, progress)
-        table, report = model.rows(rows, rng), model.report
-        targets, differ = [], False
-        for each in evidence:
-            target, differs = _target(model, each)
-            targets.append(target)
-            differ = differ or differs
-        if differ:
-            table, _ = descend(table, targets, sweeps=self.descents, rng=rng, zeros=zeros)
-        return Synthesized(table, fit=FitRecord(report.losses, report.floor, report.gap, report.reason))
+        found = [_target(model, each) for each in evidence]
+        differ = any(differs for _, differs in found)
+        return MendedRows(model, tuple(t for t, _ in found) if differ else (), self.descents, tuple(zeros))
 
     def _inside(self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros) -> frozenset[Clique]:
         """The cliques that the model holds: columns, and those whose answers show the most dependence."""

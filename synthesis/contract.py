@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.model_settings import ModelSettings
+
+
+class RowModel(Protocol):
+    """A distribution of rows, from which any number of them is drawn."""
+
+    @property
+    def total(self) -> float:
+        """The number of records that it stands for."""
+        ...
+
+    def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
+        """So many rows."""
+        ...
+
+    def given(self, weights: Mapping[str, Values]) -> RowModel | None:
+        """The distribution in which each row's probability is multiplied by the weights of its codes: exact.
+
+        Args:
+            weights: attribute → a weight of at least 0 for each of its codes.
+        Returns:
+            None where rows are changed after they are drawn, so that only made rows can be weighed.
+        Raises:
+            UserError: no row is possible.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +70,15 @@ class Synthesizer(ABC):
         Args:
             zeros: combinations that no row should have, as `check_zeros` gives them; rows that still do are mended.
         """
+
+    def model(
+        self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
+    ) -> RowModel | None:
+        """The distribution from which `make` draws its rows, fitted once; None: rows are changed until they fit.
+
+        Guarantee: post-processing; costs no privacy.
+        """
+        return None
 
     @property
     def max_model_cells(self) -> int | None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.merged_values import merged_values
 from synthesis.consistency.projection import product
 from synthesis.convergence import Synthesized
+from synthesis.impossible import Zeros
 from synthesis.rounding import codes_of
 
 
@@ -30,15 +33,65 @@ class IndependentSpec(ByTargets):
         """Independent columns."""
         return Synthesized(independent_rows(targets, rows=rows, rng=rng))
 
+    def model(
+        self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
+    ) -> IndependentColumns | None:
+        """The columns; None where rows are mended afterwards, or merged values spread out."""
+        if zeros or merged_values(measurements):
+            return None
+        return _columns(consistent(measurements, nonnegative=self.cells_rule))
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentColumns:
+    """A distribution of independent columns.
+
+    Attributes:
+        domain: of the rows.
+        sides: records per code of each attribute, none of them negative.
+        total: the number of records.
+    """
+
+    domain: Domain
+    sides: Mapping[str, NDArray[np.float64]]
+    total: float
+
+    def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
+        """So many rows; each column follows its marginal."""
+        columns = tuple(
+            codes_of(self.sides[a.name], count, rng).astype(code_dtype(a.size)) for a in self.domain.attributes
+        )
+        return CodedTable(self.domain, columns)
+
+    def given(self, weights: Mapping[str, NDArray[np.float64]]) -> IndependentColumns:
+        """The columns with their codes weighed: exact.
+
+        Raises:
+            UserError: no row is possible.
+        """
+        sides, total = dict(self.sides), self.total
+        for name, weight in weights.items():
+            before = sides[name] if self.sides[name].any() else np.ones_like(weight)
+            sides[name] = before * weight
+            if not sides[name].any():
+                fix = "a wider condition: by the measured marginals it cannot be"
+                raise UserError(f"no row satisfies the condition on {name!r}", where="where", fix=fix)
+            total *= float(sides[name].sum() / before.sum())
+        return IndependentColumns(self.domain, sides, total)
+
 
 def independent_rows(targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:
     """`rows` rows whose columns follow their one-way marginals, independent of each other.
 
     Cost: rows × columns.
     """
-    domain = targets.domain
-    columns = tuple(codes_of(targets.one_way(a.name), rows, rng).astype(code_dtype(a.size)) for a in domain.attributes)
-    return CodedTable(domain, columns)
+    return _columns(targets).rows(rows, rng)
+
+
+def _columns(targets: Targets) -> IndependentColumns:
+    """The one-way marginals of the targets."""
+    sides = {a.name: targets.one_way(a.name) for a in targets.domain.attributes}
+    return IndependentColumns(targets.domain, sides, targets.total)
 
 
 def independent_marginals(measurements: Measurements) -> Callable[[Clique], NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import default_rows
-from synthesis.contract import Synthesizer
+from synthesis.contract import RowModel, Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros, check_zeros, mended
 
@@ -27,6 +27,23 @@ def synthesize(
 ) -> CodedTable:
     """Synthetic rows from noisy measurements; see `synthesize_recorded`."""
     return synthesize_recorded(measurements, synthesizer, rows=rows, rng=rng, zeros=zeros, progress=progress).table
+
+
+def rows_of_model(
+    measurements: Measurements,
+    model: RowModel,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Rows of a model that was fitted before (`Synthesizer.model`), as `synthesize` makes them of the measurements.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    count = default_rows(measurements) if rows is None else rows
+    return mended(model.rows(count, rng, progress), check_zeros(measurements.domain, zeros), rng)
 
 
 def synthesize_recorded(

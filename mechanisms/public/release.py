@@ -46,6 +46,27 @@ class NoisyMarginal:
 
 
 @dataclass(frozen=True, eq=False)
+class NoisyDistances:
+    """How far marginals are from those of independent columns, with noise; all under one charge.
+
+    Attributes:
+        cliques: the marginals, of several columns each, in the domain's order.
+        whole: per marginal whether all of its cells were compared, or sums of them.
+        values: ‖counts − expected‖₁ with noise, in records.
+        answers: the expected counts are `independent_marginals` of the first so many answers of the release.
+        noise, scale, event: as of a `NoisyMarginal`.
+    """
+
+    cliques: tuple[Clique, ...]
+    whole: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    answers: int
+    noise: NoiseKind
+    scale: float
+    event: str
+
+
+@dataclass(frozen=True, eq=False)
 class Measurements:
     """Everything that synthesis may know.
 
@@ -54,12 +75,14 @@ class Measurements:
         answers: the noisy answers, in the order measured.
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
         histogram: noisy numbers of units with 1 … C records, where it was measured.
+        distances: noisy distances from independent columns, where the selection asked for them.
     """
 
     domain: Domain
     answers: tuple[NoisyMarginal, ...]
     public_total: int | None = None
     histogram: NoisyMarginal | None = None
+    distances: NoisyDistances | None = None
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,16 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.stored_queries import QUERIES, query_of
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 
 FORMAT = "noisy-measurements/1"
 #: What the histogram's arrays are called by.
 HISTOGRAM = "histogram"
+#: And those of the distances.
+DISTANCES = "distances"
 #: What a file that was cut off or changed raises while it is read.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ArithmeticError, LookupError, ValueError, TypeError)
-DAMAGED += (AttributeError, zipfile.BadZipFile, zlib.error)
+DAMAGED += (AttributeError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def save_measurements(measurements: Measurements, folder: Path) -> None:
@@ -42,10 +44,16 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
         "answers": [_receipt(a) for a in measurements.answers],
         "histogram": None if measurements.histogram is None else _receipt(measurements.histogram),
     }
+    distances = measurements.distances
+    if distances is not None:  # no key without any, as of releases that knew none
+        named_by = {k: getattr(distances, k) for k in ("noise", "scale", "event", "answers")}
+        index[DISTANCES] = {"cliques": [list(c) for c in distances.cliques], **named_by}
     named = [(str(i), a) for i, a in enumerate(measurements.answers)]
     named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
     with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
         arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
+        if distances is not None:
+            arrays |= {f"{DISTANCES}.values": distances.values, f"{DISTANCES}.whole": distances.whole}
         np.savez(file, **arrays)
     write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
 
@@ -68,10 +76,13 @@ def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measure
             answers = tuple(_answer(str(i), r, arrays) for i, r in wanted)
             counted = index.get("histogram")
             histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
+            distances = None if DISTANCES not in index else _distances(index[DISTANCES], arrays)
         for answer in answers:
             if answer.query.columns != domain.cells(answer.clique):
                 raise ValueError(f"{answer.event} does not fit the domain")
-        return Measurements(domain, answers, _public_total(index["public_total"]), histogram)
+        if distances is not None:
+            _check_distances(distances, domain, len(index["answers"]))
+        return Measurements(domain, answers, _public_total(index["public_total"]), histogram, distances)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error
@@ -133,6 +144,29 @@ def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArra
     if not 0 < scale < math.inf:
         raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
     return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
+
+
+def _distances(receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyDistances:
+    _check_known("noise", receipt["noise"], NOISE_KINDS)
+    cliques = tuple(tuple(c) for c in receipt["cliques"])
+    values, whole = arrays[f"{DISTANCES}.values"], arrays[f"{DISTANCES}.whole"]
+    shape = (len(cliques),)
+    if values.dtype != np.float64 or values.shape != shape or not np.isfinite(values).all():
+        raise ValueError(f"the distances are not {len(cliques)} finite numbers")
+    if whole.dtype != np.bool_ or whole.shape != shape:
+        raise ValueError("the distances do not say what they compare")
+    answers, scale = receipt["answers"], receipt["scale"]
+    if isinstance(answers, bool) or not isinstance(answers, int) or answers < 0 or not 0 < scale < math.inf:
+        raise ValueError(f"distances of scale {scale} from a model of {answers} answers")
+    return NoisyDistances(cliques, whole, values, answers, receipt["noise"], scale, receipt["event"])
+
+
+def _check_distances(distances: NoisyDistances, domain: Domain, answers: int) -> None:
+    """Each marginal once, in the order of the domain; and the answers are there."""
+    places = [domain.axes(c) for c in distances.cliques]
+    ordered = all(list(p) == sorted(set(p)) and len(p) > 1 for p in places)
+    if not ordered or places != sorted(set(places)) or distances.answers > answers:
+        raise ValueError("the distances are not those of different marginals, in the domain's order")
 
 
 def _check_known(kind: str, name: Any, registry: Mapping[str, object]) -> None:

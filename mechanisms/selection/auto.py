@@ -16,6 +16,7 @@ from mechanisms.accounting.accountants import serves_as_filter
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
+from mechanisms.public.designs.chance_distance import by_chance, side_error
 from mechanisms.public.designs.dense import combined, noise_error
 from mechanisms.public.designs.tree import heaviest_forest, pairs
 from mechanisms.public.domain import Clique, Domain
@@ -41,8 +42,6 @@ FINE_CELLS = 1_000
 PAIRS_PART = 0.6
 #: Larger pairs are not counted at all: their exact cells would not fit beside each other.
 MAX_COUNTED = 1 << 22
-#: The mean absolute value of a standard normal variable.
-ABSOLUTE = math.sqrt(2 / math.pi)
 #: A pair depends for certain where chance and noise explain its distance at this level, for all pairs together. Of
 #: these a forest is measured even where the mean error promises a little less: no relation between columns vanishes.
 LEVEL = 0.05
@@ -140,7 +139,7 @@ def _wanted(
         (place,) = context.places(SCORES)
         level = context.reserve_noise(np.array([PAIRS_PART / len(context.domain)]))
         chance, untold, drown = np.array([_by_chance(cells_of(i), level) for i in range(len(asked))]).T
-        own = np.array([np.minimum(e, n).sum() for e, n in zip(known.expected, known.noise, strict=True)])
+        own = np.array([side_error(e, float(n)) for e, n in zip(known.expected, known.noise, strict=True)])
         both = own[sides].sum(axis=1) ** 2  # their errors may add up: dependence is what is left
         base = np.sqrt(chance**2 + both)
         stddev = context.stddev(place)
@@ -156,7 +155,7 @@ def _wanted(
 def _by_chance(expected: NDArray[np.float64], level: NDArray[np.float64]) -> tuple[float, float, float]:
     """How far records that fall into cells by chance are from what is expected, in L1; how much of that noise of this
     level hides; and what the noise alone would make."""
-    chance = np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
+    chance = by_chance(expected)
     return float(chance.sum()), float(np.minimum(chance, level).sum()), float(noise_error(expected, level)[0])
 
 

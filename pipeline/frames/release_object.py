@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
+from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
@@ -29,10 +32,15 @@ from pipeline.scores import two_tables
 from pipeline.settings import build
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
+from pipeline.statement.condition_words import condition_in_words, refuse_part
+from pipeline.statement.digests import MANIFEST
 from pipeline.synth_again import new_rows
+from synthesis.contract import RowModel
 from synthesis.records_per_unit import with_records
 
 FORMS = ("pandas", "arrow")
+#: Settings of `synth` that are arguments of `sample`.
+OF_SAMPLE = {"where": "where=…", "rows": "rows", "synthesis.rows": "rows", "seed": "seed=…", "synthesis.seed": "seed=…"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,35 +67,70 @@ class Release:
         """Whether the release says that it is private; if not, `statement["reasons_not_private"]` says why."""
         return bool(self.statement["private"])
 
+    @property
+    def given(self) -> Mapping[str, Any] | None:
+        """Of a release whose table holds only rows that satisfy a condition: what was asked; None: of the whole."""
+        manifest = json.loads(self._files[MANIFEST]) if MANIFEST in self._files else {}
+        facts: Mapping[str, Any] | None = manifest.get("given")
+        return facts
+
     def __repr__(self) -> str:
         said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
+        part = "" if self.given is None else f", a table of rows with {condition_in_words(self.given['where'])} only"
         if not self.private:
-            return f"Release({self.schema.name!r}, NOT private: {'; '.join(said['reasons_not_private'])})"
+            return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(said['reasons_not_private'])})"
         kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
-        return f"Release({self.schema.name!r}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
+        return f"Release({self.schema.name!r}{part}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
 
-    def sample(self, rows: int | None = None, *, seed: int | None = None, form: str = "pandas") -> Any:
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        form: str = "pandas",
+    ) -> Any:
         """New synthetic rows, in the columns, the order and the kinds of the frame that was fitted.
 
         Whole numbers and flags have room for gaps (Int64, boolean) where the schema says that values may be missing;
         the categories of a column are the schema's. A loaded release has the kinds of its schema.
 
         Args:
-            rows: exactly so many; None: as many as the noisy total says.
+            rows: exactly so many; None: as many as the noisy answers say.
+            where: column → a value, a list of values, or [low, high] of an ordered column (both included): all rows
+                satisfy it. Their distribution is the model's given the condition; of a synthesizer that changes rows
+                until they fit, rows are chosen from more of them by weight. `attrs["given"]` of the frame (the Arrow
+                table's metadata) says which, and of how many independent rows they tell as much.
             seed: the same seed gives the same rows; that takes nothing from the promise. None: fresh randomness.
             form: pandas, or arrow: a `pyarrow.Table`.
         Raises:
-            UserError: a number of rows or a seed below 0; another form.
+            UserError: a number of rows or a seed below 0; another form; an unknown column or value; no row, or hardly
+                any, satisfies the condition.
         """
         one_of(form, FORMS, "form")
         config = SynthesisConfig(self._synthesis.kind, _whole(rows, "rows"), _whole(seed, "seed"))
         config.options = self._synthesis.options
         spec, rng = build.usable_synthesizer(config), np.random.default_rng(config.seed)
-        coded = new_rows(self.schema, self.measurements, spec, rows=config.rows, rng=rng)
-        written = with_records(self.schema, self.measurements)
-        table = arrow_table(coded, written, rng, texts=frame_kinds.texts(self.schema, self._kinds))
-        made = frame_kinds.as_arrow if form == "arrow" else frame_kinds.as_pandas
-        return made(table, self.schema, self._kinds)
+        schema, known, condition, facts = self.schema, self.measurements, build_condition(self.schema, where), None
+        if condition is None:
+            coded = new_rows(schema, known, spec, rows=config.rows, rng=rng, model=self._model)
+        else:
+            made = given(schema, known, spec, self._model, condition, rows=config.rows, rng=rng)
+            coded, facts, schema = made.table, facts_of(condition, made), condition.drawn_by
+        texts = frame_kinds.texts(schema, self._kinds)
+        table = arrow_table(coded, with_records(schema, known), rng, texts=texts)
+        if form == "arrow":
+            arrow = frame_kinds.as_arrow(table, schema, self._kinds)
+            return arrow if facts is None else arrow.replace_schema_metadata({"given": json.dumps(facts)})
+        frame = frame_kinds.as_pandas(table, schema, self._kinds)
+        frame.attrs |= {} if facts is None else {"given": facts}
+        return frame
+
+    @cached_property
+    def _model(self) -> RowModel | None:
+        """What rows are drawn from, fitted once."""
+        spec = build.usable_synthesizer(self._synthesis)
+        return spec.model(self.measurements, zeros=self.schema.zeros)
 
     def marginal(self, columns: Sequence[str]) -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
@@ -120,6 +163,7 @@ class Release:
 
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
         """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""
+        refuse_part(self.given, "bounds")
         name = self._table_name
         with tempfile.TemporaryDirectory(prefix="bounds-") as work:
             (Path(work) / name).write_bytes(self._files[name])
@@ -159,6 +203,7 @@ class Release:
             real: a data frame, or the path of a table.
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
+        refuse_part(self.given, "scores")
         name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
         with table_files({"real": real}) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
@@ -188,9 +233,11 @@ def load(path: Path | str, **settings: Any) -> Release:
     """
     folder = Path(path).expanduser()
     inner = folder / "release"
-    refused = {"from": "path", "output": "save", "synthesis.rows": "sample(rows)", "synthesis.seed": "sample(seed=…)"}
-    given = {"synthesis": "auto", **settings}
-    config = typed(compose_config("synth", overrides_of(given, refused)), SynthConfig)
+    sample = {name: f"sample({argument})" for name, argument in OF_SAMPLE.items()}
+    own = {"synthesis": "auto", **settings}
+    config = typed(
+        compose_config("synth", overrides_of(own, {"from": "path", "output": "save", **sample})), SynthConfig
+    )
     build.usable_synthesizer(config.synthesis)
     return read(inner if (inner / "measurements").is_dir() else folder, {}, config.synthesis)
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
+from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference.cell_limits import cell_limits
+from pipeline.inference.noise_bounds import Term, tail
 from pipeline.inference.told import Told, told, told_total
+from synthesis.independent import independent_marginals
 
 #: The confidence of a bound is 1 − ALPHA.
 ALPHA = 0.05
 #: The part of ALPHA that pays for not knowing the number of records, where shares are compared.
 TOTAL_PART = 0.1
 #: How a bound was found.
-MEASURED, INSIDE, FRECHET, UNKNOWN = "measured", "inside a measured marginal", "Fréchet", "nothing measured"
+MEASURED, INSIDE, SCORED = "measured", "inside a measured marginal", "distance from independence"
+FRECHET, UNKNOWN = "Fréchet", "nothing measured"
+#: Of a marginal whose distance from independence was released, this part of α pays for the distance, the rest for
+#: limits from its columns; the smaller bound is taken.
+SCORE_PART = 0.8
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,19 @@ def error_bound(measurements: Measurements, clique: Clique, shares: Values, scal
         scale: from `scale_of`.
     """
     synthetic, alpha = shares * scale.records, ALPHA - scale.alpha
+    most = scale.high + float(synthetic.sum())  # tables without anything in common
     known = told(measurements, clique)
     if known is not None:
-        error = measured_error(known, synthetic, alpha)
+        error = min(measured_error(known, synthetic, alpha), most)
         how = MEASURED if clique in known.sources else INSIDE
         return _bound(clique, how, float(known.errors.mean()), error, scale, known.sources)
-    limits = cell_limits(measurements, clique, alpha)
+    scored = scored_error(measurements, clique, synthetic, alpha * SCORE_PART)
+    limits = cell_limits(measurements, clique, alpha if scored is None else alpha * (1 - SCORE_PART))
     if limits is None:
         return ErrorBound(clique, UNKNOWN, None, float("inf"), 1.0, ())
     error = limit_error(limits.low, limits.high, limits.total, synthetic)
+    if scored is not None and scored < error:
+        return _bound(clique, SCORED, None, scored, scale, limits.sources)
     return _bound(clique, FRECHET if limits.sources else UNKNOWN, None, error, scale, limits.sources)
 
 
@@ -118,6 +129,25 @@ def measured_error(known: Told, synthetic: Values, alpha: float) -> float:
     negative = float(np.minimum(known.values, 0.0).sum())
     left = max(known.sum_bound(alpha) + negative, 0.0)
     return float(np.abs(synthetic - np.maximum(known.values, 0.0)).sum()) + left
+
+
+def scored_error(measurements: Measurements, clique: Clique, synthetic: Values, alpha: float) -> float | None:
+    """t with P(‖M − synthetic‖₁ > t) ≤ α by the released distance from independence; None where there is none.
+
+    ‖M − s‖₁ ≤ ‖M − E‖₁ + ‖E − s‖₁ (McKenna et al. 2022, section 5, for choices). E are independent columns by answers
+    from before the distance was drawn: its noise owes nothing to E, and the synthetic counts may be fitted to both.
+    """
+    distances = measurements.distances
+    if distances is None or clique not in distances.cliques:
+        return None
+    place = distances.cliques.index(clique)
+    if not distances.whole[place]:
+        return None
+    expected = independent_marginals(replace(measurements, answers=measurements.answers[: distances.answers]))(clique)
+    rounded = expected.size * 2.0 ** -(WEIGHT_BITS + 1)  # the distance was taken on the lattice of counts
+    reach = tail((Term(distances.noise, distances.scale),), 2 * alpha)  # on one side only
+    distance = max(float(distances.values[place]) + reach, 0.0) + rounded
+    return distance + float(np.abs(expected - synthetic).sum())
 
 
 def limit_error(low: Values, high: Values, total: tuple[float, float], synthetic: Values) -> float:

@@ -18,12 +18,14 @@ from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
-from pipeline.scores.two_tables import open_with
-from pipeline.settings.config import LimitsConfig
+from pipeline.settings import build
+from pipeline.statement.condition_words import refuse_part
+from pipeline.statement.digests import read_manifest
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000
@@ -50,9 +52,12 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
         marginal, how, cells, standard_error (of a cell, in records), error_records (Σ |error| at most), error_tvd (at
         most), sources; the worst last.
     Raises:
-        UserError: no release, or one without its table; an unknown column; too many cells.
+        UserError: no release, or one without its table, or whose table is a part of the whole; an unknown column; too
+            many cells.
     """
     schema, statement, measurements = read_release(release)
+    manifest = read_manifest(release)
+    refuse_part(None if manifest is None else manifest.given, "bounds")
     return table_bounds(schema, statement, measurements, _table(release), marginal=marginal)
 
 
@@ -77,7 +82,9 @@ def table_bounds(
         every = [(n,) for n in names] + list(itertools.combinations(names, 2))
         asked = [c for c in every if schema.domain.cells(c) <= MAX_CELLS]
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-        source = open_with(table, ",", LimitsConfig(), Path(work) / "scan")
+        memory, cores = build.memory_limit_bytes(None) // 2, build.threads(None)
+        folder = Path(work) / "scan"
+        source = open_table(table, delimiter=",", workdir=folder, memory_limit_bytes=memory, threads=cores)
         synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
         found = list(error_bounds(measurements, synthetic, asked))
     frame = as_frame(schema, found)

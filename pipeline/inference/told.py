@@ -27,8 +27,8 @@ from pipeline.inference.noise_bounds import (
 )
 from synthesis.consistency.least_squares import least_weights
 
-#: Cells of a marginal that are asked of answers that are no whole marginal, one by one.
-MAX_SOLVED = 2_000
+#: Cells of a marginal that are asked of answers that are no whole marginal, one by one; and cells of their queries.
+MAX_SOLVED, MAX_ASKED = 200, 5_000
 #: The columns that can be told of a public total alone: none.
 NOTHING: Clique = ()
 
@@ -126,6 +126,7 @@ def told(measurements: Measurements, clique: Clique) -> Told | None:
         return _summed(measurements, whole, clique)
     if math.prod(measurements.domain.shape(clique)) > MAX_SOLVED:
         return None
+    having = [a for a in having if a.query.columns <= MAX_ASKED]
     solved = [t for a in having if (t := _solved(measurements, a, clique)) is not None]
     return min(solved, key=lambda t: float(t.errors.sum())) if solved else None
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
-from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.events import Exponential, NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
@@ -22,8 +22,8 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
-from mechanisms.public.queries.query_matrices import QueryMatrix, sensitivity
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.context import Scores, once
 from mechanisms.sensitive.measurement import measure_some
@@ -31,7 +31,8 @@ from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.measuring.fitted_models import Fit
+from pipeline.measuring.fitted_models import Fit, IndependentFit
+from synthesis.independent import independent_marginals
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,14 @@ class AdaptiveRun:
     Attributes:
         model: makes models of what was measured so far.
         known: the answers so far, in the order asked.
+        compared: the noisy distances, once they were asked for.
     """
 
     run: MeasurementContext
     plan: AdaptivePlan
     model: Fit
     known: list[NoisyMarginal] = field(default_factory=list)
+    compared: NoisyDistances | None = None
 
     @property
     def domain(self) -> Domain:
@@ -75,7 +78,8 @@ class AdaptiveRun:
 
     @property
     def measurements(self) -> Measurements:
-        return Measurements(self.domain, tuple(self.known), self.run.public_total)
+        known = tuple(self.known)
+        return Measurements(self.domain, known, self.run.public_total, distances=self.compared)
 
     def places(self, stage: str) -> list[int]:
         """The places of a stage's slots."""
@@ -140,7 +144,10 @@ class AdaptiveRun:
         event = self.plan.measurement_slot(place)
         run, path = self.run, self._choice_file(place)
         scores = self.score(lambda: {c: Candidate(c, (queries or {}).get(c)) for c in cliques}, expected)
-        return noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
+        values = noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
+        if values is not None and cliques and isinstance(self.model, IndependentFit):
+            self.compared = _released_distances(self, cliques, queries or {}, values, expected(), event)
+        return values
 
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
         event = self.plan.measurement_slot(place).with_sensitivity(self.bound(query))
@@ -210,3 +217,24 @@ class AdaptiveRun:
     def counts(self) -> PrivateCounts:
         """The candidates' exact marginals; NOT private."""
         return PrivateCounts(self.run.table, BATCH_CELLS)
+
+
+def _released_distances(
+    steps: AdaptiveRun,
+    cliques: Sequence[Clique],
+    queries: Mapping[Clique, QueryMatrix],
+    values: NDArray[np.float64],
+    expected: Expected,
+    event: NoiseEvent,
+) -> NoisyDistances | None:
+    """The distances as they are released; None where they are none from independent columns of the answers so far.
+
+    Whoever has the release makes the same independent columns again from these answers.
+    """
+    independent = independent_marginals(steps.measurements)
+    if any(not np.array_equal(expected(c), independent(c)) for c in cliques):
+        return None
+    order = sorted(range(len(cliques)), key=lambda i: steps.domain.axes(cliques[i]))
+    placed = tuple(cliques[i] for i in order)
+    whole = np.array([isinstance(queries.get(c, Identity(0)), Identity) for c in placed], np.bool_)
+    return NoisyDistances(placed, whole, values[order], len(steps.known), event.kind, event.scale, event.id)

@@ -11,6 +11,7 @@ from evaluation.score import ON_TOP, Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
+from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage, said_drowned
 from pipeline.stages import Run
 
@@ -62,6 +63,7 @@ def where_to_look(done: Run) -> str:
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
     lines += [f"  measured  {(covered := coverage(done.measurements)).in_words}"]
+    lines += [f"  decided   {line}" for line in [decided(done.measurements).in_words] if line]
     lines += [f"  warning   {line}" for line in (*covered.warnings, *said_drowned(done.measurements))]
     lines += [f"  left out  {line}" for line in done.left_out]
     lines += [f"  accepted  {line}" for line in _accepted(statement.events)]

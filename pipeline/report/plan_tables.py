@@ -22,6 +22,7 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
+from pipeline.report.plan_words import expectations, in_words
 from pipeline.settings.build import (
     build_unit,
     grown_model_cells,
@@ -49,6 +50,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "compared": [p.to_json() for p in plan.compared],
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
+        "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": said_limit(config, schema),
         "no_room": [list(c) for c in workload.no_room],
@@ -142,6 +144,7 @@ def as_text(facts: dict[str, Any]) -> str:
     if facts["shared_budget"] is not None:
         lines += facts["shared_budget"]["in_words"]
     lines += _noisiest(facts["candidates"], facts["rows"])
+    lines += in_words(facts["expected"], facts["rows"]) if facts["expected"] else []
     for key, why in (
         ("left_out", f"more than {facts['left_out_above']}"),
         ("no_room", "no room in the graphical model"),

@@ -10,6 +10,7 @@ from mechanisms.public.files import write_whole
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
+from pipeline.report.bounds_section import bounds_section
 from pipeline.report.convergence_section import convergence_section
 from pipeline.report.dependence_section import dependence_section
 from pipeline.report.map_section import map_section
@@ -21,7 +22,7 @@ from pipeline.settings.inputs import check_scored
 
 
 def render_run(folder: RunFolder, output: Path | None = None) -> Path:
-    """The report of a run from its own files; reads no table. NOT private: it lies under internal/.
+    """The report of a run from its own files; reads no table but the released one. NOT private: it is internal.
 
     Args:
         output: another place than internal/report.html; not inside a release folder.
@@ -33,6 +34,7 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
     first: list[Section] = [promise_section(statement), noise_section(measurements)]
+    first.append(bounds_section(folder.release, measurements))
     record = report_files(folder.convergence)
     last: list[Section] = [convergence_section(record)] if record else []
     last += [units_section(units)] if units else []

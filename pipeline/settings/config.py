@@ -168,6 +168,8 @@ class SynthConfig:
     """Settings of `synth`."""
 
     source: str | None = None
+    where: dict[str, Any] | None = None
+    rows: int | None = None
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     statement: SigningConfig = field(default_factory=SigningConfig)

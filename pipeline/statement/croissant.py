@@ -8,6 +8,7 @@ from typing import Any
 
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.statement.condition_words import condition_in_words
 
 #: The context of Croissant 1.0 (MLCommons 2024).
 CONTEXT: dict[str, Any] = {
@@ -52,14 +53,18 @@ FORMATS = {"csv": "text/csv", "parquet": "application/x-parquet"}
 KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
 
 
-def croissant(statement: Mapping[str, Any], schema: Schema, *, table: str, digest: str) -> str:
+def croissant(
+    statement: Mapping[str, Any], schema: Schema, *, table: str, digest: str, given: Mapping[str, Any] | None = None
+) -> str:
     """The metadata as JSON-LD.
 
     Args:
         statement: the content of privacy.json, version 2.
         schema: with which the table was written.
         table: the file's name in the release; `digest` its SHA-256.
+        given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
+    part = "" if given is None else f", only rows with {condition_in_words(given['where'])}"
     published = statement["published"]
     ids = schema.rules.unit_ids
     fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
@@ -80,8 +85,8 @@ def croissant(statement: Mapping[str, Any], schema: Schema, *, table: str, diges
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
-        "name": f"synthetic {statement['table']}",
-        "description": f"A synthetic table of {statement['table']}. {promise_in_words(statement)}",
+        "name": f"synthetic {statement['table']}{part}",
+        "description": f"A synthetic table of {statement['table']}{part}. {promise_in_words(statement)}",
         "version": "1.0.0",
         **{key: value for key, value in facts.items() if value is not None},
         "rai:personalSensitiveInformation": promise_in_words(statement),

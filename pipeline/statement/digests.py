@@ -24,6 +24,8 @@ class Manifest:
     Attributes:
         pipeline: the version that wrote the files.
         rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
+        given: of a table of rows that satisfy a condition: what was asked (`where`), how its rows were made (`rows`),
+            and of how many independent ones they tell as much (`effective_rows`); None: rows of the whole.
         signer: the fingerprint of the key that signs the manifest, known before anything is signed; None: unsigned.
         files: path in the release → SHA-256 in hexadecimal digits, for every file but the manifest and its signature.
     """
@@ -32,10 +34,12 @@ class Manifest:
     rows_asked: int | None
     signer: str | None
     files: Mapping[str, str]
+    given: Mapping[str, Any] | None = None
 
     def write(self, folder: Path) -> bytes:
         """Write manifest.json; returns its bytes, which are what a signature signs."""
-        text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+        content = {k: v for k, v in asdict(self).items() if k != "given" or v is not None}
+        text = json.dumps({"format": FORMAT, **content}, indent=1, ensure_ascii=False) + "\n"
         write_whole(folder / MANIFEST, text)
         return text.encode()
 
@@ -76,6 +80,8 @@ def read_manifest(folder: Path) -> Manifest | None:
         manifest = Manifest(**content)
         if not all(isinstance(k, str) and isinstance(v, str) for k, v in manifest.files.items()):
             raise ValueError("digests are texts")
+        if manifest.given is not None and not isinstance(manifest.given["where"], Mapping):
+            raise ValueError("no condition")
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         fix = "take the release folder as it was published, whole"
         raise UserError("the manifest is damaged", where=str(path), fix=fix) from error

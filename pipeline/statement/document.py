@@ -8,6 +8,7 @@ from typing import Any
 
 from mechanisms.public.release import said_not_ours
 from pipeline.pages.page import few_digits, rendered
+from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.hazards import hazards, shown_original
 
 #: So many facts of a list stand on the page; the rest is counted, and stands in privacy.json.
@@ -28,7 +29,12 @@ BETS = {
 
 
 def render_statement(
-    statement: Mapping[str, Any], *, rows_asked: int | None, signer: str | None, digests: Mapping[str, str]
+    statement: Mapping[str, Any],
+    *,
+    rows_asked: int | None,
+    signer: str | None,
+    digests: Mapping[str, str],
+    given: Mapping[str, Any] | None = None,
 ) -> str:
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
@@ -36,6 +42,7 @@ def render_statement(
         statement: the content of privacy.json, version 2.
         rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
         signer: the fingerprint of the key that signs the manifest, or None.
+        given: what the rows of the synthetic table were asked to satisfy (see `Manifest`); None: nothing.
         digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
     """
     return rendered(
@@ -50,6 +57,8 @@ def render_statement(
         others=said_not_ours(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),
         rows_asked=rows_asked,
+        given=given,
+        condition="" if given is None else condition_in_words(given["where"]),
         signer=signer,
         digests=digests,
     )

@@ -17,7 +17,7 @@ import pandas as pd
 
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
-from mechanisms.public.release_files import HISTOGRAM, load_measurements
+from mechanisms.public.release_files import DISTANCES, HISTOGRAM, load_measurements
 from mechanisms.public.schema.facts_file import alone
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import WEIGHT_BITS
@@ -93,13 +93,18 @@ def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
 
 def _wrong_answers(release: Path, measurements: Measurements) -> str:
     """Arrays that belong to no answer, or answers that no draw leads to; empty where there are none."""
-    counted = [(HISTOGRAM, measurements.histogram)] if measurements.histogram else []
-    wanted = set()
-    for name, answer in [*((str(i), a) for i, a in enumerate(measurements.answers)), *counted]:
-        wanted |= {f"{name}.{k}" for k in ("values", *answer.query.arrays())}
-        steps = np.clip(answer.values, -LARGEST, LARGEST) * 2.0**FINEST
-        if not (np.abs(answer.values) <= LARGEST).all() or not (steps == np.rint(steps)).all():
-            return f"{' × '.join(answer.clique)}: answers that are not on the lattice, or beyond the range of answers"
+    counted, distances = measurements.histogram, measurements.distances
+    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
+    named += [] if counted is None else [(HISTOGRAM, counted)]
+    wanted = {f"{name}.{k}" for name, a in named for k in ("values", *a.query.arrays())}
+    drawn = [(" × ".join(a.clique), a.values) for _, a in named]
+    if distances is not None:
+        wanted |= {f"{DISTANCES}.values", f"{DISTANCES}.whole"}
+        drawn.append(("distances", distances.values))
+    for name, values in drawn:
+        steps = np.clip(values, -LARGEST, LARGEST) * 2.0**FINEST
+        if not (np.abs(values) <= LARGEST).all() or not (steps == np.rint(steps)).all():
+            return f"{name}: answers that are not on the lattice, or beyond the range of answers"
     with np.load(release / "measurements" / "answers.npz", allow_pickle=False) as arrays:
         foreign = sorted(set(arrays.files) - wanted)
     return f"answers.npz holds arrays of no answer: {', '.join(foreign[:6])}" if foreign else ""

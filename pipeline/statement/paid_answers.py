@@ -43,10 +43,31 @@ def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) 
         if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
             return False, f"{name} has other noise than its receipt"
         taken.add(answer["event"])
+    if (wrong := _unpaid_distances(receipts, index)) is not None:
+        return False, wrong
     public = statement["neighbouring"] == Neighbouring.REPLACE and statement["unit"] == ONE_RECORD
     if index.get("public_total") is not None and not public:
         return False, "the number of records is there without noise, and is no public fact"
     return True, f"{len(every)} noisy answers, each with a receipt of its noise"
+
+
+def _unpaid_distances(receipts: Mapping[str, Any], index: Mapping[str, Any]) -> str | None:
+    """Why noisy distances were not paid for as they stand; None where they were, or where there are none."""
+    distances = index.get("distances")
+    if distances is None:
+        return None
+    paid = receipts.get(distances["event"])
+    if paid is None or not paid.get("scores") or paid.get("answered") is not True:
+        return "distances from independence were never paid for"
+    if paid["scores"] != len(distances["cliques"]):
+        return f"{len(distances['cliques'])} distances stand where {paid['scores']} were paid for"
+    if paid["mechanism"] != distances["noise"] or paid["scale"] != distances["scale"]:
+        return "the distances have other noise than their receipt"
+    charged = list(receipts)
+    before = charged[: charged.index(distances["event"])]
+    if sum(a["event"] in before for a in index["answers"]) != distances["answers"]:
+        return "the distances are from a model of other answers than those charged before them"
+    return None
 
 
 def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:

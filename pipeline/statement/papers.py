@@ -28,6 +28,7 @@ def write_papers(
     table: str,
     rows_asked: int | None,
     signer: Signer | None,
+    given: Mapping[str, Any] | None = None,
 ) -> None:
     """Write statement.html, deployment.yaml, croissant.json, manifest.json and, with a key, signature.json.
 
@@ -38,20 +39,21 @@ def write_papers(
         schema: with which the synthetic table was written.
         table: the name of the synthetic table's file.
         rows_asked: how many synthetic rows the settings asked for, or None.
+        given: what the rows were asked to satisfy (see `Manifest`), or None.
     """
     digests = file_digests(folder)
     fingerprint = None if signer is None else signer.fingerprint
     texts = {
         "statement.html": render_statement(
-            statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table)
+            statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table), given=given
         ),
         "deployment.yaml": registry_record(statement),
-        "croissant.json": croissant(statement, schema, table=table, digest=digests[table]),
+        "croissant.json": croissant(statement, schema, table=table, digest=digests[table], given=given),
     }
     for name, text in texts.items():
         write_whole(folder / name, text)
         digests[name] = hashlib.sha256(text.encode()).hexdigest()
-    content = Manifest(__version__, rows_asked, fingerprint, dict(sorted(digests.items()))).write(folder)
+    content = Manifest(__version__, rows_asked, fingerprint, dict(sorted(digests.items())), given).write(folder)
     if signer is not None:
         write_signature(folder, signer, content)
 

@@ -19,6 +19,7 @@ from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
 from mechanisms.public.units import delta
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
+from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, check_files, read_manifest, said_once
 from pipeline.statement.document import render_statement
@@ -272,15 +273,20 @@ def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any])
         rows_asked=manifest.rows_asked,
         signer=manifest.signer,
         digests=named_digests(manifest.files, _table(manifest)),
+        given=manifest.given,
     )
     if (release / "statement.html").read_text(encoding="utf-8") != again:
         return False, "statement.html does not say what privacy.json says"
     if (release / "deployment.yaml").read_text(encoding="utf-8") != registry_record(statement):
         return False, "deployment.yaml does not say what privacy.json says"
     table = _table(manifest)
-    metadata = croissant(statement, written_with(release, statement)[0], table=table, digest=manifest.files[table])
+    metadata = croissant(
+        statement, written_with(release, statement)[0], table=table, digest=manifest.files[table], given=manifest.given
+    )
     if (release / "croissant.json").read_text(encoding="utf-8") != metadata:
         return False, "croissant.json does not say what privacy.json says"
+    if manifest.given is not None:
+        return True, f"a table of rows with {condition_in_words(manifest.given['where'])} only, as statement.html says"
     return True, "statement.html says what privacy.json says"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -85,6 +86,31 @@ class GraphicalModel:
             UserError: an unknown attribute; a marginal across the model that needs too large a table.
         """
         return model_marginal(self.engine, self._marginals, self.domain.canonical(clique)) * self.total
+
+    def given(self, weights: Mapping[str, Values]) -> GraphicalModel:
+        """The model in which each row's probability is multiplied by the weights of its codes: exact, and as fast.
+
+        A weight enters the factor of one node that holds its attribute; the total is that of the rows, so weighed.
+
+        Args:
+            weights: attribute → a weight of at least 0 for each of its codes.
+        Raises:
+            UserError: no row is possible.
+        """
+        tree, flat = self.engine.tree, self.potentials.copy()
+        allowed = np.zeros(tree.cells) if self.engine.allowed is None else self.engine.allowed.copy()
+        for name, weight in weights.items():
+            node, possible = tree.tops[name], weight > 0
+            shape = ((name,), tree.cliques[node])
+            self.engine.view(flat, node)[...] += spread(np.log(np.where(possible, weight, 1.0)), *shape)
+            self.engine.view(allowed, node)[...] += spread(np.where(possible, 0.0, -np.inf), *shape)
+        engine = Engine(tree, allowed)
+        try:
+            share = engine.conditionals(flat)[1] - self.engine.conditionals(self.potentials)[1]
+        except UserError as error:
+            fix = "a wider condition: by the measured marginals it cannot be"
+            raise UserError("no row satisfies the conditions", where="where", fix=fix) from error
+        return GraphicalModel(engine, flat, self.total * math.exp(share), self.report)
 
     def answerable(self, clique: Sequence[str]) -> bool:
         """Whether `marginal` gives this clique within its memory."""

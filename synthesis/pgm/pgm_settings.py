@@ -13,7 +13,7 @@ from mechanisms.public.release import Measurements
 from synthesis.contract import Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Synthesized
 from synthesis.impossible import Zeros
-from synthesis.pgm.graphical_model import fit_model
+from synthesis.pgm.graphical_model import GraphicalModel, fit_model
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model_settings import ModelSettings
 
@@ -32,10 +32,16 @@ class PgmSpec(ModelSettings, Synthesizer):
         progress: Progress | None = None,
     ) -> Synthesized:
         """Rows drawn from the model."""
-        model = fit_model(measurements, self, impossible=zeros, progress=progress)
+        model = self.model(measurements, zeros=zeros, progress=progress)
         report = model.report
         fit = FitRecord(report.losses, report.floor, report.gap, report.reason)
         return Synthesized(model.rows(rows, rng), fit=fit)
+
+    def model(
+        self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
+    ) -> GraphicalModel:
+        """The fitted model."""
+        return fit_model(measurements, self, impossible=zeros, progress=progress)
 
     @property
     def max_model_cells(self) -> int:

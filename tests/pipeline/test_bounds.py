@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,14 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from pipeline import bounds
 from pipeline.inference.cell_limits import cell_limits
-from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of
+from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of, scored_error
 from pipeline.inference.noise_bounds import Term, sum_bound, tail
 from pipeline.inference.release_bounds import error_bounds
 from pipeline.inference.told import told
+from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, people, write_town
 
 THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
@@ -42,6 +44,16 @@ def release(seed, asked=ASKED, noise="gaussian", scale=1.0, total=None):
         values = exact + NOISE_KINDS[noise].simulate(rng, sigma, exact.size)
         answers.append(NoisyMarginal(clique, Identity(exact.size), values, noise, sigma * scale, "x"))
     return Measurements(THREE, tuple(answers), total)
+
+
+def with_distance(seed, stated=1.0, sigma=25.0):
+    """A release of columns, and of the noisy distance of one pair from what they leave of it."""
+    columns = release(seed, ASKED[:2])
+    distance = np.abs(marginal(("a", "b")) - independent_marginals(columns)(("a", "b"))).sum()
+    noisy = np.array([distance + np.random.default_rng([seed, 1]).normal(0, sigma)])
+    scored = NoisyDistances((("a", "b"),), np.array([True]), noisy, 2, "gaussian", sigma * stated, "y")
+    later = NoisyMarginal(("c",), Identity(2), marginal("c") + 1.0, "gaussian", 3.0, "z")
+    return replace(columns, answers=(*columns.answers, later), distances=scored)
 
 
 def often_enough(hits, seeds):
@@ -81,6 +93,30 @@ def test_limits_from_columns_hold_in_95_of_100_and_with_less_noise_they_would_no
     seeds = 200
     assert often_enough(sum(holds_for_the_cells(s, 1.0) for s in range(seeds)), seeds)
     assert not often_enough(sum(holds_for_the_cells(s, 0.7) for s in range(seeds)), seeds)
+
+
+def test_a_bound_by_a_released_distance_holds_in_95_of_100_and_with_less_noise_it_would_not():
+    def holds(seed, stated):
+        known = with_distance(seed, stated)
+        columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))  # the table for which it is hardest
+        return np.abs(columns - marginal(("a", "b"))).sum() <= scored_error(known, ("a", "b"), columns, ALPHA)
+
+    seeds = 500
+    assert often_enough(sum(holds(s, 1.0) for s in range(seeds)), seeds)
+    assert not often_enough(sum(holds(s, 0.7) for s in range(seeds)), seeds)
+
+
+def test_a_released_distance_is_used_where_it_says_more_than_the_columns():
+    shares = np.full(12, 1 / 12)
+    for seed in range(20):
+        known = with_distance(seed)
+        scored = error_bound(known, ("a", "b"), shares, scale_of(known))
+        without = error_bound(replace(known, distances=None), ("a", "b"), shares, scale_of(known))
+        assert (without.how, scored.how) == ("Fréchet", "distance from independence")
+        off = np.abs(shares * scale_of(known).records - marginal(("a", "b"))).sum()
+        assert off <= scored.records < without.records
+    coarse = replace(known, distances=replace(known.distances, whole=np.array([False])))
+    assert error_bound(coarse, ("a", "b"), shares, scale_of(coarse)).how == "Fréchet"
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -96,6 +96,10 @@ def _foreign_query_beside_cheap_answers(said, index):
         numbers |= {"sensitivity": numbers["sensitivity"] / 10} if "sensitivity" in numbers else {}
 
 
+def _distances_nobody_paid(said, index):
+    index["distances"]["event"] = said["events"][0]["id"]
+
+
 def _beyond_its_threshold(said, index):
     accepted(said)["noisy"] = 10_001.0
 
@@ -125,6 +129,9 @@ def _original_of_tries(said, index):
         ("tries", _original_of_tries, "of several tries (ε, δ) alone is known"),
         ("tries", lambda said, index: said["selection"]["total"].update(epsilon=0.1), "all tries are said to cost"),
         ("tries", lambda said, index: said["selection"].update(tries_expected_at_most=3.9), "got 3.9"),
+        ("reserve", lambda said, index: index["distances"].update(scale=1.0), "other noise than their receipt"),
+        ("reserve", lambda said, index: index["distances"].update(answers=2), "a model of other answers"),
+        ("reserve", _distances_nobody_paid, "distances from independence were never paid for"),
         ("tries", _beyond_its_threshold, "allows at most 10000.0, and its noisy score is 10001.0"),
         ("tries", lambda said, index: accepted(said).update(noisy=None), "and its noisy score is None"),
         ("tries", _no_threshold, "which its thresholds do not say"),

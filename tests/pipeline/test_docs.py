@@ -1,4 +1,6 @@
-"""Every command of the pages of docs/ runs as it stands there, in its order; comments in a page name smaller tables.
+"""Every command and the Python of the pages of docs/ run as they stand there, in their order, on small tables.
+
+Comments in a page name these tables:
 
 <!-- table: NAME.csv -->        a small table of that name is there before the next block
 <!-- small: SETTING=VALUE … --> settings that the tests add to the `run` commands of the next block
@@ -59,9 +61,10 @@ def run_line(words: list[str], small: list[str]) -> None:
         raise AssertionError(f"the tests do not know how to run {words}")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] == "bash" for b in blocks(p))])
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] in {"bash", "python"} for b in blocks(p))])
 def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
     for marks, language, text in blocks(page):
         if marks.get("table") == "people.csv":
             people(300).to_csv("people.csv", index=False)
@@ -72,24 +75,17 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         elif language == "bash":
             for words in lines(text):
                 run_line(words, marks.get("small", "").split())
+        elif language == "python":
+            exec(text, names)
     assert "fix: " not in capsys.readouterr().err
     if page == "bring-your-own-table":
         assert '"private": true' in Path("admissions-release/privacy.json").read_text()
         assert len(pd.read_csv("ward.csv")) == 8
+    if page == "python":
+        assert len(names["made"]) == 1000 and names["same"].shape == names["made"].shape  # type: ignore[arg-type, attr-defined]
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["outputs", "people.csv"]
     if page == "sweeps-and-experiments":
         assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
-
-
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] == "python" for b in blocks(p))])
-def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    people(300).to_csv("people.csv", index=False)
-    names: dict[str, object] = {}
-    for _, language, text in blocks(page):
-        if language == "python":
-            exec(text, names)
-    assert len(names["made"]) == 1000 and names["same"].shape == names["made"].shape  # type: ignore[arg-type, attr-defined]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["outputs", "people.csv"]
 
 
 def same_form(made: Path, kept: Path) -> bool:

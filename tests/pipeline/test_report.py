@@ -60,6 +60,7 @@ def test_a_report_holds_every_part_that_its_run_knows(report):
         "scores",
         "promise",
         "noise",
+        "bounds",
         "dependence",
         "columns",
         "pairs",

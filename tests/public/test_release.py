@@ -11,7 +11,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.release_files import load_answer, load_measurements, save_answer, save_measurements
 
 TOWN = Domain((Attribute("age", 3, 3), Attribute("sex", 2)))
@@ -83,13 +83,37 @@ GRID = NoisyMarginal(
     "3",
 )
 HISTOGRAM = NoisyMarginal(("records per id",), Identity(4), np.array([5.0, -1, 0, 2]), "gaussian", 1.0, "units:id")
-EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), histogram=HISTOGRAM)
+DISTANCES = NoisyDistances((("age", "sex"),), np.array([True]), np.array([3.5]), 2, "gaussian", 4.0, "0002:scores:")
+EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), histogram=HISTOGRAM, distances=DISTANCES)
 
 
 def test_the_histogram_of_records_per_unit_survives_being_saved(tmp_path):
     save_measurements(EVERY, tmp_path)
     again = load_measurements(tmp_path).histogram
     assert again is not None and np.array_equal(again.values, HISTOGRAM.values) and again.event == "units:id"
+
+
+def test_noisy_distances_survive_being_saved_and_nothing_else_is_taken_for_them(tmp_path):
+    save_measurements(EVERY, tmp_path)
+    again = load_measurements(tmp_path).distances
+    assert again is not None and again.values.tolist() == [3.5] and again.whole.tolist() == [True]
+    named = ("cliques", "answers", "noise", "scale", "event")
+    assert [getattr(again, n) for n in named] == [getattr(DISTANCES, n) for n in named]
+    facts = json.loads((tmp_path / "index.json").read_text())
+    for field, wrong in (
+        ("cliques", [["sex", "age"]]),
+        ("cliques", [["age"]]),
+        ("cliques", [["age", "agee"]]),
+        ("cliques", []),
+        ("answers", 5),
+        ("answers", 1.5),
+        ("scale", 0),
+        ("noise", "none"),
+    ):
+        changed = {**facts, "distances": {**facts["distances"], field: wrong}}
+        (tmp_path / "index.json").write_text(json.dumps(changed))
+        with pytest.raises(UserError):
+            load_measurements(tmp_path)
 
 
 TAMPER = {
@@ -106,7 +130,7 @@ TAMPER = {
 #: Arrays that still are answers to queries of the right size: only a digest can tell, as in a run's seal.
 STILL_ANSWERS = {("1.bits", "taken away"), ("3.fine_0_1", "too short")}
 STILL_ANSWERS |= {(n, "too long") for n in ("0.cells", "1.shape", "1.bits", "histogram.cells")}
-NUMBERS = ("values", "data")
+NUMBERS = ("values", "data", "whole")
 
 
 @pytest.mark.parametrize("how", TAMPER)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -146,11 +148,37 @@ class IntegerGrid:
     def draw(self, codes: Codes, rng: np.random.Generator) -> Ints:
         begin = self.before[self.first]
         width = np.diff(begin)
-        if (width == 1).all():
+        if len(self.starts) == self.size and (width == 1).all():
             return self.starts[codes]
         place = begin[codes] + (rng.random(len(codes)) * width[codes]).astype(np.int64)
         run = codes if len(self.starts) == self.size else np.searchsorted(self.before, place, side="right") - 1
         return self.starts[run] + (place - self.before[run])
+
+
+def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:
+    """The same codes, their values drawn from what lies in one of the ranges (both ends included).
+
+    A code of which nothing lies there must not be drawn.
+
+    Args:
+        ranges: ascending and apart; of a column of floats a single one.
+    """
+    if isinstance(grid, FloatGrid):
+        ((low, high),) = ranges
+        return FloatGrid(np.clip(grid.edges, low, high), None, grid.decimals)
+    assert isinstance(grid, IntegerGrid)
+    starts, ends, codes = [], [], []
+    code_of_run = np.repeat(np.arange(grid.size), np.diff(grid.first))
+    for low, high in ranges:
+        begin, end = np.maximum(grid.starts, math.ceil(low)), np.minimum(grid.ends, math.floor(high) + 1)
+        some = begin < end
+        starts.append(begin[some])
+        ends.append(end[some])
+        codes.append(code_of_run[some])
+    held = np.concatenate(codes)
+    empty = np.setdiff1d(np.arange(grid.size), held)  # every code has a run, be it of no width
+    first, last = (np.concatenate([*each, np.full(empty.size, grid.low)]) for each in (starts, ends))
+    return _runs(grid.formula, grid.low, grid.unit, first, last, np.concatenate([held, empty]))
 
 
 def float_grid(low: float, high: float, bins: Bins, *, decimals: int | None, where: str) -> FloatGrid:

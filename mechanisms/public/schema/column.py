@@ -49,6 +49,7 @@ class Column:
         places: where the value codes lie on a map, if that is declared.
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
+        within: of rows given a condition: ranges, both ends included, from which alone values are drawn; or None.
         apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
     """
 
@@ -80,6 +81,7 @@ class Column:
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
     apart: bool = False
+    within: tuple[tuple[float, float], ...] | None = None
 
     @property
     def numeric(self) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.rules.ordered import ascending
 from mechanisms.public.rules.unit_ids import assign_units
+from mechanisms.public.schema.bins import within
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -55,7 +56,8 @@ def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
     absent = [code for code in (column.missing_code, column.outside_code) if code is not None]
     missing = np.isin(codes, absent) if absent else None
     inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
-    return Drawn(column.grid.draw(inside, rng), other=other, missing=missing)
+    grid = column.grid if column.within is None else within(column.grid, column.within)
+    return Drawn(grid.draw(inside, rng), other=other, missing=missing)
 
 
 def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:

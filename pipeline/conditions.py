@@ -1,0 +1,115 @@
+"""Conditions on rows (`where=`): from what is asked to the weight of each code, and words for who reads the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import Measurements
+from mechanisms.public.rules.engineering import undo
+from mechanisms.public.rules.mapped import filled
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.marginal_files import as_a_column
+from pipeline.release_query import Weights, asked_ranges, code_weights, no_column
+from synthesis.contract import RowModel, Synthesizer
+from synthesis.given_rows import GivenRows, rows_given
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """What rows shall satisfy, all of it.
+
+    Attributes:
+        asked: column → a value, a list of values, or [low, high], as JSON values.
+        weights: column → how much of each of its codes satisfies it.
+        drawn_by: the schema by which values are drawn inside bins that the condition cuts.
+    """
+
+    asked: Mapping[str, Any]
+    weights: Mapping[str, Weights]
+    drawn_by: Schema
+
+
+def build_condition(schema: Schema, where: Mapping[str, Any] | None) -> Condition | None:
+    """The condition; None where nothing is asked.
+
+    Raises:
+        UserError: an unknown column or value; a range that holds nothing, or that cuts a bin of columns that the schema
+            orders, whose values are exchanged inside a bin.
+    """
+    if not where:
+        return None
+    for name in where:
+        if name not in schema.domain:
+            raise no_column(schema, name, "where")
+    weights = {name: code_weights(schema, name, value) for name, value in where.items()}
+    columns = list(schema.columns)
+    for name, weight in weights.items():
+        cut = (weight > 0) & (weight < 1)
+        if not cut.any():
+            continue
+        if any(name in group.columns for group in schema.rules.ordered):
+            fix = f"a range of whole bins; this one cuts {schema[name].labels[int(np.flatnonzero(cut)[0])]}"
+            raise UserError(f"the schema orders the values of {name!r} inside its bins", where="where", fix=fix)
+        place = schema.domain.index(name)
+        ranges = asked_ranges(schema[name], where[name], name)
+        columns[place] = replace(columns[place], within=None if ranges is None else tuple(ranges))
+    asked = {name: _plain(value) for name, value in where.items()}
+    return Condition(asked, weights, replace(schema, columns=tuple(columns)))
+
+
+def given(
+    schema: Schema,
+    measurements: Measurements,
+    spec: Synthesizer,
+    model: RowModel | None,
+    condition: Condition,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> GivenRows:
+    """Rows of the table's columns that satisfy the condition; see `rows_given`.
+
+    Args:
+        model: `spec.model(…)`.
+    """
+    targets = {m.target for m in schema.rules.mapped}
+    measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
+
+    def finish(coded: CodedTable) -> CodedTable:
+        return undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
+
+    return rows_given(
+        measurements,
+        spec,
+        model,
+        condition.weights,
+        measured=measured,
+        finish=finish,
+        rows=rows,
+        rng=rng,
+        zeros=schema.zeros,
+        progress=progress,
+    )
+
+
+def facts_of(condition: Condition, made: GivenRows) -> dict[str, Any]:
+    """What the manifest of a conditioned table says."""
+    how = "drawn from the conditioned model, exact for it" if made.exact else "chosen among synthetic rows by weight"
+    return {"where": dict(condition.asked), "rows": how, "effective_rows": round(made.effective, 1)}
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's types: dates and times as texts."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

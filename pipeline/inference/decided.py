@@ -1,0 +1,106 @@
+"""What a run decided about pairs of columns, and with which expected error: in words, from its release alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+
+from mechanisms.public.designs.chance_distance import of_independent, side_error
+from mechanisms.public.domain import Clique
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements
+from pipeline.inference.told import told
+from synthesis.consistency.total import estimate_total
+from synthesis.independent import independent_marginals
+
+#: A pair depends where chance and noise explain its distance at this level, for all pairs together; and the confidence
+#: of the bound on the mean distance is 1 − LEVEL.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What became of the pairs of columns.
+
+    Attributes:
+        pairs: how many there are of columns with more than one value.
+        measured: how many lie in a measured marginal; `coarse` of these only by queries that merge cells.
+        noise: the share of the records that the noise of the measured ones is expected to put into wrong cells, the
+            mean over them, where no cell errs by more than independent columns place in it (as in the allocation of
+            `selection=auto`); None where none was measured whole.
+        judged: of how many others the distance from independence was released; `shown` of these depend beyond noise.
+        left: an upper 95 % bound on the share of the records by which independent columns are off in these, on the
+            mean over them; None where none was released.
+    """
+
+    pairs: int
+    measured: int
+    coarse: int
+    noise: float | None
+    judged: int
+    shown: int
+    left: float | None
+
+    @property
+    def in_words(self) -> str:
+        """A sentence; empty where there is no pair."""
+        if not self.pairs:
+            return ""
+        line = f"of {self.pairs:,} pairs of columns, {self.measured:,} {_are(self.measured)} measured"
+        coarse = f", {self.coarse:,} of them over coarser or adaptive values" if self.coarse else ""
+        wrong = "of the records of each into wrong cells, on the mean"
+        noise = "" if self.noise is None else f": noise puts about {self.noise:.1%} {wrong}"
+        line += coarse + noise
+        if others := self.pairs - self.measured:
+            line += f"; {others:,} {_are(others)} left to the model of the others"
+        if self.left is not None:
+            shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
+            line += (
+                f", of which {shown} dependence beyond noise: independent columns put at most {self.left:.1%} {wrong}"
+            )
+        return line
+
+
+def decided(measurements: Measurements) -> Decided:
+    """Computed from the noisy answers, and the noisy distances where the release has them."""
+    names = [a.name for a in measurements.domain.attributes if a.size > 1]
+    asked = {a.clique for a in measurements.answers}
+    every = list(itertools.combinations(names, 2))
+    inside = {p for c in asked for p in itertools.combinations([n for n in c if n in set(names)], 2)}
+    records = max(estimate_total(measurements), 1.0)
+    cells = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
+    whole = [t for p in inside if (t := told(cells, p)) is not None]
+    expected = independent_marginals(measurements)
+    absolute = math.sqrt(2 / math.pi)
+    noise = [side_error(expected(t.clique), absolute * float(t.errors.mean())) / (2 * records) for t in whole]
+    judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
+    mean = float(np.mean(noise)) if noise else None
+    return Decided(len(every), len(inside), len(inside) - len(whole), mean, judged, shown, left)
+
+
+def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float) -> tuple[int, int, float | None]:
+    """How many of these pairs have a released distance, how many of them depend, and how far all are off."""
+    distances = measurements.distances
+    places = [] if distances is None else [i for i, c in enumerate(distances.cliques) if c in set(pairs)]
+    places = [] if distances is None else [i for i in places if distances.whole[i]]
+    if distances is None or not places:
+        return 0, 0, None
+    before = replace(measurements, answers=measurements.answers[: distances.answers], distances=None)
+    expected = independent_marginals(before)
+    stddev = NOISE_KINDS[distances.noise].stddev * distances.scale
+    least = NormalDist().inv_cdf(1 - LEVEL / len(distances.cliques)) * stddev
+    noise = {a.clique: a.mean_abs for a in before.answers}
+    sides = {n: side_error(expected((n,)), noise.get((n,), math.inf)) for c in distances.cliques for n in c}
+    values = distances.values[places]
+    base = [of_independent(expected(distances.cliques[i]), sum(sides[n] for n in distances.cliques[i])) for i in places]
+    off = float(values.mean()) + NormalDist().inv_cdf(1 - LEVEL) * stddev / math.sqrt(len(places))
+    return len(places), int((values - np.array(base) > least).sum()), min(max(off, 0.0) / (2 * records), 1.0)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

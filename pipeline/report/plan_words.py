@@ -1,0 +1,190 @@
+"""What to expect at a number of rows, in plain words, and what a larger ε, a smaller C or coarser bins would buy."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.pairs import POWER
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.selection.base import GIVEN
+from mechanisms.selection.selections import method_of
+from pipeline.settings import build
+from pipeline.settings.config import Config
+
+#: A marginal is useful where noise alone is expected to move at most this share of the records to wrong cells.
+USEFUL = 0.1
+#: Names that a line shows.
+NAMED = 5
+
+#: Of a marginal: the expected Σ |noise| in records if it takes the whole budget of its stage, and if all share that.
+Noise = tuple[Clique, float, float]
+
+
+def expected_noise(plan: AnyPlan, domain: Domain, *, halved: bool = False) -> list[Noise]:
+    """Of every marginal whose noise is known ahead, or that may be chosen: what its noise alone would make.
+
+    Args:
+        halved: as if two neighbouring bins of every ordered column were one.
+    """
+
+    def cells(clique: Clique) -> int:
+        return math.prod(coarse_size(domain, n) if halved else domain[n].size for n in clique)
+
+    strength = plan.accountant.strength
+    if isinstance(plan, Plan):
+        planned = plan.measurements
+        part = [cells(m.clique) / domain.cells(m.clique) for m in planned]
+        loads = [m.share * p**POWER for m, p in zip(planned, part, strict=True)]
+        left = math.fsum(m.share for m in planned) / math.fsum(loads)
+        alone = [m.query.rows * p * m.event.mean_abs * strength(m.share) for m, p in zip(planned, part, strict=True)]
+        shares = [load * left for load in loads]
+        return [(m.clique, a, a / strength(s)) for m, a, s in zip(planned, alone, shares, strict=True)]
+    given = [s for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique]
+    noise: list[Noise] = []
+    for slot in given:
+        own = cells(slot.reservation.clique or ()) * plan.measurement_slot(plan.slots.index(slot)).mean_abs
+        noise.append((slot.reservation.clique or (), own, own))
+    if (cliques := method_of(plan.method).reported) and plan.reserve is not None:
+        each = plan.reserve_event.mean_abs
+        loads = [cells(c) ** plan.power for c in cliques]
+        whole = math.fsum(loads)
+        noise += [
+            (c, cells(c) * each, cells(c) * each / strength(load / whole))
+            for c, load in zip(cliques, loads, strict=True)
+        ]
+    return noise
+
+
+def coarse_size(domain: Domain, name: str) -> int:
+    """How many codes are left where neighbours on a line are one."""
+    attribute = domain[name]
+    line = attribute.ordered if attribute.ordered > 1 else 0
+    return math.ceil(line / 2) + attribute.size - line
+
+
+def expectations(config: Config, schema: Schema, plan: AnyPlan, rows: int) -> dict[str, Any]:
+    """What to expect at so many rows: which marginals are useful and which drown, and what other settings would buy.
+
+    Errors are total variation distances that noise alone makes, at most 1: ½ Σ |noise| / rows.
+    """
+    noise = expected_noise(plan, schema.measured)
+    larger = [(c, _tvd(a, rows), _tvd(t, rows)) for c, a, t in noise if len(c) > 1]
+    columns = [(c, _tvd(t, rows)) for c, _, t in noise if len(c) == 1]
+    return {
+        "columns": _sorted_out(columns, USEFUL),
+        "larger": {
+            "useful": _names([c for c, _, t in larger if t <= USEFUL]),
+            "useful_if_few": _names([c for c, a, t in larger if a <= USEFUL < t]),
+            "rough": _names([c for c, a, _ in larger if USEFUL < a < 1]),
+            "drown": _names([c for c, a, _ in larger if a >= 1]),
+        },
+        "noisiest_cells": [_cell(schema.measured, c, rows) for c in _worst(noise)],
+        "what_would_help": [_figures("as planned", noise, rows), *_others(config, schema, plan, rows)],
+    }
+
+
+def _worst(noise: Sequence[Noise]) -> list[Noise]:
+    """The noisiest column and the noisiest larger marginal, each alone."""
+    groups = ([n for n in noise if len(n[0]) == 1], [n for n in noise if len(n[0]) > 1])
+    return [max(group, key=lambda n: n[1]) for group in groups if group]
+
+
+def _cell(domain: Domain, noise: Noise, rows: int) -> dict[str, Any]:
+    clique, alone, _ = noise
+    cells = domain.cells(clique)
+    return {"of": " × ".join(clique), "records": rows / cells, "noise": alone / cells}
+
+
+def _said_cell(cell: Mapping[str, Any]) -> str:
+    records, noise = (f"{cell[k]:,.0f}" if cell[k] >= 10 else f"{cell[k]:.2g}" for k in ("records", "noise"))
+    return f"a cell of {cell['of']}: {records} records on the mean, noise about ± {noise}"
+
+
+def _tvd(noise: float, rows: int) -> float:
+    return min(noise / (2 * rows), 1.0)
+
+
+def _names(cliques: Sequence[Clique]) -> list[str]:
+    return [" × ".join(c) for c in cliques]
+
+
+def _sorted_out(columns: Sequence[tuple[Clique, float]], limit: float) -> dict[str, list[str]]:
+    ordered = sorted(columns, key=lambda c: -c[1])
+    return {
+        "useful": _names([c for c, t in ordered if t <= limit]),
+        "rough": _names([c for c, t in ordered if limit < t < 1]),
+        "drown": _names([c for c, t in ordered if t >= 1]),
+    }
+
+
+def _others(config: Config, schema: Schema, plan: AnyPlan, rows: int) -> list[dict[str, Any]]:
+    """The same figures at twice ε, at half of C, and with half as many bins; each planned anew."""
+    figures = []
+    more = copy.deepcopy(config)
+    more.privacy.epsilon *= 2
+    noise = expected_noise(_planned(more, schema), schema.measured)
+    figures.append(_figures(f"privacy.epsilon={more.privacy.epsilon:g}", noise, rows))
+    if plan.max_records > 1:
+        fewer = copy.deepcopy(config)
+        fewer.privacy.max_records = half = math.ceil(plan.max_records / 2)
+        noise = expected_noise(_planned(fewer, schema), schema.measured)
+        name = f"privacy.max_records={half} (units with more lose the rest)"
+        figures.append(_figures(name, noise, rows))
+    if any(coarse_size(schema.measured, n) < schema.measured[n].size for n in schema.measured.names):
+        noise = expected_noise(plan, schema.measured, halved=True)
+        figures.append(_figures("half as many bins in every ordered column", noise, rows))
+    return figures
+
+
+def _planned(config: Config, schema: Schema) -> AnyPlan:
+    return build.build_plan(config, build.build_workload(config, schema), schema)
+
+
+def _figures(name: str, noise: Sequence[Noise], rows: int) -> dict[str, Any]:
+    """Medians over the columns and over the larger marginals; None where there are none."""
+    ones = [_tvd(t, rows) for c, _, t in noise if len(c) == 1]
+    alone = [_tvd(a, rows) for c, a, _ in noise if len(c) > 1]
+    together = [_tvd(t, rows) for c, _, t in noise if len(c) > 1]
+    return {
+        "with": name,
+        "columns": median(ones) if ones else None,
+        "one_alone": median(alone) if alone else None,
+        "all_together": median(together) if together else None,
+    }
+
+
+def in_words(facts: Mapping[str, Any], rows: int) -> list[str]:
+    """The same as lines for people."""
+    lines = [f"at {rows:,} rows, what noise alone does (expected share of the records in wrong cells):"]
+    columns, larger = facts["columns"], facts["larger"]
+    lines += _line("columns", "that are useful", columns["useful"], f"at most {USEFUL:.0%} each")
+    lines += _line("columns", "that are rough", columns["rough"], f"more than {USEFUL:.0%}")
+    lines += _line("columns", "that drown", columns["drown"], "nothing but noise")
+    lines += [f"  {_said_cell(c)}" for c in facts["noisiest_cells"]]
+    lines += _line("larger marginals", "that are useful even if all are measured", larger["useful"], "")
+    lines += _line("larger marginals", "that are useful if few others are measured", larger["useful_if_few"], "")
+    lines += _line("larger marginals", "that are rough even alone", larger["rough"], "")
+    lines += _line("larger marginals", "that drown even alone", larger["drown"], "nothing but noise")
+    lines.append("what would help (medians of that share: columns; a larger marginal alone; each if all are measured):")
+    for other in facts["what_would_help"]:
+        shown = "; ".join(
+            "-" if other[k] is None else f"{other[k]:.1%}" for k in ("columns", "one_alone", "all_together")
+        )
+        lines.append(f"  {other['with']}: {shown}")
+    return lines
+
+
+def _line(what: str, which: str, names: Sequence[str], why: str) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+    if len(names) == 1:
+        what, which = what.removesuffix("s"), which.replace(" are ", " is ").replace("drown", "drowns")
+    return [f"  {len(names)} {what} {which}{f' ({why})' if why else ''}: {shown}"]

@@ -1,0 +1,79 @@
+"""What `plan` says to expect at a number of rows: the figures are those of the noise that a run would draw."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from pipeline.settings import build
+from pipeline.settings.config import load_config
+from tests.pipeline.conftest import TOWN, command
+
+UNIT = ["privacy.unit=person", "privacy.max_records=4"]
+
+
+def expected(capsys, *settings):
+    assert command("plan", *TOWN, *settings, "plan.format=json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def helped(facts):
+    return {line["with"].partition(" ")[0]: line for line in facts["expected"]["what_would_help"]}
+
+
+def test_expected_errors_are_those_of_the_planned_noise(town, capsys):
+    facts = expected(capsys, "selection=pairs", "plan.rows=600")
+    sigma = {tuple(m["clique"]): m["stddev"] for m in facts["measurements"]}
+    cells = {tuple(m["clique"]): m["cells"] for m in facts["measurements"]}
+    ones = [math.sqrt(2 / math.pi) * sigma[c] * cells[c] / 1200 for c in sigma if len(c) == 1]
+    pairs = [math.sqrt(2 / math.pi) * sigma[c] * cells[c] / 1200 for c in sigma if len(c) == 2]
+    planned = facts["expected"]["what_would_help"][0]
+    assert planned["columns"] == pytest.approx(np.median(ones))
+    assert planned["all_together"] == pytest.approx(np.median(pairs))
+    assert planned["one_alone"] < planned["all_together"]
+
+
+def test_twice_epsilon_and_half_of_c_are_planned_anew_and_half_of_the_bins_too(town, capsys):
+    facts = expected(capsys, *UNIT, "selection=pairs", "plan.rows=600")
+    lines = helped(facts)
+    assert set(lines) == {"as", "privacy.epsilon=2", "privacy.max_records=2", "half"}
+    now = lines["as"]["columns"]
+    assert lines["privacy.max_records=2"]["columns"] == pytest.approx(now / 2, rel=1e-6)
+    double = expected(capsys, *UNIT, "selection=pairs", "plan.rows=600", "privacy.epsilon=2")
+    assert lines["privacy.epsilon=2"] == {**helped(double)["as"], "with": "privacy.epsilon=2"}
+    schema = (town / "town.yaml").read_text().replace("bins: {count: 10}", "bins: {count: 5}")
+    (town / "town.yaml").write_text(schema)
+    coarser = helped(expected(capsys, *UNIT, "selection=pairs", "plan.rows=600"))["as"]
+    for figure in ("columns", "one_alone", "all_together"):
+        assert lines["half"][figure] == pytest.approx(coarser[figure], rel=1e-3)
+
+
+@pytest.mark.parametrize("selection", ["auto", "pairs", "mst", "indif"])
+def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys, selection):
+    kinds = []
+    for rows in (30, 600, 1_000_000):
+        facts = expected(capsys, f"selection={selection}", f"plan.rows={rows}")["expected"]
+        called = facts["columns"]
+        assert sorted(n for names in called.values() for n in names) == ["age", "job", "sex"]
+        kinds.append(len(called["useful"]))
+        if selection != "mst":
+            assert len({n for names in facts["larger"].values() for n in names}) == 3
+    assert kinds[0] == 0 and kinds[-1] == 3
+    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=1000000") == 0
+    text = capsys.readouterr().out
+    assert "3 columns that are useful" in text and "what would help" in text and "privacy.epsilon=2:" in text
+
+
+def test_without_rows_nothing_is_expected(town, capsys):
+    assert expected(capsys)["expected"] is None
+
+
+def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
+    from pipeline.report.plan_words import expectations
+
+    config = load_config([*TOWN, *UNIT, "privacy.epsilon=1"])
+    schema = build.build_schema(config)
+    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    expectations(config, schema, plan, 600)
+    assert (config.privacy.epsilon, config.privacy.max_records) == (1, 4)

@@ -1,0 +1,168 @@
+"""Rows given a condition: those of brute force on tiny worlds, and weighed rows that say how few they are."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.auto_model import AutoSpec
+from synthesis.consistency.agree import consistent
+from synthesis.given_rows import rows_given
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.independent import IndependentSpec
+from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.pgm_settings import PgmSpec
+
+DOMAIN = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4, 4), Attribute("d", 2)))
+PAIRS = (("a", "b"), ("b", "c"), ("c", "d"))
+
+
+def known(seed: int = 1, cliques=PAIRS, sigma: float = 1.0) -> Measurements:
+    rng = np.random.default_rng(seed)
+    answers = [
+        NoisyMarginal(c, Identity(n := DOMAIN.cells(c)), 200 * rng.random(n) + 5, "gaussian", sigma, "x")
+        for c in cliques
+    ]
+    return Measurements(DOMAIN, tuple(answers))
+
+
+def brute_force(model: GraphicalModel, weights: dict[str, np.ndarray]) -> np.ndarray:
+    """The joint distribution, cell by cell, from the factors alone."""
+    joint = np.zeros(DOMAIN.shape(DOMAIN.names))
+    for codes in itertools.product(*(range(n) for n in joint.shape)):
+        at = dict(zip(DOMAIN.names, codes, strict=True))
+        log = 0.0
+        flat = model.potentials if model.engine.allowed is None else model.potentials + model.engine.allowed
+        for clique, table in zip(model.engine.tree.cliques, model.engine.views(flat), strict=True):
+            log += table[tuple(at[n] for n in clique)]
+        joint[codes] = np.exp(log) * np.prod([w[at[n]] for n, w in weights.items()])
+    return joint
+
+
+def shares(table: CodedTable) -> np.ndarray:
+    joint = np.zeros(table.domain.shape(table.domain.names))
+    np.add.at(joint, tuple(c.astype(int) for c in table.columns), 1)
+    return joint / table.rows
+
+
+@pytest.fixture(scope="module")
+def model() -> GraphicalModel:
+    return fit_model(known())
+
+
+WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(asked=st.fixed_dictionaries({}, optional={a.name: st.lists(WEIGHTS, min_size=a.size, max_size=a.size)
+                                                 for a in DOMAIN.attributes}))  # fmt: skip
+def test_the_conditioned_model_is_the_one_of_brute_force(model, asked):
+    weights = {n: np.array(w) for n, w in asked.items()}
+    joint, whole = brute_force(model, weights), brute_force(model, {})
+    if joint.sum() == 0:
+        with pytest.raises(UserError, match="no row satisfies"):
+            model.given(weights)
+        return
+    conditioned = model.given(weights)
+    assert conditioned.marginal(DOMAIN.names) / conditioned.total == pytest.approx(
+        (joint / joint.sum()).ravel(), abs=1e-9
+    )
+    assert conditioned.total == pytest.approx(model.total * joint.sum() / whole.sum(), rel=1e-9)
+
+
+def drawn(spec, weights, rows=4000, finish=lambda t: t, measured=("a", "b", "c", "d"), measurements=None, **more):
+    answers = known() if measurements is None else measurements
+    model = spec.model(answers, **more)
+    rng = np.random.default_rng(3)
+    return rows_given(answers, spec, model, weights, measured=measured, finish=finish, rows=rows, rng=rng, **more)
+
+
+def test_rows_of_the_model_are_exactly_so_many_and_follow_the_conditional_distribution(model):
+    weights = {"c": np.array([0, 0.3, 1, 0]), "a": np.array([1.0, 1, 0])}
+    made = drawn(PgmSpec(), weights)
+    joint = brute_force(model, weights)
+    assert made.exact and made.table.rows == made.effective == 4000
+    assert np.abs(shares(made.table) - joint / joint.sum()).sum() < 0.03
+    assert shares(made.table)[joint == 0].sum() == 0
+
+
+def test_impossible_combinations_stay_impossible_under_a_condition():
+    zeros = [(("a", "b"), np.array([[1, 0], [0, 0], [0, 0]], bool))]
+    weights = {"d": np.array([0.0, 1]), "a": np.array([1.0, 0, 0])}
+    made = drawn(PgmSpec(), weights, rows=500, zeros=zeros)
+    assert (made.table.column("b") == 1).all() and (made.table.column("a") == 0).all()
+    with pytest.raises(UserError, match="no row satisfies"):
+        drawn(PgmSpec(), {"a": np.array([1.0, 0, 0]), "b": np.array([1.0, 0])}, zeros=zeros)
+
+
+def test_a_column_that_was_not_measured_is_met_by_drawing_again(model):
+    """`b` is made from `a` and `d` by a rule: the rows are still those of brute force."""
+
+    def finish(table: CodedTable) -> CodedTable:
+        b = ((table.column("a") == 2) & (table.column("d") == 1)).astype(np.uint8)
+        return CodedTable(table.domain, tuple(b if n == "b" else table.column(n) for n in DOMAIN.names))
+
+    weights = {"b": np.array([0.0, 1]), "c": np.array([1.0, 0.5, 0, 0])}
+    made = drawn(PgmSpec(), weights, finish=finish, measured=("c",), rows=2000)
+    joint = brute_force(model, {"c": weights["c"]}).sum(axis=1)[2, :, 1]
+    assert made.exact and made.table.rows == 2000
+    assert (made.table.column("a") == 2).all() and (made.table.column("d") == 1).all()
+    counts = np.bincount(made.table.column("c"), minlength=4) / 2000
+    assert counts == pytest.approx(joint / joint.sum(), abs=0.03)
+
+
+def test_without_a_number_there_are_as_many_rows_as_the_model_expects(model):
+    weights = {"b": np.array([0.0, 1])}
+    assert drawn(PgmSpec(), weights, rows=None).table.rows == round(model.given(weights).total)
+    pool = drawn(GumSpec(), weights, rows=None).table
+    assert pool.rows == pytest.approx(model.given(weights).total, rel=0.02) and (pool.column("b") == 1).all()
+
+
+def test_weighed_rows_say_of_how_many_independent_ones_they_tell_as_much(model):
+    """No more rows are made than POOL; of few that satisfy, the effective number is that of these few."""
+    weights = {"a": np.array([0.0, 0, 1]), "c": np.array([0, 0.5, 1, 0])}
+    joint = brute_force(model, weights)
+    many = drawn(GumSpec(), weights, rows=3000)
+    assert not many.exact and many.table.rows == 3000 and 2500 < many.effective <= 3000
+    assert np.abs(shares(many.table) - joint / joint.sum()).sum() < 0.12
+    assert shares(many.table)[joint == 0].sum() == 0
+
+
+def test_few_rows_that_serve_often_count_as_few(monkeypatch):
+    monkeypatch.setattr("synthesis.given_rows.POOL", 100)
+    made = drawn(GumSpec(), {"a": np.array([0.0, 0, 1])}, rows=1000)
+    assert made.table.rows == 1000 and made.effective < 100
+    with pytest.raises(UserError, match="none of 100 made rows"):
+        drawn(GumSpec(), {"a": np.zeros(3)}, rows=10)
+
+
+def test_independent_columns_are_conditioned_exactly_and_mended_rows_are_weighed():
+    columns = known(cliques=(("a",), ("b",), ("c",), ("d",)))
+    made = drawn(IndependentSpec(), {"c": np.array([0, 1, 0.5, 0])}, measurements=columns, rows=3000)
+    ratio = consistent(columns).one_way("c") * [0, 1, 0.5, 0]
+    assert made.exact
+    assert np.bincount(made.table.column("c"), minlength=4) / 3000 == pytest.approx(ratio / ratio.sum(), abs=1e-3)
+    with pytest.raises(UserError, match="condition on 'c'"):
+        drawn(IndependentSpec(), {"c": np.zeros(4)}, measurements=columns)
+    assert IndependentSpec().model(columns, zeros=[(("a", "b"), np.eye(3, 2, dtype=bool))]) is None
+    pairs = known(cliques=(*PAIRS, ("a", "d")), sigma=0.01)
+    assert AutoSpec(max_cells=14).model(pairs).given({"a": np.ones(3)}) is None
+    assert not drawn(AutoSpec(max_cells=14), {"a": np.array([1.0, 0, 0])}, measurements=pairs, rows=50).exact
+    assert drawn(AutoSpec(), {"a": np.array([1.0, 0, 0])}, measurements=columns, rows=50).exact
+
+
+@pytest.mark.parametrize("spec", [PgmSpec(), AutoSpec(), IndependentSpec()])
+def test_the_rows_of_a_model_are_those_that_make_makes(spec):
+    answers = known()
+    made = spec.make(answers, rows=300, rng=np.random.default_rng(5)).table
+    again = spec.model(answers).rows(300, np.random.default_rng(5))
+    assert all(np.array_equal(a, b) for a, b in zip(made.columns, again.columns, strict=True))
