@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from mechanisms.public.rules.engineering import undo
-from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.marginal_files import as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights, no_column
 from synthesis.contract import RowModel, Synthesizer
 from synthesis.given_rows import GivenRows, rows_given
+from synthesis.numbers.value_shapes import as_columns, for_synthesis
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,21 +76,20 @@ def given(
     """Rows of the table's columns that satisfy the condition; see `rows_given`.
 
     Args:
-        model: `spec.model(…)`.
+        model: `spec.model(…)`, of what is synthesized (`for_synthesis`).
     """
     targets = {m.target for m in schema.rules.mapped}
     measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
 
-    def finish(coded: CodedTable) -> CodedTable:
-        return undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
-
+    allowed = {name: weight > 0 for name, weight in condition.weights.items()}
     return rows_given(
-        measurements,
+        for_synthesis(measurements, schema),
         spec,
         model,
         condition.weights,
         measured=measured,
-        finish=finish,
+        finish=lambda coded: as_columns(coded, schema, measurements, rng),
+        finish_given=lambda coded: as_columns(coded, schema, measurements, rng, allowed=allowed),
         rows=rows,
         rng=rng,
         zeros=schema.zeros,

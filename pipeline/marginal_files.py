@@ -59,6 +59,9 @@ def as_a_column(schema: Schema, name: str) -> bool:
 
 def attribute_labels(schema: Schema, name: str) -> list[str]:
     """What each code of a measured attribute is called; one that a rule of the schema made has numbers alone."""
+    fine = next((column for column, own in schema.fine.items() if own.name == name), None)
+    if fine is not None:
+        return [*code_names(schema.finest[fine])]
     if not as_a_column(schema, name):
         return [f"code {i}" for i in range(schema.measured[name].size)]
     return [*code_names(schema[name])]

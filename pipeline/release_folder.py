@@ -26,7 +26,7 @@ from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
 from pipeline.statement.signing import Signer, check_signature
-from synthesis.records_per_unit import with_records
+from synthesis.numbers.value_shapes import as_written
 
 
 def write_release(
@@ -59,7 +59,7 @@ def write_release(
         given: what the rows were asked to satisfy (see `Manifest`), or None.
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        written = with_records(drawn_by or schema, measurements)
+        written = as_written(drawn_by or schema, measurements)
         write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)

@@ -16,8 +16,6 @@ from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from mechanisms.public.rules.engineering import undo
-from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conditions import build_condition, facts_of, given
@@ -29,6 +27,7 @@ from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
 from synthesis.contract import RowModel, Synthesizer
+from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import rows_of_model
 from synthesis.synthesize import synthesize as synthetic_rows
 
@@ -72,7 +71,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         if condition is None:
             coded, facts = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report), None
         else:
-            model = spec.model(measurements, zeros=schema.zeros, progress=report)
+            model = spec.model(for_synthesis(measurements, schema), zeros=schema.zeros, progress=report)
             made = given(schema, measurements, spec, model, condition, rows=rows, rng=rng, progress=report)
             coded, facts = made.table, facts_of(condition, made)
     with show.stage("release") as report, _workdir(root) as work:
@@ -121,11 +120,12 @@ def new_rows(
         rows: how many; None: as many as the noisy total says.
         model: `spec.model(…)`, where it is fitted already; None: rows are made from the measurements.
     """
+    coarse = for_synthesis(measurements, schema)
     if model is None:
-        coded = synthetic_rows(measurements, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
+        coded = synthetic_rows(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
     else:
-        coded = rows_of_model(measurements, model, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
-    return undo(filled(coded, schema.rules.mapped, measurements), schema.engineering, rng)
+        coded = rows_of_model(coarse, model, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
+    return as_columns(coded, schema, measurements, rng)
 
 
 def draft(table: Path, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:

@@ -51,6 +51,7 @@ def rows_given(
     *,
     measured: Collection[str],
     finish: Finish,
+    finish_given: Finish | None = None,
     rows: int | None,
     rng: np.random.Generator,
     zeros: Zeros = (),
@@ -63,7 +64,8 @@ def rows_given(
         model: `synthesizer.model(…)`.
         weights: column of the table → a weight in [0, 1] for each code: 0 for what must not be.
         measured: those of the columns that were measured as they stand: a model is conditioned on them.
-        finish: rows of the measured domain → rows of the table's columns.
+        finish: rows of the measured domain → rows of the table's columns; `finish_given` the same for rows of the
+            conditioned distribution alone (default: as `finish`).
         rows: None: as many as all rows hold.
     Raises:
         UserError: no row, or hardly any, satisfies the condition.
@@ -72,7 +74,7 @@ def rows_given(
     if conditioned is None:
         return _weighed(measurements, synthesizer, weights, finish, rows, rng, zeros, progress)
     left = {n: np.ceil(w) if n in measured else w for n, w in weights.items()}
-    return _drawn(conditioned, left, finish, rows, rng, progress)
+    return _drawn(conditioned, left, finish_given or finish, rows, rng, progress)
 
 
 def _drawn(
@@ -87,7 +89,7 @@ def _drawn(
     wanted = round(model.total) if rows is None else rows
     parts: list[CodedTable] = []
     seen, taken, batch = 0, 0, wanted
-    while batch:
+    while wanted or rows == 0:
         table = finish(model.rows(batch, rng, progress))
         parts.append(_accepted(table, _chances(table, weights), rng))
         seen, taken = seen + batch, taken + parts[-1].rows

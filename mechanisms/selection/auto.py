@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -19,14 +19,25 @@ from mechanisms.public.designs.allocation import Known, Shares, Wanted, allocate
 from mechanisms.public.designs.chance_distance import by_chance, side_error
 from mechanisms.public.designs.dense import combined, noise_error
 from mechanisms.public.designs.tree import heaviest_forest, pairs
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.coarse_values import coarse_columns
+from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
+from mechanisms.public.rules.transforms import FINE
+from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import SCORES, Facts, Method, Schedule, Selection, large_pairs
+from mechanisms.selection.base import (
+    FINE_STAGE,
+    SCORES,
+    Facts,
+    Method,
+    Schedule,
+    Selection,
+    large_pairs,
+    one_way_slots,
+)
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import ask_given
@@ -49,6 +60,9 @@ LEVEL = 0.05
 MOST_SCORE_NOISE = 0.5
 #: But for those whose own noise would be so many times their distance.
 MOST_NOISE = 3.0
+#: A group of bins of a column with fine cells holds at least this share of the records, and so many times the noise.
+LEAST_SHARE = 0.02
+LEAST_NOISE = 10.0
 #: So much of the reserve is shared out: the rest is the rounding of many parts.
 WHOLE = 1 - 1e-9
 
@@ -72,8 +86,9 @@ class Auto(ScoredPairs):
         marginals: their answers together have the noise of the whole budget less that of the distances.
         """
         given = list(dict.fromkeys(ask_given(context)))
+        ask_given(context, FINE_STAGE)
         expected = once(context.fit)()
-        queries = self._queries(context, expected)
+        queries = self._queries(context, expected, len(given))
         gaps = context.distances(self.candidates, lambda: expected, queries) if self.candidates else None
         sides = _sides(given, self.candidates)
         if gaps is None or sides is None:
@@ -83,21 +98,41 @@ class Auto(ScoredPairs):
         plan = allocate(known, wanted, context.reserve_noise, context.power)
         context.spend(_questions(context.domain, self, given, queries, plan.shares))
 
-    def _queries(self, context: Context, expected: Expected) -> dict[Clique, QueryMatrix]:
-        """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many."""
+    def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
+        """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many.
+
+        Of columns with fine cells, which tell where their records lie, pairs never ask for bins with few records.
+        """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
-        noise = float(context.reserve_noise(np.array([PAIRS_PART / len(domain)]))[0])
+        noise = float(context.reserve_noise(np.array([PAIRS_PART / columns]))[0])
         fine = int(min(max(records / noise, FINE_CELLS), self.max_cells))
-        groups = coarse_columns(domain, ones, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
+        least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
+        solid = {n: np.arange(domain[n].size) for n in domain.names}
+        for place in context.places(FINE_STAGE):
+            name = context.clique(place)[0].removesuffix(FINE)
+            solid[name] = solid_groups(domain[name], ones[name], least)
+        attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in _with(domain, solid)]
+        sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
+        shrunken = Domain(tuple(attributes))
+        coarse = coarse_columns(shrunken, sums, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
+        coarse = {n: own[solid[n]] for n, own in coarse.items()}
 
         def query(pair: Clique) -> QueryMatrix:
             limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
-            small = domain.cells(pair) <= limit
-            return Identity(domain.cells(pair)) if small else merged_query(domain, pair, groups)
+            return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
 
         return {pair: query(pair) for pair in self.candidates}
+
+
+def _with(domain: Domain, groups: Mapping[str, NDArray[np.int64]]) -> list[tuple[Attribute, NDArray[np.int64]]]:
+    return [(a, groups[a.name]) for a in domain.attributes]
+
+
+def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
+    """How many groups of codes lie on the attribute's line."""
+    return int(groups[attribute.ordered - 1]) + 1 if attribute.ordered else 0
 
 
 def _sides(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[np.intp] | None:
@@ -203,6 +238,8 @@ class AutoSettings(Fixed):
             marginals: larger ones are left out. None: 20,000; 5,000 where marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
         split: parts of the budget for first one-way marginals, distances, and what these two decide.
+        fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
+        fine_share: the part of the budget that these take, all columns together.
     """
 
     kind: ClassVar[str] = "auto"
@@ -211,6 +248,8 @@ class AutoSettings(Fixed):
     max_cells: int | None = None  # type: ignore[assignment]
     combine_cells: int = 1_000
     split: list[float] = field(default_factory=lambda: [1.0, 0.3, 8.7])
+    fine_cells: int = 256
+    fine_share: float = 0.1
 
     def given(self, facts: Facts) -> Selection | None:
         """The marginals that somebody named, or that an accountant leaves which cannot count later decisions; or None.
@@ -224,6 +263,12 @@ class AutoSettings(Fixed):
         settings |= {} if self.max_cells is None else {"max_cells": self.max_cells}
         shared = ("marginals", "closure", "weights", "merge", "floor", "fit")
         return Fixed(**settings, **{name: getattr(self, name) for name in shared})
+
+    def fine_cells_of(self, facts: Facts) -> int:
+        if not 0 <= self.fine_cells <= MAX_FINE or self.fine_cells == 1:
+            fix = f"a whole number from 2 to {MAX_FINE:,}; or 0 for none"
+            raise UserError(f"got {self.fine_cells}", where="selection.fine_cells", fix=fix)
+        return self.fine_cells if self.given(facts) is None else 0
 
     @property
     def largest(self) -> int:
@@ -257,7 +302,15 @@ class AutoSettings(Fixed):
             fix = f"at least {LEAST_CELLS}: two groups of values of each column; or null"
             raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
         method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS)
-        return Schedule(method, *method.slots(domain, self.split))
+        own = Domain(tuple(facts.schema.fine.values()))
+        slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), self.split)
+        if not len(own):
+            return Schedule(method, slots, rest)
+        if not 0 < self.fine_share < 1:
+            fix = "a part of the budget, between 0 and 1; selection.fine_cells=0 for none"
+            raise UserError(f"got {self.fine_share}", where="selection.fine_share", fix=fix)
+        part = math.fsum(self.split) * self.fine_share / (1 - self.fine_share)
+        return Schedule(method, [*slots, *one_way_slots(own, part, FINE_STAGE)], rest)
 
 
 def _has_filter(facts: Facts) -> bool:

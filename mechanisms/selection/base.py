@@ -21,8 +21,9 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, without_joints
 from mechanisms.selection.context import Context
 
-#: Stages: the first measurements, the choices, and the measurements of what was chosen.
-GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS = "given", "choose", "chosen", "scores", "pairs"
+#: Stages: the first measurements, the choices, and the measurements of what was chosen; and of fine columns.
+SLOT_STAGES = ("given", "choose", "chosen", "scores", "pairs", "fine")
+GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS, FINE_STAGE = SLOT_STAGES
 #: The name of a marginal that is not known yet.
 LATER = "a marginal chosen later"
 
@@ -53,7 +54,7 @@ class Facts:
     @property
     def alone(self) -> frozenset[str]:
         """Columns that stand in no joint marginal."""
-        return frozenset(self.schema.engineering.alone)
+        return frozenset(self.schema.engineering.alone) | {a.name for a in self.schema.fine.values()}
 
     @property
     def joint(self) -> list[str]:
@@ -175,6 +176,10 @@ class Selection(ABC):
         """Whether a person named the marginals."""
         return False
 
+    def fine_cells_of(self, facts: Facts) -> int:
+        """About how many fine cells it measures of each column of numbers or dates; 0: it asks for none."""
+        return 0
+
     def fits(self, graphical: bool) -> bool:
         """Whether marginals are dropped until a graphical model holds them.
 
@@ -229,12 +234,12 @@ def parts_of(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:
     return tuple(float(p) for p in split)
 
 
-def one_way_slots(domain: Domain, part: float) -> list[Reservation]:
+def one_way_slots(domain: Domain, part: float, stage: str = GIVEN) -> list[Reservation]:
     """A slot for each one-way marginal, that part of the budget shared out by cells^(2/3)."""
     loads = [float(domain[n].size) ** (2 / 3) for n in domain.names]
     total = math.fsum(loads)
     return [
-        Reservation(GIVEN, (n,), domain[n].size, part * load / total)
+        Reservation(stage, (n,), domain[n].size, part * load / total)
         for n, load in zip(domain.names, loads, strict=True)
     ]
 

@@ -20,9 +20,9 @@ from mechanisms.selection.context import Context, Scores
 FULL, CAPPED = "noise", "capped"
 
 
-def ask_given(context: Context) -> list[Clique]:
+def ask_given(context: Context, stage: str = GIVEN) -> list[Clique]:
     """Measure the slots of known marginals, whole; their names."""
-    places = context.places(GIVEN)
+    places = context.places(stage)
     cliques = [context.clique(i) for i in places]
     context.ask([(i, c, Identity(context.domain.cells(c))) for i, c in zip(places, cliques, strict=True)])
     return cliques

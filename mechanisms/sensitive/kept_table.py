@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
+from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.out_of_schema import with_apart
@@ -68,7 +69,8 @@ def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTa
     if place is None:
         raise ValueError("the table is not kept")
     if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
-        return CodedTable(private.coded.domain, private.coded.columns, known=kept_counts(place / "counts"))
+        plain = without_fine(private.coded, schema)
+        return CodedTable(plain.domain, plain.columns, known=kept_counts(place / "counts"))
     whole = place / "whole"
     with only_one(place, "whole"):
         if not (whole / "table.json").exists():

@@ -108,7 +108,7 @@ def load_private(
         raise ValueError("the key of the truncation needs at least 16 bytes")
     if unit.column is None:
         coded, report = _engineered(
-            *encode_columns(source, schema, workdir=workdir, progress=progress), schema, workdir
+            *encode_columns(source, schema, workdir=workdir, progress=progress, fine=True), schema, workdir
         )
         whole = PrivateTable(coded, unit, report, complete=True)
         if holdout is None:
@@ -129,7 +129,7 @@ def load_private(
                 writer.write_table(pa.Table.from_arrays([ids], schema=fields))
 
             coded, report = encode_columns(
-                source, schema, workdir=workdir, progress=progress, further=further, on_batch=keep_unit
+                source, schema, workdir=workdir, progress=progress, further=further, on_batch=keep_unit, fine=True
             )
     coded, report = _engineered(coded, report, schema, workdir)
     if progress is not None:
@@ -180,11 +180,18 @@ def aside_rows(
 def _engineered(
     coded: CodedTable, report: EncodingReport, schema: Schema, workdir: Path
 ) -> tuple[CodedTable, EncodingReport]:
-    """The table as the schema's steps measure it, and how many rows contradict each rule."""
+    """The table as it is measured: after the schema's steps, with the fine columns; how many rows contradict each rule.
+
+    Args:
+        coded: the schema's columns, and the fine ones behind them.
+    """
     if not schema.engineering.steps:
         return coded, report
-    engineered, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
-    return engineered, replace(report, conflicts=conflicts)
+    own = len(schema.columns)
+    plain = CodedTable(schema.domain, coded.columns[:own])
+    engineered, conflicts = engineer(plain, schema.engineering, workdir=workdir / "engineered")
+    columns = (*engineered.columns, *coded.columns[own:])
+    return CodedTable(schema.measured, columns), replace(report, conflicts=conflicts)
 
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:

@@ -177,7 +177,7 @@ def _series(array: Any, kind: Kind, *, gaps: bool) -> pd.Series[Any]:
     if pa.types.is_date(arrow):
         return _as(pd.Series(array.to_pylist(), dtype=object), dtype)
     entries = array.to_numpy(zero_copy_only=False)
-    if dtype is None and kind.family != "text":  # what the schema alone makes texts of
+    if kind.family != "text":  # what the schema alone makes texts of
         return pd.Series(entries, dtype="str")
     return _as(pd.Series(entries, dtype=object), dtype or (None if kind.exact is None else "str"))
 

@@ -36,7 +36,7 @@ from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.synth_again import new_rows
 from synthesis.contract import RowModel
-from synthesis.records_per_unit import with_records
+from synthesis.numbers.value_shapes import as_written, for_synthesis
 
 FORMS = ("pandas", "arrow")
 #: Settings of `synth` that are arguments of `sample`.
@@ -118,7 +118,7 @@ class Release:
             made = given(schema, known, spec, self._model, condition, rows=config.rows, rng=rng)
             coded, facts, schema = made.table, facts_of(condition, made), condition.drawn_by
         texts = frame_kinds.texts(schema, self._kinds)
-        table = arrow_table(coded, with_records(schema, known), rng, texts=texts)
+        table = arrow_table(coded, as_written(schema, known), rng, texts=texts)
         if form == "arrow":
             arrow = frame_kinds.as_arrow(table, schema, self._kinds)
             return arrow if facts is None else arrow.replace_schema_metadata({"given": json.dumps(facts)})
@@ -130,7 +130,7 @@ class Release:
     def _model(self) -> RowModel | None:
         """What rows are drawn from, fitted once."""
         spec = build.usable_synthesizer(self._synthesis)
-        return spec.model(self.measurements, zeros=self.schema.zeros)
+        return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
     def marginal(self, columns: Sequence[str]) -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.

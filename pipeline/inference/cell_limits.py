@@ -10,8 +10,8 @@ import numpy as np
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
-from mechanisms.public.release import Measurements
-from pipeline.inference.told import NOTHING, Told, told, told_total
+from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.told import NOTHING, Told
 
 #: Pairs of known marginals that are laid together for the lower limit, the largest first.
 MAX_PAIRS = 64
@@ -55,7 +55,7 @@ class Limits:
         return least
 
 
-def cell_limits(measurements: Measurements, clique: Clique, alpha: float) -> Limits | None:
+def cell_limits(evidence: Evidence, clique: Clique, alpha: float) -> Limits | None:
     """Limits of a marginal's cells from all its largest sub-marginals that the answers tell; None without any answer.
 
     A cell holds at most what each of its sub-marginals holds there. Of two sub-marginals S and T, which together have
@@ -63,12 +63,12 @@ def cell_limits(measurements: Measurements, clique: Clique, alpha: float) -> Lim
 
     Guarantee: post-processing; costs no privacy. α is shared out over the sub-marginals, and in each over its cells.
     """
-    pieces = _pieces(measurements, clique)
-    total = told_total(measurements)
+    pieces = _pieces(evidence, clique)
+    total = evidence.total
     if total is None:
         return None
     pieces[NOTHING] = total
-    shape = measurements.domain.shape(clique)
+    shape = evidence.measurements.domain.shape(clique)
     lows, highs = {}, {}
     for names, piece in pieces.items():
         reach = piece.reach(alpha / len(pieces))
@@ -95,16 +95,16 @@ def _lower(
     return low
 
 
-def _pieces(measurements: Measurements, clique: Clique) -> dict[Clique, Told]:
+def _pieces(evidence: Evidence, clique: Clique) -> dict[Clique, Told]:
     """Every told sub-marginal that lies in no larger one, the largest first, and what pairs of these have in common."""
     pieces: dict[Clique, Told] = {}
     for size in range(len(clique) - 1, 0, -1):
         for names in itertools.combinations(clique, size):
             inside = any(set(names) < set(larger) for larger in pieces)
-            if not inside and (piece := told(measurements, names)) is not None:
+            if not inside and (piece := evidence.told(names)) is not None:
                 pieces[names] = piece
     for one, other in itertools.combinations(list(pieces), 2):
         both = tuple(n for n in clique if n in one and n in other)
-        if both and both not in pieces and (piece := told(measurements, both)) is not None:
+        if both and both not in pieces and (piece := evidence.told(both)) is not None:
             pieces[both] = piece
     return pieces

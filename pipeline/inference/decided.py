@@ -14,6 +14,8 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
+from mechanisms.public.rules.fine_columns import varied_columns
+from pipeline.inference.release_evidence import Evidence
 from pipeline.inference.told import told
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
@@ -68,7 +70,7 @@ class Decided:
 
 def decided(measurements: Measurements) -> Decided:
     """Computed from the noisy answers, and the noisy distances where the release has them."""
-    names = [a.name for a in measurements.domain.attributes if a.size > 1]
+    names = varied_columns(measurements.domain)
     asked = {a.clique for a in measurements.answers}
     every = list(itertools.combinations(names, 2))
     inside = {p for c in asked for p in itertools.combinations([n for n in c if n in set(names)], 2)}
@@ -85,16 +87,15 @@ def decided(measurements: Measurements) -> Decided:
 
 def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float) -> tuple[int, int, float | None]:
     """How many of these pairs have a released distance, how many of them depend, and how far all are off."""
-    distances = measurements.distances
-    places = [] if distances is None else [i for i, c in enumerate(distances.cliques) if c in set(pairs)]
-    places = [] if distances is None else [i for i in places if distances.whole[i]]
-    if distances is None or not places:
+    evidence = Evidence(measurements)
+    placed = [place for c in pairs if (place := evidence.distance(c)) is not None]
+    if not placed:
         return 0, 0, None
-    before = replace(measurements, answers=measurements.answers[: distances.answers], distances=None)
-    expected = independent_marginals(before)
+    distances, places = placed[0][0], [place for _, place in placed]
+    expected = evidence.independent
     stddev = NOISE_KINDS[distances.noise].stddev * distances.scale
     least = NormalDist().inv_cdf(1 - LEVEL / len(distances.cliques)) * stddev
-    noise = {a.clique: a.mean_abs for a in before.answers}
+    noise = {a.clique: a.mean_abs for a in evidence.compared.answers}
     sides = {n: side_error(expected((n,)), noise.get((n,), math.inf)) for c in distances.cliques for n in c}
     values = distances.values[places]
     base = [of_independent(expected(distances.cliques[i]), sum(sides[n] for n in distances.cliques[i])) for i in places]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
-from mechanisms.public.release import Measurements
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.noise_bounds import Term, tail
-from pipeline.inference.told import Told, told, told_total
-from synthesis.independent import independent_marginals
+from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.told import Told
 
 #: The confidence of a bound is 1 − ALPHA.
 ALPHA = 0.05
@@ -76,9 +75,9 @@ class Scale:
         return min((error + off) / (2 * self.records), 1.0)
 
 
-def scale_of(measurements: Measurements) -> Scale:
+def scale_of(evidence: Evidence) -> Scale:
     """The number of records with its interval; all zeros without any answer."""
-    total = told_total(measurements)
+    total = evidence.total
     if total is None:
         return Scale(0.0, 0.0, 0.0, 0.0)
     alpha = 0.0 if not total.sources else ALPHA * TOTAL_PART
@@ -87,7 +86,7 @@ def scale_of(measurements: Measurements) -> Scale:
     return Scale(value, max(float(total.values[0]) - reach, 0.0), value + reach, alpha)
 
 
-def error_bound(measurements: Measurements, clique: Clique, shares: Values, scale: Scale) -> ErrorBound:
+def error_bound(evidence: Evidence, clique: Clique, shares: Values, scale: Scale) -> ErrorBound:
     """A 95 % bound on the error of one marginal of the synthetic table.
 
     Guarantee: post-processing; costs no privacy. The probability is that of the noise, over all that was drawn for
@@ -98,13 +97,13 @@ def error_bound(measurements: Measurements, clique: Clique, shares: Values, scal
     """
     synthetic, alpha = shares * scale.records, ALPHA - scale.alpha
     most = scale.high + float(synthetic.sum())  # tables without anything in common
-    known = told(measurements, clique)
+    known = evidence.told(clique)
     if known is not None:
         error = min(measured_error(known, synthetic, alpha), most)
         how = MEASURED if clique in known.sources else INSIDE
         return _bound(clique, how, float(known.errors.mean()), error, scale, known.sources)
-    scored = scored_error(measurements, clique, synthetic, alpha * SCORE_PART)
-    limits = cell_limits(measurements, clique, alpha if scored is None else alpha * (1 - SCORE_PART))
+    scored = scored_error(evidence, clique, synthetic, alpha * SCORE_PART)
+    limits = cell_limits(evidence, clique, alpha if scored is None else alpha * (1 - SCORE_PART))
     if limits is None:
         return ErrorBound(clique, UNKNOWN, None, float("inf"), 1.0, ())
     error = limit_error(limits.low, limits.high, limits.total, synthetic)
@@ -131,19 +130,16 @@ def measured_error(known: Told, synthetic: Values, alpha: float) -> float:
     return float(np.abs(synthetic - np.maximum(known.values, 0.0)).sum()) + left
 
 
-def scored_error(measurements: Measurements, clique: Clique, synthetic: Values, alpha: float) -> float | None:
+def scored_error(evidence: Evidence, clique: Clique, synthetic: Values, alpha: float) -> float | None:
     """t with P(‖M − synthetic‖₁ > t) ≤ α by the released distance from independence; None where there is none.
 
     ‖M − s‖₁ ≤ ‖M − E‖₁ + ‖E − s‖₁ (McKenna et al. 2022, section 5, for choices). E are independent columns by answers
     from before the distance was drawn: its noise owes nothing to E, and the synthetic counts may be fitted to both.
     """
-    distances = measurements.distances
-    if distances is None or clique not in distances.cliques:
+    if (found := evidence.distance(clique)) is None:
         return None
-    place = distances.cliques.index(clique)
-    if not distances.whole[place]:
-        return None
-    expected = independent_marginals(replace(measurements, answers=measurements.answers[: distances.answers]))(clique)
+    distances, place = found
+    expected = evidence.independent(clique)
     rounded = expected.size * 2.0 ** -(WEIGHT_BITS + 1)  # the distance was taken on the lattice of counts
     reach = tail((Term(distances.noise, distances.scale),), 2 * alpha)  # on one side only
     distance = max(float(distances.values[place]) + reach, 0.0) + rounded

@@ -20,7 +20,8 @@ from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.equal_means import equal_means
 from pipeline.inference.error_bounds import ALPHA
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
-from pipeline.inference.told import Told, told, told_total
+from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.told import Told
 from pipeline.marginal_files import as_a_column, cells_frame
 from pipeline.release_query import code_weights, no_column
 
@@ -72,7 +73,7 @@ def estimate(schema: Schema, measurements: Measurements, question: Question) -> 
     _check(schema, question)
     names = tuple(n for n in (*question.by, question.column) if n is not None)
     clique = schema.measured.canonical(names)
-    known = told(measurements, clique) if clique else told_total(measurements)
+    known = Evidence(measurements).told(clique)
     if known is None and question.unmeasured != BOUNDS:
         raise _untold(measurements, clique)
     groups = _groups(schema, question, clique)
@@ -215,7 +216,7 @@ def _limits(schema: Schema, measurements: Measurements, question: Question, grou
     """Limits of each group's figure where every cell lies between Fréchet's limits, at 95 % for all cells together."""
     names = tuple(n for n in (*question.by, question.column) if n is not None)
     clique = schema.measured.canonical(names)
-    limits = cell_limits(measurements, clique, ALPHA)
+    limits = cell_limits(Evidence(measurements), clique, ALPHA)
     if limits is None:
         raise _untold(measurements, clique)
     totals = limits.least_sums(groups.members * groups.counted)

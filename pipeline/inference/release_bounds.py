@@ -21,6 +21,7 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
+from pipeline.inference.release_evidence import Evidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
 from pipeline.settings import build
@@ -36,7 +37,9 @@ NOTES = (
     "each bound holds for its marginal with 95 % confidence over the noise",
     "against the table as clipping and the schema's bins left it, not against what these took away",
 )
-#: And that of a release that was accepted, or chosen from several tries, by its own noisy scores.
+#: And estimates of a population, where units have several records.
+TOGETHER = "a unit may have several records, which are no independent draws: the error of sampling is larger than that"
+#: And both of a release that was accepted, or chosen from several tries, by its own noisy scores.
 CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
 
 
@@ -88,7 +91,9 @@ def table_bounds(
         synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
         found = list(error_bounds(measurements, synthetic, asked))
     frame = as_frame(schema, found)
-    frame.attrs["notes"] = [*NOTES, *([CHOSEN] if chosen_by_score(statement) else [])]
+    made = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
+    without = f"no bounds of {', '.join(made)}: a rule of the schema made what was measured of them"
+    frame.attrs["notes"] = [*NOTES, *([without] if made else []), *([CHOSEN] if chosen_by_score(statement) else [])]
     return frame
 
 
@@ -98,7 +103,8 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
     Args:
         synthetic: rows over the table's columns; their names and codes are those of the measured ones.
     """
-    scale, rows = scale_of(measurements), max(synthetic.rows, 1)
+    evidence, rows = Evidence(measurements), max(synthetic.rows, 1)
+    scale = scale_of(evidence)
     start = 0
     while start < len(cliques):
         end, cells = start, 0
@@ -108,7 +114,7 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
         batch = cliques[start:end]
         for clique, counts in zip(batch, count_cliques(synthetic, batch), strict=True):
             shares: Values = counts / rows
-            yield error_bound(measurements, measurements.domain.canonical(clique), shares, scale)
+            yield error_bound(evidence, measurements.domain.canonical(clique), shares, scale)
         start = end
 
 
@@ -149,6 +155,8 @@ def estimate_of(
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(schema, measurements, question)
+    if question.sampling and statement.get("max_records", 1) != 1:
+        frame.attrs["notes"].append(TOGETHER)
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)
     return frame

@@ -85,9 +85,9 @@ def write_rows(
 
 
 def _drawn(schema: Schema, rows: int, rng: np.random.Generator) -> CodedTable:
-    """Rows of the measured domain: values evenly, *other* and *missing* now and then."""
+    """Rows of what is synthesized: values evenly, *other* and *missing* now and then."""
     columns: list[NDArray[np.unsignedinteger]] = []
-    for attribute in schema.measured.attributes:
+    for attribute in schema.synthesized.attributes:
         known = attribute.name in schema.domain.names and schema.domain[attribute.name].size == attribute.size
         values = schema[attribute.name].value_codes if known else attribute.size
         codes = rng.integers(0, values, rows)
@@ -95,7 +95,7 @@ def _drawn(schema: Schema, rows: int, rng: np.random.Generator) -> CodedTable:
             special = rng.random(rows) < SPECIAL
             codes[special] = rng.integers(values, attribute.size, int(special.sum()))
         columns.append(codes.astype(code_dtype(attribute.size)))
-    return CodedTable(schema.measured, tuple(columns))
+    return CodedTable(schema.synthesized, tuple(columns))
 
 
 def _with_units(plain: Path, path: Path, column: str | None, most: int, rng: np.random.Generator) -> None:

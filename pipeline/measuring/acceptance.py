@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.noise import NoiseSource, noise_source
 from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
@@ -122,13 +123,14 @@ def _scored(
     synthetic, _ = kept_table(work, attempt, measurements)
     rows = work.config.synthesis.rows
     scale = 1.0 if rows is None or synthetic.rows == 0 else estimate_total(measurements) / synthetic.rows
+    private = replace(work.private, coded=without_fine(work.private.coded, work.schema))
     with work.show.stage("accept"):
         # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
         table = engineer(synthetic, work.schema.engineering)[0] if work.schema.engineering.steps else synthetic
         return tuple(
             noisy_distance(
                 planned,
-                lambda p=planned: exact_distance(work.private, table, p.wanted, scale=scale),  # type: ignore[misc]
+                lambda p=planned: exact_distance(private, table, p.wanted, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
                 neighbouring=work.plan.neighbouring,

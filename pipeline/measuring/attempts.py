@@ -18,8 +18,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import DAMAGED
-from mechanisms.public.rules.engineering import undo
-from mechanisms.public.rules.mapped import filled
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
@@ -33,6 +31,7 @@ from pipeline.stage_bars import Stages
 from pipeline.statement.statement import held_out
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
+from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import synthesize_recorded
 
 
@@ -121,9 +120,10 @@ def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator
     fixed = [c for c, _ in schema.zeros]
     build.check_rows(schema.measured, measurements, work.spec, rows, config.limits, fixed=fixed)
     with work.show.stage("synthesize") as report:
-        result = synthesize_recorded(measurements, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        coarse = for_synthesis(measurements, schema)
+        result = synthesize_recorded(coarse, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
         _keep_convergence(work.folder, result)
-        return undo(filled(result.table, schema.rules.mapped, measurements), schema.engineering, rng)
+        return as_columns(result.table, schema, measurements, rng)
 
 
 def _keep_convergence(folder: RunFolder, result: Synthesized) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
+from mechanisms.public.rules.fine_columns import varied_columns
 from synthesis.consistency.total import estimate_total
 
 #: Bounds C that the report compares, besides that of the run.
@@ -121,8 +122,11 @@ class Coverage:
 
 
 def coverage(measurements: Measurements) -> Coverage:
-    """Columns of one value only need no measurement, and are not counted; computed from the release alone."""
-    names = [a.name for a in measurements.domain.attributes if a.size > 1]
+    """Columns of one value only need no measurement, and are not counted, and a column and its fine cells are one.
+
+    Computed from the release alone.
+    """
+    names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
     told = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
     columns = {n for c in cliques for n in c}

@@ -22,6 +22,7 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
+from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_words import expectations, in_words
 from pipeline.settings.build import (
     build_unit,
@@ -50,6 +51,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "compared": [p.to_json() for p in plan.compared],
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
+        "numbers": mean_errors(schema, plan, config.plan.rows),
         "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": said_limit(config, schema),
@@ -143,6 +145,7 @@ def as_text(facts: dict[str, Any]) -> str:
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
     if facts["shared_budget"] is not None:
         lines += facts["shared_budget"]["in_words"]
+    lines += said_errors(facts["numbers"])
     lines += _noisiest(facts["candidates"], facts["rows"])
     lines += in_words(facts["expected"], facts["rows"]) if facts["expected"] else []
     for key, why in (

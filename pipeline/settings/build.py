@@ -13,6 +13,7 @@ from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.extras import need_extra
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
+from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
@@ -37,8 +38,10 @@ LIBRARIES_BYTES = 400_000_000
 
 
 def build_schema(config: Config) -> Schema:
-    """The public schema that the run discretizes against."""
-    return load_schema(schema_path(config.data.schema))
+    """The public schema that the run discretizes against, with fine columns where the selection measures them."""
+    schema = load_schema(schema_path(config.data.schema))
+    facts = build_facts(config, schema, max_records=1)
+    return with_fine_columns(schema, selection_of(config.selection).fine_cells_of(facts))
 
 
 def build_unit(config: Config) -> PrivacyUnit:
@@ -170,7 +173,7 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
 def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
     privacy, histogram = config.privacy, build_histogram(config, schema)
-    accept, tries = build_criteria(config, schema.measured), build_selection(config)
+    accept, tries = build_criteria(config, schema.synthesized), build_selection(config)
     epsilon, delta = tries.of_one_try(privacy.epsilon, privacy.delta)
     bound = build_unit(config).max_records
     schedule = selection_of(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.release import said_not_ours
+from mechanisms.public.rules.transforms import FINE
 from pipeline.pages.page import few_digits, rendered
 from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.hazards import hazards, shown_original
@@ -83,7 +84,9 @@ def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
 def _measured(events: Sequence[Mapping[str, Any]]) -> str:
     """Of how many columns, and of how many combinations of them, there are noisy counts."""
     cliques = {tuple(e["clique"]) for e in events if e.get("clique") and e["answered"]}
-    columns, several = len({name for c in cliques for name in c}), sum(len(c) > 1 for c in cliques)
+    # A column and its fine cells are one.
+    columns = len({name.removesuffix(FINE) for c in cliques for name in c})
+    several = sum(len(c) > 1 for c in cliques)
     together = f"{several:,} combination{'s' * (several != 1)} of them" if several else "no combination of them"
     return f"noisy counts of {columns:,} column{'s' * (columns != 1)}, and of {together}"
 

@@ -21,6 +21,7 @@ from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO
 from mechanisms.public.units import Neighbouring
+from mechanisms.selection.base import SLOT_STAGES
 from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.contribution import Clip, MissingUnit
 from mechanisms.sensitive.exit import Question
@@ -54,6 +55,7 @@ CHOICES: dict[str, list[str]] = {
     ],
     "mst views": ["selection=mst", "selection.view_cells=40"],
     "auto": ["selection=auto", "selection.combine_cells=50"],
+    "auto even": ["selection=auto", "selection.fine_cells=0"],
     "auto coarse": ["selection=auto", "selection.combine_cells=0", "selection.max_cells=8"],
     "indif": ["selection=indif", "selection.combine_cells=50"],
     "groups": ["selection=groups", "selection.groups=3"],
@@ -243,6 +245,7 @@ def registered() -> dict[str, set[str]]:
     return {
         "selection": {*SELECTIONS, *(w.get("kind", SelectionConfig().kind) for w in words)},
         "method": set(registered_methods()),
+        "slot": set(SLOT_STAGES),
         "event": {e.__name__ for e in (*NOISE_EVENTS.values(), Exponential)},
         "mechanism": set(MECHANISMS),
         "accountant": set(ASKED),
@@ -281,6 +284,7 @@ def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
         "selection": {config.selection.kind},
         "synthesizer": {config.synthesis.kind},
         "method": set() if method is None else {method["kind"]},
+        "slot": {s.reservation.stage for s in getattr(plan, "slots", ())},
         "event": {type(e).__name__ for e in plan.events},
         "mechanism": {case.mechanism},
         "accountant": {case.accountant, plan.accountant.kind},

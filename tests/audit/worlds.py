@@ -47,6 +47,7 @@ SCHEMAS = {
     "mapped": "mapped: {b: {from: a}}\nleave_out: [uid]\n",
     "recode": "recode: {who: {columns: [b, d], combinations: all}}\nleave_out: [uid]\n",
     "joint_bins": "leave_out: [uid]\n",
+    "fine": "leave_out: [uid]\n",
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
 }
@@ -54,7 +55,7 @@ SCHEMAS = {
 
 def write_schema(folder: Path, name: str) -> Path:
     """The schema of that name as a file."""
-    joint = ", joint_bins: {starts: [0, 2]}" if name == "joint_bins" else ""
+    joint = {"joint_bins": ", joint_bins: {starts: [0, 2]}", "fine": ", fine: 6"}.get(name, "")
     (folder / "e.csv").write_text("d,e\nyes,1\nno,0\n", encoding="utf-8")
     path = folder / f"{name}.yaml"
     path.write_text(COLUMNS.replace("JOINT", joint) + SCHEMAS[name], encoding="utf-8")

@@ -73,3 +73,14 @@ def test_a_plan_loads_no_compiler_no_scientific_library_and_no_data_frames(setti
     code, names = loaded("plan", *settings, cwd=tmp_path)
     assert code == 0
     assert names <= {"duckdb", "hydra", "numpy", "rich"}
+
+
+def test_import_pipeline_loads_no_library_and_knows_its_functions(tmp_path: Path):
+    program = f"""
+import sys
+import pipeline
+assert {{"fit", "load", "Release", "score"}} <= set(dir(pipeline))
+print(*(name for name in {WATCHED!r} if name in sys.modules))
+"""
+    given = {"cwd": tmp_path, "env": {"PYTHONPATH": str(ROOT)}, "capture_output": True, "text": True, "check": True}
+    assert subprocess.run([sys.executable, "-c", program], **given).stdout.split() == []  # type: ignore[call-overload]

@@ -21,6 +21,7 @@ from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of, scored_error
 from pipeline.inference.noise_bounds import Term, sum_bound, tail
 from pipeline.inference.release_bounds import error_bounds
+from pipeline.inference.release_evidence import Evidence
 from pipeline.inference.told import told
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, people, write_town
@@ -74,7 +75,7 @@ def holds_for_a_table_that_meets_the_answers(clique, noise, scale):
 
 def holds_for_the_cells(seed, scale):
     known = release(seed, ASKED[:2], scale=scale)
-    limits = cell_limits(known, ("a", "b"), ALPHA)
+    limits = cell_limits(Evidence(known), ("a", "b"), ALPHA)
     inside = {("a",): marginal("a").reshape(3, 1), ("b",): marginal("b").reshape(1, 4), (): TRUTH.sum().reshape(1, 1)}
     return all((limits.inside[n][0] <= m).all() and (m <= limits.inside[n][1]).all() for n, m in inside.items())
 
@@ -99,7 +100,7 @@ def test_a_bound_by_a_released_distance_holds_in_95_of_100_and_with_less_noise_i
     def holds(seed, stated):
         known = with_distance(seed, stated)
         columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))  # the table for which it is hardest
-        return np.abs(columns - marginal(("a", "b"))).sum() <= scored_error(known, ("a", "b"), columns, ALPHA)
+        return np.abs(columns - marginal(("a", "b"))).sum() <= scored_error(Evidence(known), ("a", "b"), columns, ALPHA)
 
     seeds = 500
     assert often_enough(sum(holds(s, 1.0) for s in range(seeds)), seeds)
@@ -110,13 +111,13 @@ def test_a_released_distance_is_used_where_it_says_more_than_the_columns():
     shares = np.full(12, 1 / 12)
     for seed in range(20):
         known = with_distance(seed)
-        scored = error_bound(known, ("a", "b"), shares, scale_of(known))
-        without = error_bound(replace(known, distances=None), ("a", "b"), shares, scale_of(known))
+        scored = error_bound(Evidence(known), ("a", "b"), shares, scale_of(Evidence(known)))
+        without = error_bound(Evidence(replace(known, distances=None)), ("a", "b"), shares, scale_of(Evidence(known)))
         assert (without.how, scored.how) == ("Fréchet", "distance from independence")
-        off = np.abs(shares * scale_of(known).records - marginal(("a", "b"))).sum()
+        off = np.abs(shares * scale_of(Evidence(known)).records - marginal(("a", "b"))).sum()
         assert off <= scored.records < without.records
     coarse = replace(known, distances=replace(known.distances, whole=np.array([False])))
-    assert error_bound(coarse, ("a", "b"), shares, scale_of(coarse)).how == "Fréchet"
+    assert error_bound(Evidence(coarse), ("a", "b"), shares, scale_of(Evidence(coarse))).how == "Fréchet"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -140,7 +141,7 @@ def test_exact_answers_leave_the_limits_of_frechet_and_nothing_else():
     exact = Measurements(
         THREE, tuple(NoisyMarginal(a.clique, a.query, marginal(a.clique), a.noise, a.scale, "x") for a in known.answers)
     )
-    limits = cell_limits(exact, ("a", "b"), ALPHA)
+    limits = cell_limits(Evidence(exact), ("a", "b"), ALPHA)
     a, b, n = marginal("a")[:, None], marginal("b")[None, :], TRUTH.sum()
     assert limits.low == pytest.approx(np.maximum(a + b - n, 0).ravel(), abs=1e-6)
     assert limits.high == pytest.approx(np.minimum(a, b).ravel(), abs=1e-6)
@@ -148,7 +149,7 @@ def test_exact_answers_leave_the_limits_of_frechet_and_nothing_else():
 
 def test_three_columns_are_limited_by_the_pairs_that_are_known():
     pairs = ((("a", "b"), 1e-9), (("b", "c"), 1e-9))
-    limits = cell_limits(release(3, pairs), ("a", "b", "c"), ALPHA)
+    limits = cell_limits(Evidence(release(3, pairs)), ("a", "b", "c"), ALPHA)
     ab, bc, b = (
         marginal(n).reshape(s) for n, s in ((("a", "b"), (3, 4, 1)), (("b", "c"), (1, 4, 2)), ("b", (1, 4, 1)))
     )
@@ -186,11 +187,11 @@ def test_shares_are_as_far_apart_as_their_bound_says_whatever_the_number_of_reco
         known = release(seed)
         shares = np.maximum(told(known, ("a", "b")).values, 0.0)
         shares /= shares.sum()
-        bound = error_bound(known, ("a", "b"), shares, scale_of(known))
-        off = np.abs(shares * scale_of(known).records - truth).sum()
+        bound = error_bound(Evidence(known), ("a", "b"), shares, scale_of(Evidence(known)))
+        off = np.abs(shares * scale_of(Evidence(known)).records - truth).sum()
         if off <= bound.records:
             assert 0.5 * np.abs(truth / truth.sum() - shares).sum() <= bound.tvd + 1e-12
-    public = scale_of(release(1, total=602))
+    public = scale_of(Evidence(release(1, total=602)))
     assert (public.low, public.records, public.high, public.alpha) == (602, 602, 602, 0)
 
 
@@ -219,6 +220,21 @@ def test_query_gives_a_bound_for_every_column_and_pair_and_it_holds(one_run, cap
         assert 0.5 * shares[0].sub(shares[1], fill_value=0).abs().sum() < table["error_tvd"][column]
     alone = bounds(one_run / "release", marginal=["age", "sex", "job"])
     assert alone["how"].tolist() == ["Fréchet"] and alone["error_tvd"][0] <= 1.0
+
+
+def test_columns_made_by_rules_and_accepted_releases_are_told_apart(town, capsys):
+    schema = (
+        (town / "town.yaml").read_text().replace("count: 10}, missing", "count: 10}, joint_bins: {count: 5}, missing")
+    )
+    (town / "town.yaml").write_text(schema)
+    accept = "accept=[{metric: l1, marginals: 1, at_most: 100000}]"
+    settings = ["selection=pairs", "synthesis=independent", "evaluation.enabled=false", accept, "hydra.run.dir=out"]
+    assert command("run", *TOWN, *settings) == 0
+    capsys.readouterr()
+    assert command("query", "from=out/release", "bounds=true") == 0
+    said = capsys.readouterr()
+    assert "no bounds of age: a rule of the schema made" in said.err and "accepted by its noisy score" in said.err
+    assert set(pd.read_csv(io.StringIO(said.out))["marginal"]) == {"sex", "job", "sex × job"}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 
 import pipeline
 from mechanisms.public.errors import UserError
+from pipeline.frames.frame_files import schema_file, write_frame
 from pipeline.stage_bars import NotebookLine, Stages
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
@@ -89,13 +90,12 @@ def test_dtypes_do_not_tell_whether_the_private_frame_has_gaps(hospital):
     assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == "boolean"
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow", "reader"])
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_go_in_by_the_arrow_interface_and_come_out_as_pandas_or_arrow(library):
     frame = patients().drop(columns=["ward", "note"]).astype({"job": object})
     arrow = pa.Table.from_pandas(frame, preserve_index=False).append_column("ward", pa.array(["a", "b"] * 100))
     polars = pl.from_arrow(arrow).with_columns(pl.col("ward").cast(pl.Categorical), pl.col("id").cast(pl.Int16))
-    given = {"polars": polars, "pyarrow": arrow, "reader": arrow.to_reader()}[library]
-    release = pipeline.fit(given, HOSPITAL, seed=1, **QUICK)
+    release = pipeline.fit(polars if library == "polars" else arrow.to_reader(), HOSPITAL, seed=1, **QUICK)
     made, same = release.sample(50, seed=1), release.sample(50, seed=1, form="arrow")
     assert len(made) == 50 and isinstance(made, pd.DataFrame) and isinstance(same, pa.Table)
     assert made.columns.tolist() == same.column_names == [*frame.columns, "ward"]
@@ -103,6 +103,12 @@ def test_frames_go_in_by_the_arrow_interface_and_come_out_as_pandas_or_arrow(lib
     if library == "polars":
         assert same.schema.field("id").type == pa.int16() and str(made["ward"].dtype) == "category"
         assert pl.from_arrow(same).schema["born"] == pl.Date
+
+
+def test_numbers_with_a_code_for_others_are_texts_whatever_is_drawn():
+    facts = {"columns": {"stay": COLUMNS["stay"] | {"other": "else"}}, "confirmed_public": True}
+    release = pipeline.fit(patients().astype({"stay": "float64"}), facts, **QUICK)
+    assert {str(release.sample(n)["stay"].dtype) for n in (1, 2, 50)} == {"str"}
 
 
 def test_what_the_frame_calls_its_columns_is_kept(tmp_path):
@@ -118,7 +124,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     release = pipeline.fit(patients(), FEW, **QUICK)
     release.sample(10)
     release.score(patients(), metrics=["tvd"])
-    pipeline.score(patients(), patients(50), FEW, metrics=["tvd"])
+    assert pipeline.score(patients(), patients(), FEW, metrics=["tvd"]).tvd["2-way"]["max"] == 0
     with pytest.raises(UserError, match="smoker"):
         pipeline.fit(patients().assign(smoker="perhaps"), FEW, **QUICK)
     assert [p.name for p in tmp_path.rglob("*")] == ["temporary"]
@@ -169,12 +175,10 @@ WRONG = [
     ({"privacy": {"acountant": "zcdp"}}, "did you mean 'privacy.accountant'"),
     ({"selection": "ami"}, "no selection called 'ami'"),
     ({"epsilon": "much"}, "privacy.epsilon"),
-    ({"epsilon": -1}, "epsilon"),
     ({"unit": "person"}, "privacy.max_records"),
     ({"unit": "persn", "max_records": 2}, "did you mean 'person'"),
     ({"data": "adult"}, "the frame is the table"),
-    ({"privacy.epsilon": 2}, "fix: epsilon="),
-    ({"resume": True}, "only a run on a file can go on"),
+    ({"privacy.epsilon": 2, "resume": True}, "fix: epsilon="),
     ({"hydra.run.dir": "out"}, "folder="),
     ({"evaluation": {"metrics": ["tvd"]}}, "release.score(frame)"),
     ({"plugins": {1, 2}}, "got set"),
@@ -194,15 +198,24 @@ FRAMES = [
     (lambda: pd.DataFrame({"sex": ["f", 3]}), "column 'sex' holds values of several kinds"),
     (lambda: pd.DataFrame([[1, 2]], columns=["sex", "sex"]), "named twice: 'sex'"),
     (lambda: pd.DataFrame(), "no columns"),
-    (lambda: pd.DataFrame({"sex": ["f"]}), "no column 'age'"),
-    (lambda: people(20).assign(sex=[[1]] * 20), "sex"),
+    (lambda: pd.DataFrame({"sex": [2 + 1j]}), "sex"),
 ]
 
 
 @pytest.mark.parametrize(("frame", "said"), FRAMES, ids=[s for _, s in FRAMES])
-def test_what_is_no_table_is_one_clear_message(town, frame, said):
+def test_what_is_no_table_is_one_clear_message(tmp_path, frame, said):
     with pytest.raises(UserError) as refused:
-        pipeline.fit(frame(), "town.yaml", quiet=True)
+        write_frame(frame(), tmp_path / "frame.parquet")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [(pd.DataFrame({"sex": ["f"]}), "no column 'age'"), (people(20).assign(sex=[[1]] * 20), "column 'sex'")],
+)
+def test_a_frame_that_does_not_fit_the_schema_is_one_clear_message(town, frame, said):
+    with pytest.raises(UserError) as refused:
+        pipeline.fit(frame, "town.yaml", quiet=True)
     assert said in str(refused.value)
 
 
@@ -215,9 +228,9 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize(("schema", "said"), SCHEMAS, ids=[s for _, s in SCHEMAS])
-def test_what_is_no_schema_is_one_clear_message(town, schema, said):
+def test_what_is_no_schema_is_one_clear_message(tmp_path, schema, said):
     with pytest.raises(UserError) as refused:
-        pipeline.fit(people(20), schema, quiet=True)
+        schema_file(schema, tmp_path)
     assert said in str(refused.value)
 
 
@@ -251,13 +264,12 @@ def test_a_saved_release_is_sound_and_loads_again(hospital, tmp_path):
         pipeline.load(tmp_path)
 
 
-def test_scores_take_frames_on_either_side(hospital, town):
+def test_scores_take_frames_on_either_side(town):
     frame = people(300)
-    assert pipeline.score(frame, frame, "town.yaml", metrics=["mgd"]).mgd.score == 0
     Path("made.csv").write_text(people(200, seed=2).to_csv(index=False))
     mixed = pipeline.score(pl.from_pandas(frame), "made.csv", "town.yaml", metrics=["tvd"]).tvd
-    assert mixed == pipeline.score(frame, people(200, seed=2), "town.yaml", "metrics=[tvd]").tvd != {}
-    assert hospital.score(patients(), metrics=["density"]).rows["real"] == 200
+    assert mixed == pipeline.score(frame, people(200, seed=2), "town.yaml", "metrics=[tvd]").tvd
+    assert mixed["1-way"]["mean"] > 0
 
 
 @pytest.mark.parametrize(("asked", "said"), [((-1,), "rows"), ((2.5,), "rows"), ((True,), "rows")])

@@ -78,7 +78,7 @@ def test_a_release_holds_its_marginals_as_tables_and_they_are_sealed(town, capsy
     assert command("run", *SHARP) == 0
     folder = town / "out" / "release" / "marginals"
     index = pd.read_csv(folder / "index.csv")
-    assert set(index["marginal"]) == {"age", "sex", "job", "age × sex", "age × job", "sex × job"}
+    assert set(index["marginal"]) == {"age", "age (fine)", "sex", "job", "age × sex", "age × job", "sex × job"}
     table = pd.read_csv(folder / index.set_index("marginal").loc["sex × job", "file"])
     assert list(table.columns[2:]) == ["noisy", "noisy_standard_error", "consistent", "consistent_standard_error"]
     real = people(600).groupby(["sex", "job"]).size()

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute, Domain
 
+#: The end of a line stays alone beside a large code where it holds this part of what a group should.
+ENOUGH = 0.2
+
 
 def coarse_groups(attribute: Attribute, expected: NDArray[np.float64], groups: int) -> NDArray[np.int64]:
     """Each code's group, 0, 1, …; at most so many groups, and every code alone where there are no more codes.
@@ -35,6 +38,31 @@ def coarse_groups(attribute: Attribute, expected: NDArray[np.float64], groups: i
     labels = np.cumsum(common) - 1
     labels[~common] = groups - 1
     return labels.astype(np.int64)
+
+
+def solid_groups(attribute: Attribute, expected: NDArray[np.float64], least: float) -> NDArray[np.int64]:
+    """Each code's group: neighbours on the line are merged until they hold `least` records, so that no group is a tail
+    of noise alone. Codes that hold so many by themselves stay alone, and so do the codes behind the line.
+
+    What is left at the end of the line joins the group before it, unless it holds a part of `least` (ENOUGH) and that
+    group is a single large code.
+
+    Args:
+        expected: records per code, from noisy answers.
+    """
+    mass = np.maximum(expected[: attribute.ordered], 0.0)
+    line = np.zeros(attribute.ordered, np.int64)
+    group, held, run, before = -1, 0.0, False, False  # whether the group is a run of small codes; and the one before it
+    for code, records in enumerate(mass):
+        large = bool(records >= least)
+        if large or not run or held >= least:
+            group, held, before, run = group + 1, 0.0, run, not large
+        line[code] = group
+        held += records
+    if group > 0 and run and held < (least if before else ENOUGH * least):
+        line[line == group] = group - 1
+    behind = (int(line.max()) + 1 if line.size else 0) + np.arange(attribute.size - attribute.ordered)
+    return np.concatenate([line, behind]).astype(np.int64)
 
 
 def coarse_columns(

@@ -51,8 +51,16 @@ class Grid(Protocol):
         """SQL for the code of `x`, which lies inside the bounds (a DOUBLE, or a TIMESTAMP for calendar kinds)."""
         ...
 
+    def value_sql(self, x: str) -> str:
+        """SQL for `x` itself in the column's unit: a number, or days or seconds from 1970-01-01."""
+        ...
+
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """A value inside the bin of each code, uniform over it."""
+        ...
+
+    def nearest(self, codes: Codes, places: Floats) -> NDArray[np.generic]:
+        """The value at a place inside the bin of each code (bins that lie on a line alone)."""
         ...
 
 
@@ -96,10 +104,17 @@ class FloatGrid:
         up = f"CASE WHEN {guess} < {last} AND {x} >= {low} + ({guess} + 1) * {width} THEN 1 ELSE 0 END"
         return f"CAST({guess} - {down} + {up} AS INTEGER)"
 
+    def value_sql(self, x: str) -> str:
+        return x
+
     def draw(self, codes: Codes, rng: np.random.Generator) -> Floats:
         low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
+        return self.nearest(codes, low + (high - low) * rng.random(len(codes)))
+
+    def nearest(self, codes: Codes, places: Floats) -> Floats:
+        low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
         below = np.where(codes == self.size - 1, high, np.nextafter(high, low))
-        exact = np.clip(low + (high - low) * rng.random(len(codes)), low, below)
+        exact = np.clip(places, low, below)
         if self.decimals is None:
             return exact
         best = exact
@@ -137,13 +152,18 @@ class IntegerGrid:
         return len(self.first) - 1
 
     def sql(self, x: str) -> str:
+        return f"CAST({self.formula.replace('{d}', self._above(x)).replace('{t}', x)} AS INTEGER)"
+
+    def value_sql(self, x: str) -> str:
+        return f"({self._above(x)} + {self.low})"
+
+    def _above(self, x: str) -> str:
+        """SQL for the units above the lower bound."""
         if self.unit == "day":
-            d = f"date_diff('day', {timestamp(self.low * DAY)}, {x})"
-        elif self.unit == "second":
-            d = f"((epoch_us({x}) - {self.low * 1_000_000}) // 1000000)"
-        else:
-            d = f"(CAST({x} AS BIGINT) - {self.low})" if self.low >= 0 else f"(CAST({x} AS BIGINT) + {-self.low})"
-        return f"CAST({self.formula.replace('{d}', d).replace('{t}', x)} AS INTEGER)"
+            return f"date_diff('day', {timestamp(self.low * DAY)}, {x})"
+        if self.unit == "second":
+            return f"((epoch_us({x}) - {self.low * 1_000_000}) // 1000000)"
+        return f"(CAST({x} AS BIGINT) - {self.low})" if self.low >= 0 else f"(CAST({x} AS BIGINT) + {-self.low})"
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> Ints:
         begin = self.before[self.first]
@@ -153,6 +173,9 @@ class IntegerGrid:
         place = begin[codes] + (rng.random(len(codes)) * width[codes]).astype(np.int64)
         run = codes if len(self.starts) == self.size else np.searchsorted(self.before, place, side="right") - 1
         return self.starts[run] + (place - self.before[run])
+
+    def nearest(self, codes: Codes, places: Floats) -> Ints:
+        return np.clip(np.floor(places).astype(np.int64), self.starts[codes], self.ends[codes] - 1)
 
 
 def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:

@@ -12,6 +12,7 @@ from mechanisms.public.schema.distances import Distances
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.labels import value_labels
 from mechanisms.public.schema.places import Places
+from mechanisms.public.schema.shapes import Shape
 
 Kind = Literal["categorical", "integer", "float", "date", "datetime", "flag"]
 Outside = Literal["clip", "other", "missing", "refuse"]
@@ -49,6 +50,8 @@ class Column:
         places: where the value codes lie on a map, if that is declared.
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
+        fine: ordered kinds: about so many fine cells are measured beside the bins, alone; 0 or None: none.
+        shape: how values lie inside the bins, from noisy answers; None: evenly.
         within: of rows given a condition: ranges, both ends included, from which alone values are drawn; or None.
         apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
     """
@@ -80,6 +83,8 @@ class Column:
     places: Places | None = field(default=None, repr=False)
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
+    fine: int | None = None
+    shape: Shape | None = field(default=None, repr=False)
     apart: bool = False
     within: tuple[tuple[float, float], ...] | None = None
 

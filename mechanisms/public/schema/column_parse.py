@@ -16,13 +16,14 @@ from mechanisms.public.rules.joint_bins import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.schema.fields import as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.places import parse_places
 from mechanisms.public.schema.readings import parse_constant, parse_flag, parse_formats, parse_signs, parse_zip
 
 PLACES = ("coordinates", "geojson")
 COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
-RANGE = ("min", "max", "bins")
+RANGE = ("min", "max", "bins", "fine")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
     "categorical": ("values", "size", "ordinal"),
@@ -134,8 +135,11 @@ def _ordered(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     decimals = given.get("decimals")
     if decimals is not None:
         decimals = whole_number(decimals, "decimals", where, low=0, high=15)
+    fine = given.get("fine")
+    if fine is not None:
+        fine = whole_number(fine, "fine", where, low=0, high=MAX_FINE)
     parts = {"low": low, "high": high, "bins": bins, "decimals": decimals, "format": form, "more_formats": further}
-    return parts | parse_signs(given, where)
+    return parts | {"fine": fine} | parse_signs(given, where)
 
 
 def bound(value: object, kind: str, form: str | None, field: str, where: str) -> float:

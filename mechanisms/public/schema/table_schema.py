@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 import yaml
 
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, parse_rules
+from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.facts_file import check_alone
 from mechanisms.public.schema.fields import as_text, text_list
+from mechanisms.public.schema.fine_cells import finest
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
 from mechanisms.public.schema.readings import (
@@ -70,14 +72,30 @@ class Schema:
         check_mapped(self.rules.mapped, self.domain, engineering.measured)
         return engineering
 
-    @property
+    @cached_property
     def measured(self) -> Domain:
-        """Names and sizes of what is measured and synthesized: `domain`, where the schema declares no step."""
+        """Names and sizes of what is measured: `synthesized`, and the fine columns behind it."""
+        return Domain((*self.synthesized.attributes, *self.fine.values()))
+
+    @property
+    def synthesized(self) -> Domain:
+        """Names and sizes of what is synthesized: `domain`, where the schema declares no step."""
         return self.engineering.measured
+
+    @cached_property
+    def finest(self) -> Schema:
+        """The columns with their fine cells in the place of their bins, without rules."""
+        return Schema(self.name, tuple(finest(c) for c in self.columns), self.leave_out)
+
+    @cached_property
+    def fine(self) -> Mapping[str, Attribute]:
+        """Column → the attribute of its fine cells, which is measured alone; only columns that have any."""
+        pairs = zip(self.columns, self.finest.columns, strict=True)
+        return {c.name: replace(f.attribute, name=c.name + FINE) for c, f in pairs if f is not c}
 
     @property
     def zeros(self) -> tuple[Zeros, ...]:
-        """Structural zeros over `measured`: cliques, each with a truth value per cell (flat, C order)."""
+        """Structural zeros over `synthesized`: cliques, each with a truth value per cell (flat, C order)."""
         return self.engineering.zeros
 
     @property
@@ -270,6 +288,7 @@ def column_fields(column: Column) -> dict[str, Any]:
     elif column.kind in ORDERED_KINDS:
         fields |= {"min": _written(column, column.low), "max": _written(column, column.high)}
         fields |= {} if column.bins is None else {"bins": _written_bins(column)}
+        fields |= {} if column.fine is None else {"fine": column.fine}
     fields |= {} if column.decimals is None else {"decimals": column.decimals}
     fields |= reading_fields(column)
     fields |= {} if column.other is None else {"other": column.other}

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
+from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import decode_column, decode_table
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, encoding
@@ -80,6 +82,7 @@ def encode_columns(
     further: dict[str, str] | None = None,
     on_batch: Callable[[Any], None] | None = None,
     apart: bool = False,
+    fine: bool = False,
 ) -> tuple[CodedTable, EncodingReport]:
     """Like `encode_table`, with a report.
 
@@ -87,14 +90,17 @@ def encode_columns(
         further: name → SQL, handed to `on_batch` with each Arrow batch.
         apart: for scores: what the domain has no place for gets a code of its own behind all others, in the columns
             where there is any (the table's domain is larger by it); nothing is clipped, and nothing refused.
+        fine: for measuring: the fine columns of the schema stand behind its own.
     """
     folder = workdir / "codes"
     with mapped_errors(source):
         private_folder(folder)
-    plan = encoding(source, schema, further)
+    plan = encoding(source, schema, further, fine=fine)
     outside = dict.fromkeys(schema.domain.names, 0)
     unplaced = dict.fromkeys(schema.domain.names, 0)
-    paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns))]
+    beside = tuple(schema.fine.values()) if fine else ()
+    places = {name: len(schema.columns) + i for i, name in enumerate(schema.fine if fine else ())}
+    paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(beside))]
     rows = 0
     with source.connect() as connection:
         for path in paths:
@@ -112,15 +118,19 @@ def encode_columns(
                     raise UserError("a value lies outside the domain", where=f"column {column.name!r}", fix=fix)
                 with paths[i].open("ab") as file:
                     _append(file, codes)
+                if (place := places.get(column.name)) is not None:
+                    with paths[place].open("ab") as file:
+                        _append(file, fine_codes(column, codes, batch.column(place).to_numpy(zero_copy_only=True)))
             if on_batch is not None:
                 on_batch(batch)
             rows += batch.num_rows
             if progress is not None:
                 progress(rows, 0, f"{rows:,} rows")
-    sizes = [c.size + apart for c in schema.columns]
+    sizes = [*(c.size + apart for c in schema.columns), *(a.size for a in beside)]
     columns = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
     report = EncodingReport(rows, outside, unplaced)
-    return CodedTable(with_apart(schema, report.apart(schema) if apart else ()).domain, columns), report
+    domain = with_apart(schema, report.apart(schema) if apart else ()).domain
+    return CodedTable(Domain((*domain.attributes, *beside)), columns), report
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:

@@ -1,4 +1,4 @@
-"""Decoding: codes → values of the original kinds, uniform inside each bin."""
+"""Decoding: codes → values of the original kinds, inside each bin evenly or by the shape of the column."""
 
 from __future__ import annotations
 
@@ -49,15 +49,25 @@ def labels(column: Column) -> tuple[str | None, ...]:
 
 
 def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
-    """A value for each code: uniform over the whole numbers, days, seconds or the interval of its bin."""
+    """A value for each code: one of the whole numbers, days, seconds or of the interval of its bin."""
     if not column.numeric and column.kind not in UNITS:
         return Drawn(codes, labels=labels(column))
     other = None if column.other_code is None else codes == column.other_code
     absent = [code for code in (column.missing_code, column.outside_code) if code is not None]
     missing = np.isin(codes, absent) if absent else None
     inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
+    return Drawn(_inside(inside, column, rng), other=other, missing=missing)
+
+
+def _inside(codes: Codes, column: Column, rng: np.random.Generator) -> NDArray[Any]:
+    """Values inside the bins, and inside the ranges of a condition: by the column's shape, where it has one."""
     grid = column.grid if column.within is None else within(column.grid, column.within)
-    return Drawn(grid.draw(inside, rng), other=other, missing=missing)
+    if column.shape is None or (column.within is not None and len(column.within) > 1):
+        return grid.draw(codes, rng)
+    limits = None if column.within is None else column.within[0]
+    if limits is not None and column.kind != "float":
+        limits = limits[0], np.floor(limits[1]) + 1  # where the last whole unit ends
+    return grid.nearest(codes, column.shape.inside(codes, rng, limits=limits))
 
 
 def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:

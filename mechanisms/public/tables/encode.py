@@ -23,35 +23,41 @@ class Encoding:
 
     Attributes:
         types: statements that define the engine's types, to run first.
-        select: yields one raw code per column, named v0, v1, …; then the further expressions, named as given.
+        select: yields one raw code per column, named v0, v1, …; the values of columns with fine cells, clipped, in the
+            order of `schema.fine`, where they are asked for; then the further expressions, named as given.
     """
 
     types: tuple[str, ...]
     select: str
 
 
-def encoding(source: Source, schema: Schema, further: dict[str, str] | None = None) -> Encoding:
+def encoding(source: Source, schema: Schema, further: dict[str, str] | None = None, *, fine: bool = False) -> Encoding:
     """The SQL that encodes a table, row by row and in the order of the file.
 
     Args:
+        fine: whether the values of columns with fine cells are wanted beside their codes.
         further: name → SQL over the source's columns, passed through beside the codes.
 
     Raises:
         UserError: a column of the schema is not in the table, or is nested.
     """
-    types, inner, outer = [], [], []
+    types, inner, outer, values = [], [], [], []
     for i, column in enumerate(schema.columns):
         index = source.index(column.name, where=f"schema: column {column.name!r}")
         if column.numeric or column.kind in DATE_KINDS:
             value = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
             inner += [f"{value} AS p{i}", f"{source.text(index)} AS t{i}"]
             expression = _ordered(column, f"p{i}", f"t{i}")
+            if fine and column.name in schema.fine:
+                value = column.grid.value_sql(_clipped(column, f"p{i}"))
+                values.append(f"CAST(coalesce({value}, {column.low}) AS DOUBLE) AS f{i}")
         else:
             inner.append(f"{source.text(index)} AS t{i}")
             labels = _labels(column, typed=source.typed(index))
             types.append(f"CREATE TYPE e{i} AS ENUM ({', '.join(map(literal, labels))})")
             expression = _texts(column, f"t{i}", f"e{i}", labels)
         outer.append(f"CAST({expression} AS UINTEGER) AS v{i}")
+    outer += values
     for name, sql in (further or {}).items():
         inner.append(f"{sql} AS {name}")
         outer.append(name)
@@ -129,18 +135,30 @@ def _outside_code(column: Column) -> int:
     return code or 0
 
 
+def _bounds_sql(column: Column) -> tuple[str, str]:
+    """The bounds of an ordered column, as SQL."""
+    if column.kind not in DATE_KINDS:
+        return double(column.bounds[0]), double(column.bounds[1])
+    unit = DAY if column.kind == "date" else 1
+    return timestamp(int(column.bounds[0]) * unit), timestamp(int(column.bounds[1]) * unit)
+
+
+def _clipped(column: Column, p: str) -> str:
+    """SQL for the value that counts: rounded where the column is of whole numbers, and inside the bounds."""
+    low, high = _bounds_sql(column)
+    value = p if column.kind in {"float", *DATE_KINDS} else f"round({p})"
+    return f"least(greatest({value}, {low}), {high})"
+
+
 def _ordered(column: Column, p: str, text: str) -> str:
     """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
-    size, grid = column.size, column.grid
+    size, code = column.size, column.grid.sql(_clipped(column, p))
+    low, high = _bounds_sql(column)
     if column.kind in DATE_KINDS:
-        unit = DAY if column.kind == "date" else 1
-        low, high = (timestamp(int(b) * unit) for b in column.bounds)
-        nothing, code = f"{p} IS NULL", grid.sql(f"least(greatest({p}, {low}), {high})")
-        beyond = f"{p} < {low} OR {p} >= {high} + INTERVAL {unit} SECOND"
+        nothing = f"{p} IS NULL"
+        beyond = f"{p} < {low} OR {p} >= {high} + INTERVAL {DAY if column.kind == 'date' else 1} SECOND"
     else:
-        low, high = (double(b) for b in column.bounds)
-        value = p if column.kind == "float" else f"round({p})"
-        nothing, code = f"{p} IS NULL OR isnan({p})", grid.sql(f"least(greatest({value}, {low}), {high})")
+        nothing = f"{p} IS NULL OR isnan({p})"
         beyond = f"{p} < {low} OR {p} > {high}" + ("" if column.kind == "float" else f" OR {p} <> round({p})")
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED

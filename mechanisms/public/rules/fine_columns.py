@@ -1,0 +1,69 @@
+"""Fine columns: which columns of a schema get them, and what is synthesized without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.rules.transforms import FINE
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import finest, log_cut, plain_edges
+from mechanisms.public.schema.table_schema import Schema
+
+
+def with_fine_columns(schema: Schema, cells: int) -> Schema:
+    """The schema with about so many fine cells for every column of numbers or dates whose bins hold several values.
+
+    Columns that say `fine` themselves keep to it, and those that rules make or change have none. A column of a wide
+    range that stands in no rule has its bins of equal width cut as by `log_cut`.
+
+    Args:
+        cells: 0: no column gets any.
+    """
+    if not cells:
+        return schema
+    tied = tied_columns(schema)
+    columns = tuple(
+        _with_fine(c, cells, cut=c.name not in tied) if _measured_as_it_is(schema, c) else c for c in schema.columns
+    )
+    return replace(schema, columns=columns)
+
+
+def tied_columns(schema: Schema) -> frozenset[str]:
+    """Columns whose codes a rule of the schema reads, binds or orders."""
+    rules = schema.rules
+    names = {n for step in rules.steps for n in (*step.takes, *step.reads)} | {n for c, _ in rules.zeros for n in c}
+    names |= {n for group in rules.ordered for n in group.columns}
+    names |= {n for pair in rules.mapped for n in (pair.target, pair.source)}
+    if rules.unit_ids is not None:
+        names |= {*rules.unit_ids.same, *rules.unit_ids.order_by}
+    return frozenset(names)
+
+
+def _measured_as_it_is(schema: Schema, column: Column) -> bool:
+    name = column.name
+    same = name in schema.synthesized and schema.synthesized[name] == schema.domain[name]
+    mapped = {n for pair in schema.rules.mapped for n in (pair.target, pair.source)}
+    return same and name not in mapped and plain_edges(column) is not None
+
+
+def _with_fine(column: Column, cells: int, *, cut: bool) -> Column:
+    bare = column.tree is None and column.distances is None and column.places is None
+    asked = column if column.fine is not None else replace(column, fine=cells)
+    asked = log_cut(asked) if cut and bare and asked.fine else asked
+    return column if finest(asked) is asked else asked
+
+
+def varied_columns(domain: Domain) -> list[str]:
+    """The names of what has more than one value, a column and its fine cells being one."""
+    fine = {name + FINE for name in domain.names}
+    return [a.name for a in domain.attributes if a.size > 1 and a.name not in fine]
+
+
+def without_fine(table: CodedTable, schema: Schema) -> CodedTable:
+    """The rows of a measured table over what is synthesized: all but the fine columns."""
+    if not schema.fine:
+        return table
+    names = schema.synthesized.names
+    return CodedTable(schema.synthesized, tuple(table.column(n) for n in names), table.weights, table.known)

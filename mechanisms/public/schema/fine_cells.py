@@ -1,0 +1,146 @@
+"""Fine cells: public sub-bins of a number or a date, measured alone beside the bins that stand in joint marginals."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.schema.bins import Bins, FloatGrid, IntegerGrid
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+
+#: How many fine cells a column gets, about, where nothing else is asked for; and the most that may be asked for.
+CELLS = 256
+MAX_FINE = 10_000
+#: Columns of at most so many whole numbers (or twice the cells that are asked for) get a fine cell for each.
+SINGLE = 1_024
+#: A range is wide from this size on; its bins of equal width are cut where their ends differ by more than RATIO, down
+#: to a part of 1 / DEPTH of their upper end.
+WIDE = 1_000.0
+RATIO = 2.5
+DEPTH = 100.0
+#: Where a decade is cut.
+STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+#: A peak of a float column has a cell of so many of its smallest distances.
+PEAK = 64
+
+Floats = NDArray[np.float64]
+
+
+def plain_edges(column: Column) -> Floats | None:
+    """Where the bins begin and the last one ends, in the column's unit; None where they lie on no line.
+
+    The cyclic calendar units (months of the year, hours of the day) lie on none.
+    """
+    if column.kind not in ORDERED_KINDS or column.width is not None:
+        return None
+    grid = column.grid
+    if isinstance(grid, FloatGrid):
+        return grid.edges
+    assert isinstance(grid, IntegerGrid)
+    contiguous = len(grid.starts) == grid.size and np.array_equal(grid.starts[1:], grid.ends[:-1])
+    return np.append(grid.starts, grid.ends[-1]).astype(np.float64) if contiguous else None
+
+
+def wide(column: Column) -> bool:
+    """Whether the range of a column of numbers is so wide that its values are better told apart by their ratio."""
+    return column.kind in ("integer", "float") and max(abs(column.low), abs(column.high)) >= WIDE
+
+
+def log_cut(column: Column) -> Column:
+    """The column with its bins of equal width cut at 1, 1.5, 2, 3, 5, 7 times powers of ten, where its range is wide.
+
+    Bins whose ends differ by a factor of more than RATIO are cut. Edges that somebody chose stay as they are.
+    """
+    edges = plain_edges(column)
+    if edges is None or column.bins is None or column.bins.count is None or not wide(column):
+        return column
+    decades = 10.0 ** np.arange(1, np.ceil(np.log10(max(abs(column.low), abs(column.high)))) + 1)
+    points = np.unique(np.concatenate([sign * step * decades for sign in (-1, 1) for step in STEPS]))
+    cuts = []
+    for low, high in itertools.pairwise(edges):
+        far, near = max(abs(low), abs(high)), 0.0 if low < 0 < high else min(abs(low), abs(high))
+        if far > RATIO * near:
+            cuts += [p for p in points if low < p < high and abs(p) >= far / DEPTH]
+    every = np.unique(np.concatenate([edges, cuts]))
+    return replace(column, bins=Bins(edges=_as_declared(column, every))) if cuts else column
+
+
+def finest(column: Column) -> Column:
+    """The column with its fine cells in the place of its bins; itself where it asks for none, or none are finer."""
+    edges = plain_edges(column)
+    if edges is None or not column.fine:
+        return column
+    floats = column.kind == "float"
+    whole = edges[-1] - edges[0]
+    if not floats and whole <= max(SINGLE, 2 * column.fine):
+        cells = np.arange(edges[0], edges[-1] + 1)
+    else:
+        each = max(column.fine // (len(edges) - 1), 1)
+        parts = [_split(low, high, each, ratio=wide(column)) for low, high in itertools.pairwise(edges)]
+        cells = np.concatenate([*parts, edges[-1:]])
+        cells = np.unique(cells if floats else np.rint(cells))
+        cells = _with_peaks(column, edges, cells)
+    if len(cells) <= len(edges):
+        return column
+    bins = Bins(edges=_as_declared(column, cells))
+    return replace(column, bins=bins, fine=None, tree=None, distances=None, places=None)
+
+
+def _split(low: float, high: float, count: int, *, ratio: bool) -> Floats:
+    """The edges of `count` cells from `low` on, without `high`: equal steps, or equal ratios if asked for."""
+    if ratio and low * high > 0 and max(abs(low), abs(high)) >= 2 * min(abs(low), abs(high)):
+        return np.geomspace(low, high, count + 1)[:-1]
+    return np.linspace(low, high, count + 1)[:-1]
+
+
+def _with_peaks(column: Column, edges: Floats, cells: Floats) -> Floats:
+    """Cells of their own for 0 and for the bounds, where values that were clipped stand."""
+    if column.kind not in ("integer", "float"):
+        return cells
+    step = PEAK * np.spacing(max(abs(edges[0]), abs(edges[-1]))) if column.kind == "float" else 1.0
+    peaks = [edges[0], edges[0] + step, edges[-1] - step]
+    peaks += [0.0, step] if edges[0] < 0 < edges[-1] else []
+    apart = np.array([c for c in cells if all(abs(c - p) >= step or c == p for p in peaks)])
+    kept = np.unique(np.concatenate([apart, edges, [p for p in peaks if edges[0] < p < edges[-1]]]))
+    close = np.flatnonzero(np.diff(kept) < step / 2)
+    drop = [i if kept[i] not in edges else i + 1 for i in close]
+    return np.asarray(np.delete(kept, drop), np.float64)
+
+
+def _as_declared(column: Column, edges: Floats) -> tuple[float, ...]:
+    return tuple(edges.tolist()) if column.kind == "float" else tuple(int(e) for e in edges)
+
+
+def peaks_of(column: Column) -> Floats:
+    """The places where a fine cell of a float column stands for a single value: where it begins."""
+    edges = plain_edges(finest(column))
+    if edges is None or column.kind != "float":
+        return np.zeros(0)
+    step = 2 * PEAK * np.spacing(max(abs(edges[0]), abs(edges[-1])))
+    return np.asarray(edges[:-1][np.diff(edges) < step], np.float64)
+
+
+def cells_of_bins(column: Column) -> NDArray[np.int64]:
+    """(bins + 1,) the first fine cell of each bin, and their number."""
+    edges, cells = plain_edges(column), plain_edges(finest(column))
+    assert edges is not None and cells is not None
+    return np.searchsorted(cells, edges).astype(np.int64)
+
+
+def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Floats) -> NDArray[np.unsignedinteger]:
+    """The fine cell of each value, inside the bin of its code; *other* and *missing* stand behind the cells.
+
+    Args:
+        values: inside the bounds; of no account where the code is none of a value.
+    """
+    cells, first, bins = plain_edges(finest(column)), cells_of_bins(column), column.value_codes
+    assert cells is not None
+    own = np.minimum(codes, bins - 1).astype(np.int64)
+    inner = np.clip(np.searchsorted(cells, values, side="right") - 1, first[own], first[own + 1] - 1)
+    size = int(first[-1])
+    dtype = code_dtype(size + column.size - bins)
+    return np.where(codes < bins, inner, codes.astype(np.int64) - bins + size).astype(dtype)

@@ -1,0 +1,62 @@
+"""What is asked of a release again and again, made once: small marginals, and the columns that distances were from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from mechanisms.public.candidates import Expected
+from mechanisms.public.domain import Clique
+from mechanisms.public.release import Measurements, NoisyDistances
+from pipeline.inference.told import NOTHING, Told, told, told_total
+from synthesis.independent import independent_marginals
+
+
+@dataclass(eq=False)
+class Evidence:
+    """The answers and distances of a release.
+
+    Attributes:
+        measurements: what crossed the wall.
+    """
+
+    measurements: Measurements
+    _small: dict[Clique, Told | None] = field(default_factory=dict, repr=False)
+
+    def told(self, clique: Clique) -> Told | None:
+        """A marginal, as of `told`; that of no column is the number of records."""
+        if len(clique) > 1:
+            return told(self.measurements, clique)
+        if clique not in self._small:
+            self._small[clique] = told(self.measurements, clique) if clique else told_total(self.measurements)
+        return self._small[clique]
+
+    @property
+    def total(self) -> Told | None:
+        """The number of records; None without any answer."""
+        return self.told(NOTHING)
+
+    def distance(self, clique: Clique) -> tuple[NoisyDistances, int] | None:
+        """The released distances, and the place among them of a marginal all of whose cells were compared; or None."""
+        distances = self.measurements.distances
+        if distances is None or clique not in self._places or not distances.whole[self._places[clique]]:
+            return None
+        return distances, self._places[clique]
+
+    @cached_property
+    def _places(self) -> Mapping[Clique, int]:
+        distances = self.measurements.distances
+        return {} if distances is None else {c: i for i, c in enumerate(distances.cliques)}
+
+    @cached_property
+    def compared(self) -> Measurements:
+        """The answers from before the distances were drawn."""
+        distances = self.measurements.distances
+        before = self.measurements.answers[: 0 if distances is None else distances.answers]
+        return replace(self.measurements, answers=before, distances=None)
+
+    @cached_property
+    def independent(self) -> Expected:
+        """The independent columns that the released distances are from."""
+        return independent_marginals(self.compared)

@@ -1,0 +1,1 @@
+"""Numbers and dates: from fine answers to the values inside bins."""

@@ -1,0 +1,131 @@
+"""Cells of pairs far from a column's mean: what is within noise there would move the means of small groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.marginals import Values
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.shapes import Shape
+
+#: Bins lie far where their values are off the mean by more than so many standard deviations of the column.
+FAR = 1.5
+#: A cell is cleared where its answer is below so many standard deviations of its noise, and by so many below what
+#: independent columns would have there: so where an answer says that there is little, not where it says nothing.
+LITTLE = 2.5
+BELOW = 2.0
+#: What such an answer still counts is what it has above so many (non-negative garrote).
+REACH = 2.0**0.5
+
+
+def with_far_cells_cleared(
+    table: CodedTable, measurements: Measurements, shapes: Mapping[str, Shape], rng: np.random.Generator
+) -> CodedTable:
+    """Synthetic rows in which a group has no more records far from the mean than the answers show beyond noise.
+
+    Ten records too many in the tail of a group of 2,000 move its mean by what ten of the largest values weigh. Such
+    rows exchange their bin with rows of groups that have records there, so that every one-way marginal stays.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        shapes: of the columns whose bins may be exchanged.
+    """
+    columns = {n: np.array(table.column(n)) for n in shapes}
+    for answer in measurements.answers:
+        labels = _labels(answer, table.domain)
+        for axis in (0, 1) if labels is not None else ():
+            name, by = answer.clique[axis], answer.clique[1 - axis]
+            if labels is None or name not in shapes:
+                continue
+            values = answer.values.reshape([int(own.max()) + 1 for own in labels])
+            values = values if axis else values.T
+            group = labels[1 - axis][np.array(columns.get(by, table.column(by)))]
+            for far in np.flatnonzero(far_groups(shapes[name], labels[axis])):
+                bins = labels[axis][columns[name]]
+                ours, theirs = _exchanges(values, int(far), answer.stddev, group, bins, rng)
+                columns[name][ours], columns[name][theirs] = columns[name][theirs], columns[name][ours]
+    every = [columns.get(n, table.column(n)) for n in table.domain.names]
+    return replace(table, columns=tuple(every))
+
+
+def _labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64], ...] | None:
+    """The groups of codes that a pair is asked over; None for other answers."""
+    if len(answer.clique) != 2:
+        return None
+    if isinstance(answer.query, MergedQuery):
+        return answer.query.labels
+    return tuple(np.arange(n) for n in domain.shape(answer.clique)) if isinstance(answer.query, Identity) else None
+
+
+def _exchanges(
+    values: Values, far: int, stddev: float, group: NDArray[np.int64], bins: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows in a far bin that are too many in their group, and the row of another group that each exchanges with.
+
+    The other row's bin is one of those that the group has, as often as it has it.
+
+    Args:
+        values: noisy records, groups × bins.
+        group, bins: of each row.
+    """
+    known = np.maximum(values, 0.0)
+    total = max(float(known.sum()), 1e-300)
+    independent = known.sum(axis=1) * known[:, far].sum() / total
+    answers = values[:, far]
+    little = (answers < LITTLE * stddev) & (independent - answers > BELOW * stddev)
+    shown = np.maximum(answers, 1e-9 * stddev)
+    wanted = shown * np.maximum(1 - (REACH * stddev / shown) ** 2, 0.0) * (bins.size / total)
+    have = np.bincount(group[bins == far], minlength=values.shape[0])
+    donors = np.where(little, 0, have)
+    ours: list[int] = []
+    theirs: list[int] = []
+    taken: set[int] = set()
+    for one in np.flatnonzero(little & (have > wanted)) if donors.sum() else ():
+        rows = rng.permutation(np.flatnonzero((bins == far) & (group == one)))[: int(have[one] - wanted[one])]
+        near = bins[(bins != far) & (group == one)]
+        if not near.size:
+            continue
+        sources = rng.choice(donors.size, rows.size, p=donors / donors.sum())
+        for row, source, other in zip(rows, sources, rng.choice(near, rows.size), strict=True):
+            free = [
+                r for r in rng.permutation(np.flatnonzero((group == source) & (bins == other)))[:4] if r not in taken
+            ]
+            if free:
+                taken.add(int(free[0]))
+                ours.append(int(row))
+                theirs.append(int(free[0]))
+    return np.array(ours, np.int64), np.array(theirs, np.int64)
+
+
+def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which groups of bins lie far from the mean, as values of the shape do; *other* and *missing* never."""
+    values, records = _middles(shape), shape.counts
+    mean = float(np.average(values, weights=records))
+    stddev = float(np.sqrt(np.average((values - mean) ** 2, weights=records)))
+    groups = int(labels.max()) + 1
+    own = labels[: records.size]
+    weights = records + 1e-9 * records.sum()
+    middle = np.bincount(own, weights * values, minlength=groups) / np.maximum(
+        np.bincount(own, weights, minlength=groups), 1e-300
+    )
+    there = np.bincount(own, minlength=groups) > 0
+    return np.asarray(there & (np.abs(middle - mean) > FAR * stddev))
+
+
+def _middles(shape: Shape) -> Values:
+    """The mean value of each bin; its middle where it is empty."""
+    halves = (shape.places[1:] + shape.places[:-1]) / 2 * np.diff(shape.below)
+    sums = np.concatenate([[0.0], np.cumsum(halves)])
+    first = np.searchsorted(shape.places, shape.edges, side="left")
+    first[-1] = shape.places.size - 1
+    middle = (shape.edges[1:] + shape.edges[:-1]) / 2
+    counts = shape.counts
+    return np.asarray(np.where(counts > 0, np.diff(sums[first]) / np.maximum(counts, 1e-300), middle))

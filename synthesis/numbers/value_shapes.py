@@ -1,0 +1,181 @@
+"""How values lie inside their bins: what is left of the fine answers, interpolated by a monotone curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.marginals import Values
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.release import Measurements
+from mechanisms.public.rules.engineering import undo
+from mechanisms.public.rules.fine_columns import tied_columns
+from mechanisms.public.rules.mapped import filled
+from mechanisms.public.rules.transforms import spread_codes
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import finest, peaks_of, plain_edges, wide
+from mechanisms.public.schema.shapes import Shape
+from mechanisms.public.schema.table_schema import Schema
+from synthesis.numbers.clearing import cleared
+from synthesis.numbers.far_cells import with_far_cells_cleared
+from synthesis.numbers.fine_evidence import FineEvidence, evidence_of, mean_of
+from synthesis.records_per_unit import with_records
+
+#: A curve between two knots is drawn as so many straight lines.
+PIECES = 16
+
+
+def shape_of(column: Column, evidence: FineEvidence) -> Shape | None:
+    """The monotone curve through the records below each part of the range; None where the answers leave no record.
+
+    Piecewise cubic Hermite (Fritsch & Carlson 1980), in the logarithm of the values where the range is wide; peaks of
+    float columns, whose cells hold one value, are jumps.
+    """
+    from scipy.interpolate import PchipInterpolator
+
+    edges, bins = plain_edges(finest(column)), plain_edges(column)
+    assert edges is not None and bins is not None
+    to, back = (np.arcsinh, np.sinh) if wide(column) else (np.asarray, np.asarray)
+    parts = cleared(evidence, np.diff(to(edges)))
+    if not sum(p.records for p in parts) > 0:
+        return None
+    peaks, knots, below, jumps = set(peaks_of(column).tolist()), [edges[0]], [0.0], []
+    for part in parts:
+        if part.stop - part.start == 1 and edges[part.start] in peaks:
+            jumps.append((float(edges[-1] if part.stop == edges.size - 1 else edges[part.start]), part.records))
+        else:
+            knots.append(edges[part.stop])
+            below.append(below[-1] + part.records)
+    if knots[-1] < edges[-1]:
+        knots, below = [*knots, edges[-1]], [*below, below[-1]]
+    curve = PchipInterpolator(to(np.array(knots)), below)
+    lines = np.linspace(to(np.array(knots))[:-1], to(np.array(knots))[1:], PIECES + 1)[1:-1].ravel()
+    places = np.unique(np.concatenate([np.clip(back(lines), edges[0], edges[-1]), knots, bins, [v for v, _ in jumps]]))
+    heights = np.maximum.accumulate(np.clip(curve(to(places)), 0.0, below[-1]))
+    for value, records in jumps:
+        after = int(np.searchsorted(places, value, side="right"))
+        heights[after:] += records
+        places, heights = np.insert(places, after, value), np.insert(heights, after, heights[after - 1] + records)
+    at_edges = heights[np.searchsorted(places, bins, side="left")]
+    at_edges[-1] = heights[-1]
+    return Shape(places, heights, bins, at_edges)
+
+
+def shapes_of(schema: Schema, measurements: Measurements) -> dict[str, Shape]:
+    """The shape of every column with fine cells, from all answers about it alone.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    shapes: dict[str, Shape] = {}
+    for name, fine in schema.fine.items():
+        own, bins = (
+            mean_of([a for a in measurements.answers if a.clique == clique]) for clique in ((fine.name,), (name,))
+        )
+        if own is not None or bins is not None:
+            shape = shape_of(schema[name], evidence_of(schema[name], own, bins))
+            shapes |= {} if shape is None else {name: shape}
+    return shapes
+
+
+def as_written(schema: Schema, measurements: Measurements) -> Schema:
+    """The schema with what noisy answers say of its values: what rows are written by. The released one says none of it.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    schema = with_records(schema, measurements)
+    shapes = shapes_of(schema, measurements)
+    if not shapes:
+        return schema
+    return replace(schema, columns=tuple(replace(c, shape=shapes.get(c.name)) for c in schema.columns))
+
+
+def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
+    """What synthesizers work from: all answers but those about fine columns."""
+    if not schema.fine:
+        return measurements
+    domain = schema.synthesized
+    answers = tuple(a for a in measurements.answers if all(n in domain for n in a.clique))
+    return replace(measurements, domain=domain, answers=answers)
+
+
+def as_columns(
+    table: CodedTable,
+    schema: Schema,
+    measurements: Measurements,
+    rng: np.random.Generator,
+    *,
+    allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> CodedTable:
+    """What a synthesizer made as rows of the table's columns: mapped columns, bins by their shapes, the rules undone.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        table: over `schema.synthesized`.
+        measurements: all answers.
+        allowed: of rows given a condition: which codes of a column may be; None: the rows are those of all.
+    """
+    table = filled(table, schema.rules.mapped, measurements)
+    return undo(reshaped(table, schema, measurements, rng, allowed), schema.engineering, rng)
+
+
+def reshaped(
+    table: CodedTable,
+    schema: Schema,
+    measurements: Measurements,
+    rng: np.random.Generator,
+    allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> CodedTable:
+    """Synthetic rows whose bins follow the shapes, wherever no answer about several columns tells bins apart.
+
+    Among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
+    empty go to the nearest one that is not. Bins far from the mean are cleared (`with_far_cells_cleared`), unless a
+    condition is given: groups have other sizes then. Columns that rules of the schema bind stay as they are.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        table: over `schema.synthesized`.
+        allowed: as of `as_columns`.
+    """
+    tied = tied_columns(schema)
+    shapes = {n: s for n, s in shapes_of(schema, measurements).items() if n not in tied}
+    columns = list(table.columns)
+    for name, shape in shapes.items():
+        place = table.domain.index(name)
+        counts = shape.counts
+        if allowed is not None and name in allowed:
+            counts = np.where(allowed[name][: counts.size], counts, 0.0)
+        columns[place] = _redrawn(columns[place], counts, _told_apart(name, counts.size, measurements), rng)
+    placed = replace(table, columns=tuple(columns))
+    return placed if allowed is not None else with_far_cells_cleared(placed, measurements, shapes, rng)
+
+
+def _redrawn(
+    column: NDArray[np.unsignedinteger], counts: Values, groups: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.unsignedinteger]:
+    """A column of codes whose bins follow the counts within each group of bins; as it is where all are 0."""
+    codes, filled_bins = np.array(column), np.flatnonzero(counts > 0)
+    if not filled_bins.size:
+        return codes
+    nearest = filled_bins[np.argmin(np.abs(np.arange(counts.size)[:, None] - filled_bins[None, :]), axis=1)]
+    order = np.argsort(groups, kind="stable")
+    for members in np.split(order, np.cumsum(np.bincount(groups))[:-1]):
+        rows = np.flatnonzero(np.isin(codes, members))
+        weights = counts[members]
+        codes[rows] = members[spread_codes(weights, rows.size, rng)] if weights.sum() > 0 else nearest[codes[rows]]
+    return codes
+
+
+def _told_apart(name: str, values: int, measurements: Measurements) -> NDArray[np.int64]:
+    """The group of each bin: two bins are in one where every answer about several columns counts them together."""
+    labels = [np.zeros(values, np.int64)]
+    for answer in measurements.answers:
+        if name in answer.clique and len(answer.clique) > 1:
+            query, own = answer.query, np.arange(measurements.domain[name].size)
+            if isinstance(query, MergedQuery):
+                own = query.labels[answer.clique.index(name)]
+            labels.append(np.asarray(own[:values], np.int64))
+    return np.unique(np.stack(labels), axis=1, return_inverse=True)[1].ravel()

@@ -1,0 +1,124 @@
+"""Numbers keep their shape from the table to the release, and from the release to every table made of it again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.release_folder import read_release
+from tests.pipeline.conftest import TOWN, command
+
+SCHEMA = """
+name: hospital
+source: invented for the tests
+confirmed_public: true
+columns:
+  ward: {kind: categorical, values: [a, b, c], missing: false}
+  charge: {kind: float, min: 0, max: 1000000, bins: {count: 20}, decimals: 2}
+  stay: {kind: integer, min: 0, max: 200, bins: {count: 5}, missing: false}
+"""
+#: Below these levels half of a ward's charges lie: most of them in the first of 20 bins, which ends at 50,000.
+LEVELS = {"a": 7.0, "b": 8.0, "c": 9.0}
+HOSPITAL = ["data=table", "data.path=hospital.csv", "data.schema=hospital.yaml", "evaluation.enabled=false"]
+
+
+def hospital(rows: int = 30_000) -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    ward = rng.choice(list(LEVELS), rows)
+    charge = np.exp(rng.normal(pd.Series(ward).map(LEVELS).to_numpy(), 1.0)).clip(0, 1e6).round(2)
+    stay = np.where(rng.random(rows) < 0.3, 0, rng.geometric(0.2, rows).clip(0, 200))
+    return pd.DataFrame({"ward": ward, "charge": np.where(rng.random(rows) < 0.1, np.nan, charge), "stay": stay})
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    """The folder of a run of the default on the hospital, fixed noise."""
+    folder = tmp_path_factory.mktemp("numbers")
+    hospital().to_csv(folder / "hospital.csv", index=False)
+    (folder / "hospital.yaml").write_text(SCHEMA, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        seeds = ["privacy.noise_seed=5", "synthesis.seed=5"]
+        assert command("run", *HOSPITAL, *seeds, "hydra.run.dir=out") == 0
+    return folder
+
+
+def assert_shape_kept(made: pd.DataFrame) -> None:
+    real = hospital()
+    assert made.charge.mean() == pytest.approx(real.charge.mean(), rel=0.05), "3.6 times as large from even bins"
+    assert made.stay.mean() == pytest.approx(real.stay.mean(), rel=0.05)
+    assert (made.stay == 0).mean() == pytest.approx((real.stay == 0).mean(), abs=0.02)
+    assert made.charge.isna().mean() == pytest.approx(real.charge.isna().mean(), abs=0.02)
+    for q in (0.25, 0.5, 0.75, 0.99):
+        assert made.charge.quantile(q) == pytest.approx(real.charge.quantile(q), rel=0.1)
+    means = pd.DataFrame({"real": real.groupby("ward").charge.mean(), "made": made.groupby("ward").charge.mean()})
+    assert ((means.made / means.real - 1).abs() < 0.15).all()
+    assert made.charge.dropna().map(lambda v: round(v, 2) == v).all()
+
+
+def test_the_released_table_keeps_means_quantiles_peaks_and_groups(done):
+    assert_shape_kept(pd.read_csv(done / "out" / "release" / "synthetic.csv"))
+
+
+def test_a_table_made_again_from_the_release_alone_keeps_them_too(done, monkeypatch):
+    monkeypatch.chdir(done)
+    assert command("synth", "from=out/release", "output=again", "synthesis.seed=9") == 0
+    assert_shape_kept(pd.read_csv(done / "again" / "release" / "synthetic.csv"))
+
+
+def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys, monkeypatch):
+    monkeypatch.chdir(done)
+    said = json.loads((done / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    fine = [e for e in said["events"] if e.get("stage") == "fine"]
+    assert {tuple(e["clique"]) for e in fine} == {("charge (fine)",), ("stay (fine)",)}
+    assert sum(e["share"] for e in fine) == pytest.approx(0.1) and all(e["answered"] for e in fine)
+    assert said["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3) and said["spent"]["epsilon"] <= 1.0
+    capsys.readouterr()
+    assert command("plan", *HOSPITAL, "plan.rows=30000") == 0
+    text = capsys.readouterr().out
+    assert "numbers, measured finely alone" in text and "charge (fine)" in text
+
+
+def test_the_release_holds_the_fine_answers_and_reads_back(done):
+    schema, _, measurements = read_release(done / "out" / "release")
+    assert schema.measured == measurements.domain and set(schema.fine) == {"charge", "stay"}
+    assert {"charge (fine)", "stay (fine)"} <= {n for a in measurements.answers for n in a.clique}
+    declared = yaml.safe_load((done / "out" / "release" / "schema.yaml").read_text(encoding="utf-8"))["columns"]
+    assert declared["charge"]["fine"] == 256 and "fine" not in declared["ward"]
+    assert not any("shape" in fields for fields in declared.values()), "the released schema holds public facts alone"
+
+
+@pytest.mark.parametrize("setting", ["selection=pairs", "selection.marginals=[[age]]", "selection.fine_cells=0"])
+def test_who_names_marginals_or_no_fine_cells_measures_none(town, setting):
+    assert command("run", *TOWN, setting, "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    assert not load_schema(town / "out" / "release" / "schema.yaml").fine
+
+
+def test_a_column_may_ask_for_fine_cells_under_any_selection(town):
+    schema = yaml.safe_load((town / "town.yaml").read_text(encoding="utf-8"))
+    schema["columns"]["age"]["fine"] = 20
+    (town / "town.yaml").write_text(yaml.safe_dump(schema), encoding="utf-8")
+    assert command("run", *TOWN, "selection=oneway", "synthesis=independent", "hydra.run.dir=out") == 0
+    measured = read_release(town / "out" / "release")[2]
+    assert ("age (fine)",) in {a.clique for a in measured.answers}
+
+
+@pytest.mark.parametrize("setting", ["selection.fine_cells=1", "selection.fine_cells=-3", "selection.fine_share=1.5"])
+def test_settings_out_of_range_are_refused_before_anything_is_spent(town, setting, capsys):
+    assert command("run", *TOWN, setting, "hydra.run.dir=out") == 1
+    assert setting.split("=")[0] in capsys.readouterr().err
+    assert not (town / "out" / "release").exists()
+
+
+def test_rows_given_a_range_follow_the_curve_inside_it(done, monkeypatch):
+    monkeypatch.chdir(done)
+    condition = ["where={charge: [1234, 4000]}", "rows=800"]
+    assert command("synth", "from=out/release", "output=given", "synthesis.seed=3", *condition) == 0
+    made, real = pd.read_csv(done / "given" / "release" / "synthetic.csv").charge, hospital().charge
+    assert len(made) == 800 and made.between(1234, 4000).all()
+    inside = real[real.between(1234, 4000)]
+    assert made.mean() == pytest.approx(inside.mean(), rel=0.05)

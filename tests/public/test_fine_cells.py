@@ -1,0 +1,123 @@
+"""Fine cells refine the bins of a column: what is read finely falls into the very bins that it would be read into."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.fine_columns import with_fine_columns
+from mechanisms.public.schema.fine_cells import cells_of_bins, finest, log_cut, plain_edges
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.tables.codec import encode_columns, encode_table
+from mechanisms.public.tables.scan import open_table
+
+COLUMNS = {
+    "n": {"kind": "integer", "min": -40, "max": 5000, "bins": {"count": 7}},
+    "x": {"kind": "float", "min": 0, "max": 250_000, "bins": {"count": 9}, "decimals": 2, "other": "none"},
+    "y": {"kind": "float", "bins": {"edges": [-1.5, -0.25, 0.7, 3]}, "missing": False},
+    "day": {"kind": "date", "min": "2022-01-01", "max": "2023-12-31", "bins": "month"},
+    "time": {"kind": "datetime", "min": "2022-01-01", "max": "2022-03-31", "bins": {"count": 4}},
+    "hour": {"kind": "datetime", "min": "2022-01-01", "max": "2022-03-31", "bins": {"calendar": "hour_of_day"}},
+    "grade": {"kind": "integer", "min": 1, "max": 6},
+}
+
+
+def schema_of(columns: object = COLUMNS, **rules: object) -> Schema:
+    return parse_schema({"columns": columns, "confirmed_public": True, **rules}, where="town.yaml")
+
+
+def test_columns_whose_bins_hold_several_values_get_fine_cells_and_others_none():
+    fine = with_fine_columns(schema_of(), 64).fine
+    assert set(fine) == {"n", "x", "y", "day", "time"}, "not the hour, which lies on no line, nor single values"
+    assert with_fine_columns(schema_of(), 0).fine == {} == schema_of().fine
+
+
+def test_a_range_of_few_values_has_a_fine_cell_for_each():
+    columns = {"hours": {"kind": "integer", "min": 1, "max": 99, "bins": {"count": 4}}}
+    (hours,) = with_fine_columns(schema_of(columns), 16).finest.columns
+    assert hours.value_codes == 99
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["integer", "float"]),
+    st.integers(-(10**6), 10**6),
+    st.integers(1, 10**6),
+    st.integers(1, 40),
+    st.integers(2, 300),
+)
+def test_fine_cells_refine_the_bins(kind, low, span, count, fine):
+    bins = {"count": min(count, span)}
+    column = schema_of({"v": {"kind": kind, "min": low, "max": low + span, "bins": bins, "fine": fine}})["v"]
+    edges, cells = plain_edges(column), plain_edges(finest(column))
+    assert set(edges) <= set(cells) and (np.diff(cells) > 0).all()
+    assert (cells[cells_of_bins(column)] == edges).all()
+
+
+def test_what_is_read_finely_falls_into_the_bins_that_it_would_be_read_into(tmp_path):
+    schema = with_fine_columns(schema_of(), 24)
+    rng = np.random.default_rng(3)
+    n = 1500
+    seconds = rng.integers(1_640_000_000, 1_690_000_000, n)
+    frame = pd.DataFrame(
+        {
+            "n": np.where(rng.random(n) < 0.5, rng.integers(-60, 30, n), rng.integers(-60, 5100, n)),
+            "x": rng.choice([0, 250_000, 249_999.99, 10, 1500, 1499.99, 3e5], n) * rng.choice([1, 1, 0.5], n),
+            "y": rng.choice([-1.5, -0.25, 0.0, 0.7, 3, np.nextafter(0.7, 0), 0.3], n),
+            "day": pd.to_datetime(seconds, unit="s").strftime("%Y-%m-%d"),
+            "time": pd.to_datetime(seconds, unit="s").strftime("%Y-%m-%d %H:%M:%S"),
+            "hour": pd.to_datetime(seconds, unit="s").strftime("%Y-%m-%d %H:%M:%S"),
+            "grade": rng.integers(0, 9, n),
+        }
+    ).astype(object)
+    frame.loc[rng.random(n) < 0.1, ["n", "x", "day"]] = ""
+    frame.loc[::77, "x"] = "none"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    source = open_table(tmp_path / "t.csv", delimiter=",", workdir=tmp_path, memory_limit_bytes=1 << 30, threads=1)
+    whole = encode_table(source, schema, workdir=tmp_path / "whole")
+    finely, _ = encode_columns(source, schema, workdir=tmp_path / "fine", fine=True)
+    assert finely.domain == schema.measured
+    alone = encode_table(source, schema.finest, workdir=tmp_path / "finest")
+    for name in schema.domain.names:
+        np.testing.assert_array_equal(finely.column(name), whole.column(name), err_msg=name)
+    for name, fine in schema.fine.items():
+        np.testing.assert_array_equal(finely.column(fine.name), alone.column(name), err_msg=name)
+
+
+def test_equal_bins_of_a_wide_range_are_cut_by_ratios_and_chosen_edges_are_not():
+    columns = {
+        "charge": {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}},
+        "chosen": {"kind": "integer", "bins": {"edges": [0, 1, 100_000]}},
+        "narrow": {"kind": "float", "min": 0, "max": 100, "bins": {"count": 4}},
+    }
+    schema = schema_of(columns)
+    edges = plain_edges(log_cut(schema["charge"]))
+    assert {500, 1000, 5000, 50_000, 100_000} <= set(edges), "the bin up to 50,000 is told apart"
+    assert (edges[2:] <= 2.5 * edges[1:-1]).all()
+    assert log_cut(schema["chosen"]) is schema["chosen"] and log_cut(schema["narrow"]) is schema["narrow"]
+
+
+def test_a_column_in_a_rule_keeps_its_bins():
+    columns = {
+        "charge": {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}},
+        "sex": {"kind": "categorical", "values": ["f", "m"]},
+    }
+    rule = {"impossible": [{"charge": {"min": 0, "max": 1_000_000}, "sex": "f"}]}
+    tied = with_fine_columns(schema_of(columns, **rule), 64)
+    assert tied["charge"].bins.count == 20 and "charge" in tied.fine
+
+
+def test_the_released_schema_reads_back_with_the_same_fine_columns(tmp_path):
+    schema = with_fine_columns(schema_of(), 64)
+    (tmp_path / "s.yaml").write_text(schema.to_yaml(), encoding="utf-8")
+    back = load_schema(tmp_path / "s.yaml")
+    assert back.measured == schema.measured and back.fine == schema.fine
+    for one, other in zip(back.finest.columns, schema.finest.columns, strict=True):
+        assert one.bins == other.bins
+
+
+def test_fine_must_be_a_whole_number():
+    with pytest.raises(UserError, match="fine"):
+        schema_of({"v": {"kind": "float", "min": 0, "max": 1, "fine": -3}})

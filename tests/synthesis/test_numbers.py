@@ -1,0 +1,202 @@
+"""Values inside bins follow the fine answers: their laws, and what noise must not do."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.noise_kinds import GAUSSIAN
+from mechanisms.public.queries.coarse_values import solid_groups
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.rules.fine_columns import with_fine_columns
+from mechanisms.public.schema.fine_cells import cells_of_bins, finest, plain_edges
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.decode import decode_column
+from synthesis.numbers.clearing import cleared
+from synthesis.numbers.far_cells import with_far_cells_cleared
+from synthesis.numbers.fine_evidence import evidence_of, mean_stddev
+from synthesis.numbers.value_shapes import as_written, shape_of, shapes_of
+
+CHARGE = {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}, "decimals": 2, "missing": False}
+
+
+def schema_of(**columns):
+    return with_fine_columns(parse_schema({"columns": columns, "confirmed_public": True}, where="town.yaml"), 256)
+
+
+def counts_of(column, values):
+    """Exact records per fine cell and per bin."""
+    fine = np.histogram(values, plain_edges(finest(column)))[0].astype(float)
+    return fine, np.add.reduceat(fine, cells_of_bins(column)[:-1])
+
+
+def noisy(values, stddev, rng):
+    return values + stddev * rng.standard_normal(values.size), stddev**2
+
+
+def drawn(schema, name, fine, bins, rng, rows):
+    """Values of a column whose bins follow its shape, as they would be written."""
+    shape = shape_of(schema[name], evidence_of(schema[name], fine, bins))
+    codes = rng.choice(shape.counts.size, rows, p=shape.counts / shape.counts.sum())
+    return schema[name].grid.nearest(codes, shape.inside(codes, rng))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.1, 100), st.booleans(), st.booleans())
+def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, with_fine, with_bins):
+    rng = np.random.default_rng(seed)
+    column = schema_of(charge=CHARGE)["charge"]
+    fine, bins = counts_of(column, rng.lognormal(8, 1.5, 500))
+    evidence = evidence_of(
+        column,
+        noisy(fine, stddev, rng) if with_fine or not with_bins else None,
+        noisy(bins, stddev, rng) if with_bins else None,
+    )
+    parts = cleared(evidence, np.ones(fine.size))
+    assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])] and parts[-1].stop == fine.size
+    assert min(p.records for p in parts) >= 0
+    assert sum(p.records for p in parts) == pytest.approx(max(evidence.cells.sum(), 0.0), abs=1e-6)
+
+
+def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
+    rng = np.random.default_rng(5)
+    column = schema_of(charge=CHARGE)["charge"]
+    fine, bins = counts_of(column, rng.lognormal(8, 1.5, 5000))
+    first = cells_of_bins(column)
+    cells = slice(int(first[3]) + 1, int(first[4]) - 1)
+    errors = []
+    for _ in range(1000):
+        evidence = evidence_of(column, noisy(fine, 10.0, rng), noisy(bins, 5.0, rng))
+        errors.append(
+            [evidence.cells[cells].sum() - fine[cells].sum(), evidence.cells[: first[5]].sum() - bins[:5].sum()]
+        )
+    told = [evidence.variance(cells.start, cells.stop), evidence.variance(0, int(first[5]))]
+    np.testing.assert_allclose(np.var(errors, axis=0), told, rtol=0.15)
+
+
+def test_without_noise_the_curve_goes_through_every_fine_cell():
+    rng = np.random.default_rng(1)
+    column = schema_of(charge=CHARGE)["charge"]
+    fine, bins = counts_of(column, np.concatenate([rng.lognormal(8, 1.5, 20_000).clip(0, 1e6), np.zeros(3000)]))
+    shape = shape_of(column, evidence_of(column, (fine, 1e-6), (bins, 1e-6)))
+    np.testing.assert_allclose(shape.counts, bins, atol=0.01)
+    assert (np.diff(shape.below) >= 0).all() and (np.diff(shape.places) >= 0).all()
+    below = np.interp(plain_edges(finest(column))[2:-2], shape.places, shape.below)
+    np.testing.assert_allclose(below, np.cumsum(fine)[1:-2], atol=0.05)
+
+
+def test_noise_alone_never_fills_a_tail():
+    rng = np.random.default_rng(2)
+    column = schema_of(charge=CHARGE)["charge"]
+    fine, bins = counts_of(column, rng.uniform(0, 900, 5000))
+    tails = []
+    for _ in range(150):
+        shape = shape_of(column, evidence_of(column, noisy(fine, 40.0, rng), noisy(bins, 30.0, rng)))
+        tails.append(shape.counts[column.grid.edges[:-1] >= 100_000].sum())
+    assert np.mean(np.array(tails) > 0) < 0.03, "it would always hold some if answers were only made non-negative"
+
+
+def test_the_mean_of_a_heavy_tail_is_kept_where_even_bins_make_it_many_times_too_large():
+    rng = np.random.default_rng(3)
+    schema = schema_of(charge=CHARGE)
+    values = np.exp(rng.normal(8, 1.2, 60_000)).clip(0, 1e6)
+    fine, bins = counts_of(schema["charge"], values)
+    errors = [
+        drawn(schema, "charge", noisy(fine, 40, rng), noisy(bins, 15, rng), rng, 60_000).mean() / values.mean() - 1
+        for _ in range(20)
+    ]
+    assert np.abs(errors).max() < 0.06 and np.abs(np.mean(errors)) < 0.03
+    plain = parse_schema({"columns": {"charge": CHARGE}, "confirmed_public": True}, where="town.yaml")["charge"]
+    codes = np.searchsorted(plain_edges(plain), values, side="right") - 1
+    assert decode_column(codes, plain, rng).mean() > 3 * values.mean(), "what bins drawn evenly make of it"
+
+
+def test_steps_peaks_and_caps_are_kept():
+    rng = np.random.default_rng(4)
+    hours = {"kind": "integer", "min": 1, "max": 99, "bins": {"count": 7}, "missing": False}
+    schema = schema_of(hours=hours, pay={**CHARGE, "max": 200})
+    worked = rng.choice([20, 35, 38, 40, 45, 99], 30_000, p=[0.1, 0.1, 0.1, 0.5, 0.15, 0.05])
+    fine = np.bincount(worked - 1, minlength=99).astype(float)
+    bins = np.add.reduceat(fine, cells_of_bins(schema["hours"])[:-1])
+    made = drawn(schema, "hours", noisy(fine, 20, rng), noisy(bins, 20, rng), rng, 30_000)
+    for value, share in ((20, 0.1), (40, 0.5), (99, 0.05)):
+        assert np.mean(made == value) == pytest.approx(share, abs=0.01)
+    assert np.mean(np.isin(made, np.unique(worked))) > 0.97
+    paid = np.where(rng.random(30_000) < 0.3, 0.0, np.minimum(rng.gamma(2, 40, 30_000), 200.0))
+    fine, bins = counts_of(schema["pay"], paid)
+    made = drawn(schema, "pay", noisy(fine, 20, rng), noisy(bins, 20, rng), rng, 30_000)
+    assert np.mean(made == 0) == pytest.approx(0.3, abs=0.01)
+    assert np.mean(made == 200) == pytest.approx(np.mean(paid == 200), abs=0.01)
+
+
+def test_values_stay_in_their_bins():
+    rng = np.random.default_rng(6)
+    day = {"kind": "date", "min": "2022-01-01", "max": "2023-12-31", "bins": "month", "missing": False}
+    schema = schema_of(charge=CHARGE, day=day)
+    answers = []
+    for name, fine in schema.fine.items():
+        for clique, size in (((fine.name,), fine.size), ((name,), schema[name].size)):
+            values = rng.normal(50, 30, size)
+            answers.append(NoisyMarginal(clique, Identity(size), values, GAUSSIAN.name, 30.0, "e"))
+    written = as_written(schema, Measurements(schema.measured, tuple(answers)))
+    assert set(shapes_of(schema, Measurements(schema.measured, tuple(answers)))) == {"charge", "day"}
+    for name in ("charge", "day"):
+        column, edges = written[name], plain_edges(schema[name])
+        assert column.shape is not None and schema[name].shape is None
+        codes = rng.integers(0, column.value_codes, 5000)
+        values = decode_column(codes, column, rng)
+        numbers = values.to_numpy("datetime64[D]").astype(int) if name == "day" else values.to_numpy()
+        assert ((edges[codes] <= numbers) & (numbers <= edges[codes + 1])).all()
+
+
+def test_the_standard_error_of_the_mean_is_that_of_noisy_bins():
+    rng = np.random.default_rng(7)
+    age = {"kind": "integer", "min": 0, "max": 100, "bins": {"count": 20}, "missing": False}
+    column = schema_of(age=age)["age"]
+    middle = (plain_edges(column)[:-1] + plain_edges(column)[1:]) / 2
+    counts = np.full(20, 500.0)
+    means = [(counts + 30 * rng.standard_normal(20)) @ middle / counts.sum() for _ in range(4000)]
+    assert mean_stddev(column, np.full(20, 900.0), counts.sum()) == pytest.approx(np.std(means), rel=0.1)
+
+
+def test_groups_are_solid_and_large_codes_stay_alone():
+    expected = np.array([900, 3, 4, 2, 60, 70, 5, 400, 9, 2, 0, 30.0])
+    groups = solid_groups(Attribute("gain", 12, 11), expected, 50.0)
+    sums = np.bincount(groups, expected)
+    assert groups.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 6, 6, 6, 7]
+    assert sums[0] == 900 and sums[5] == 400 and sums[-1] == 30, "the code behind the line stays alone"
+    assert solid_groups(Attribute("gain", 4, 4), np.array([100, 80, 5, 1.0]), 50.0).tolist() == [0, 1, 1, 1]
+
+
+def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays():
+    rng = np.random.default_rng(8)
+    schema = schema_of(charge=CHARGE, ward={"kind": "categorical", "size": 3, "missing": False})
+    column, ward = schema["charge"], rng.choice(3, 20_000, p=[0.6, 0.3, 0.1])
+    charge = np.exp(rng.normal(np.array([9.0, 8.5, 6.0])[ward], 0.8)).clip(0, 1e6)
+    fine, bins = counts_of(column, charge)
+    shape = shape_of(column, evidence_of(column, (fine, 400.0), (bins, 200.0)))
+    codes = np.searchsorted(plain_edges(column), charge, side="right") - 1
+    domain = schema.synthesized
+    labels = (solid_groups(domain["charge"], bins, 1500.0), np.arange(3))
+    query = MergedQuery(labels)
+    cells = np.bincount(labels[0][codes] * 3 + ward, minlength=query.rows)
+    values = cells + 14 * rng.standard_normal(query.rows)
+    answer = NoisyMarginal(("charge", "ward"), query, values, GAUSSIAN.name, 14.0, "e")
+    small, far = np.flatnonzero(ward == 2), np.argsort(charge)[-60:]
+    codes[small[:60]], codes[far] = codes[far], codes[small[:60]]  # what a synthesizer makes of noise
+    table = CodedTable(domain, (codes.astype(np.uint8), ward.astype(np.uint8)))
+    mended = with_far_cells_cleared(table, Measurements(domain, (answer,)), {"charge": shape}, rng)
+    for name in ("charge", "ward"):
+        np.testing.assert_array_equal(np.bincount(mended.column(name)), np.bincount(table.column(name)))
+    tail = plain_edges(column)[:-1] >= 30_000
+    before, after = (tail[np.asarray(t.column("charge"))[ward == 2]].sum() for t in (table, mended))
+    assert before >= 30 and after <= 5, "the small group has no charge of 30,000"
+
+
+def test_domains_without_fine_columns_are_measured_as_before():
+    schema = parse_schema({"columns": {"a": CHARGE}, "confirmed_public": True}, where="t.yaml")
+    assert schema.measured == schema.synthesized == Domain((Attribute("a", 20, 20),))
