@@ -9,8 +9,8 @@ import pytest
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import rebound
-from tests.pipeline.test_contradictions import read
+from tests.pipeline.conftest import done_once, rebound
+from tests.pipeline.test_contradictions import FAST, read
 
 PAPERS = ("statement.html", "deployment.yaml", "croissant.json", "manifest.json")
 
@@ -128,3 +128,14 @@ def test_the_honest_one_is_sound(release):
     verdict = verify(release)
     assert verdict.sound
     assert "ok  tables       tables and marginals are those of the measurements" in verdict.as_text()
+
+
+def test_a_release_with_fine_columns_and_distances_is_sound(tmp_path):
+    """Fine columns are asked before the distances, though their slots stand behind them."""
+    done_once(tmp_path, "run", "data.rows=400", *FAST, "hydra.run.dir=out")
+    release = tmp_path / "out" / "release"
+    said, index = read(release)
+    assert {"scores", "fine"} <= {e.get("stage") for e in said["events"]}
+    assert index["distances"]["answers"] > 0
+    verdict = verify(release)
+    assert verdict.sound, verdict.as_text()
