@@ -168,7 +168,7 @@ class IntegerGrid:
     def draw(self, codes: Codes, rng: np.random.Generator) -> Ints:
         begin = self.before[self.first]
         width = np.diff(begin)
-        if len(self.starts) == self.size and (width == 1).all():
+        if (width == 1).all():
             return self.starts[codes]
         place = begin[codes] + (rng.random(len(codes)) * width[codes]).astype(np.int64)
         run = codes if len(self.starts) == self.size else np.searchsorted(self.before, place, side="right") - 1
