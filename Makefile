@@ -46,6 +46,7 @@ audit: .venv/ready ## attack the privacy claims, write AUDIT.md (minutes)
 bench: .venv/ready ## time, memory and error, ours and peers'; writes BENCHMARKS.md (an hour; again for the rest)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.grid --part quick
+	$(BIN)/python -m tests.bench.numbers --seeds 5
 	$(BIN)/python -m tests.bench.peers
 
 clean: ## remove the environment and every output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,12 +64,14 @@ class Scorecard:
         rows: records of the real and of the synthetic table.
         dives: deep dives into the worst marginals, where they were asked for.
         unplaced: per table, how many values of which column the schema does not place.
+        numbers: summaries of columns of numbers and dates in both tables.
     """
 
     outcomes: Mapping[str, Outcome]
     rows: dict[str, int]
     dives: tuple[DeepDive, ...] = ()
     unplaced: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Sequence[Mapping[str, Any]] = ()
 
     @property
     def mgd(self) -> MGDResult:
@@ -101,6 +103,7 @@ class Scorecard:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
+        out |= {"numbers": list(self.numbers)} if self.numbers else {}
         if "mgd" in self.outcomes:
             out["mgd"] = self.mgd.to_json()
         if "tvd" in self.outcomes:

@@ -15,26 +15,35 @@ from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.marginal_tables import marginal_tables
 
+#: Columns that are made by synthesis and by draws: another version of a library may round them in another way.
+ESTIMATED = ("consistent", "consistent_standard_error")
+INDEX = "index.csv"
+
 
 def write_marginals(folder: Path, schema: Schema, measurements: Measurements) -> None:
     """Every marginal that was measured whole: a line per cell, with noisy and consistent counts and standard errors.
 
     Guarantee: post-processing of the measurements; costs no privacy.
     """
-    rows = []
+    for name, frame in marginal_frames(schema, measurements).items():
+        write_whole(folder / name, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.DataFrame]:
+    """A file's name → what it says; the index last."""
+    frames, rows = {}, []
     for number, table in enumerate(marginal_tables(measurements)):
         name = f"{number:04d}_{_safe('_'.join(table.clique))}.csv"
         frame = cells_frame(schema, table.clique)
-        frame = _without_clash(frame).assign(
+        frames[name] = _without_clash(frame).assign(
             noisy=np.round(table.noisy.ravel(), 3),
             noisy_standard_error=round(table.noisy_error, 3),
             consistent=np.round(table.consistent.ravel(), 3),
             consistent_standard_error=np.round(table.consistent_error.ravel(), 3),
         )
-        write_whole(folder / name, frame.to_csv(index=False, lineterminator="\n"))
         rows.append((name, " × ".join(table.clique), len(frame), round(table.noisy_error, 3)))
-    index = pd.DataFrame(rows, columns=["file", "marginal", "cells", "noisy_standard_error"])
-    write_whole(folder / "index.csv", index.to_csv(index=False, lineterminator="\n"))
+    frames[INDEX] = pd.DataFrame(rows, columns=["file", "marginal", "cells", "noisy_standard_error"])
+    return frames
 
 
 def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:

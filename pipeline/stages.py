@@ -24,6 +24,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.public.tables.value_summaries import side_by_side, summaries
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
@@ -52,6 +53,7 @@ from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
+from synthesis.numbers.value_shapes import mean_stddevs
 
 LOG = logging.getLogger("pipeline")
 
@@ -146,8 +148,9 @@ def run(
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
+                numbers = _numbers(source, open_source(table, config, folder, ","), schema, taken)
                 scores = score_release(
-                    private, source, schema, folder, synthetic, scoring, places=places, progress=report
+                    private, source, schema, folder, synthetic, scoring, places=places, numbers=numbers, progress=report
                 )
         if scores is not None:
             with show.stage("report"):
@@ -225,6 +228,11 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
             progress=report,
         )
     return table, coded
+
+
+def _numbers(source: Source, made: Source, schema: Schema, taken: Taken) -> list[dict[str, Any]]:
+    """Numbers and dates of both tables side by side; NOT private."""
+    return side_by_side(summaries(source, schema), summaries(made, schema), mean_stddevs(schema, taken.known))
 
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:

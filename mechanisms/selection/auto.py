@@ -344,7 +344,8 @@ class AutoSettings(Fixed):
             fix = "a part of the budget, between 0 and 1; selection.fine_cells=0 for none"
             raise UserError(f"got {self.fine_share}", where="selection.fine_share", fix=fix)
         part = math.fsum(self.split) * self.fine_share / (1 - self.fine_share)
-        return Schedule(method, [*slots, *one_way_slots(own, part, FINE_STAGE)], rest)
+        before, scores = [s for s in slots if not s.scores], [s for s in slots if s.scores]
+        return Schedule(method, [*before, *one_way_slots(own, part, FINE_STAGE), *scores], rest)  # as they are charged
 
 
 def _has_filter(facts: Facts) -> bool:

@@ -13,6 +13,7 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage, said_drowned
+from pipeline.report.numbers_section import as_lines
 from pipeline.stages import Run
 
 #: So many columns that lose values are named at the end of a run; the report names all.
@@ -38,6 +39,7 @@ def summary(card: Scorecard) -> str:
     figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
     lines += [", ".join(figures[i : i + 4]) for i in range(0, len(figures), 4)]
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
+    lines += as_lines(card.numbers)
     lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
     return "\n".join(lines)
 

@@ -14,6 +14,7 @@ from pipeline.report.bounds_section import bounds_section
 from pipeline.report.convergence_section import convergence_section
 from pipeline.report.dependence_section import dependence_section
 from pipeline.report.map_section import map_section
+from pipeline.report.numbers_section import numbers_section
 from pipeline.report.promise_section import noise_section, promise_section, units_section
 from pipeline.report.score_sections import mgd_section, scores_section
 from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
@@ -80,6 +81,7 @@ def _whole(
     warnings: Sequence[str] = (),
 ) -> str:
     makers: dict[str, Callable[[Any], Section]] = {
+        "numbers": numbers_section,
         "dependence": dependence_section,
         "columns": columns_section,
         "pairs": pairs_section,

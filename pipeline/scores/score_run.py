@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,14 @@ def score_release(
     spec: ScoreSpec,
     *,
     places: tuple[str, str] | None = None,
+    numbers: Sequence[Mapping[str, Any]] = (),
     progress: Progress | None = None,
 ) -> Scorecard:
     """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
 
     Args:
         places: columns of longitude and latitude.
+        numbers: summaries of both tables (see `side_by_side`).
     """
     truth, aside = _truth(private, source, schema, folder)
     losses = losses_of(private.encoding, schema)
@@ -58,9 +60,9 @@ def score_release(
     unit = _unit_of_rows(private, source) if spec.references else None
     options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
-    card = score_tables(truth, synthetic, schema, spec, progress=progress)
+    card = replace(score_tables(truth, synthetic, schema, spec, progress=progress), numbers=numbers)
     drawn = drawings(card, truth, synthetic, schema, options, places)
-    drawn |= {"units": _units(private), "lost": said_losses(losses)}
+    drawn |= {"units": _units(private), "lost": said_losses(losses), "numbers": list(numbers)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card

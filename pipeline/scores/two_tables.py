@@ -24,6 +24,7 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.inspect_file import shown
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.public.tables.value_summaries import side_by_side, summaries
 from pipeline.frames.frame_files import Table, table_files
 from pipeline.report.run_page import render_scores
 from pipeline.scores.score_run import drawings
@@ -44,6 +45,7 @@ class Loaded:
         reports: what encoding could not take as it was.
         subjects: the text of each row's subject, where the table has the column.
         values: per table and column, the most frequent values that the schema does not place.
+        summaries: per table those of its numbers and dates.
     """
 
     schema: Schema
@@ -51,6 +53,7 @@ class Loaded:
     reports: dict[str, EncodingReport] = field(default_factory=dict)
     subjects: dict[str, NDArray[np.object_]] = field(default_factory=dict)
     values: dict[str, dict[str, list[tuple[str, int]]]] = field(default_factory=dict)
+    summaries: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -81,11 +84,12 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         real, synthetic = tables.tables["real"], tables.tables["synthetic"]
         with show.stage("score") as report:
             card = score_tables(real, synthetic, tables.schema, spec, progress=report)
-            card = replace(card, unplaced=_unplaced(tables))
+            numbers = side_by_side(tables.summaries["real"], tables.summaries["synthetic"])
+            card = replace(card, unplaced=_unplaced(tables), numbers=numbers)
         if config.report:
             with show.stage("report"):
                 places = build_places(config.evaluation, roles, schema)
-                drawn = drawings(card, real, synthetic, tables.schema, options, places)
+                drawn = drawings(card, real, synthetic, tables.schema, options, places) | {"numbers": numbers}
                 write_whole(Path(config.report), render_scores(schema.name, card.to_json(), drawn), mode=0o600)
     return card
 
@@ -146,6 +150,7 @@ def loaded(
                 work.mkdir(mode=0o700)
                 source = _opened(path, delimiter, limits or LimitsConfig(), work)
                 _load(tables, name, source, schema, work, subject, report)
+                tables.summaries[name] = summaries(source, schema)
                 marked = tables.reports[name].marked
                 tables.values[name] = {column: values_outside(source, schema, column) for column in marked}
                 show.warn([f"{name}: {line}" for line in unplaced_lines(tables.reports[name])])

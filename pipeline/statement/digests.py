@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not path.is_file():
         return None
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=said_once)
         if content.pop("format") != FORMAT:
             raise ValueError("another format")
         manifest = Manifest(**content)
@@ -86,6 +86,18 @@ def read_manifest(folder: Path) -> Manifest | None:
         fix = "take the release folder as it was published, whole"
         raise UserError("the manifest is damaged", where=str(path), fix=fix) from error
     return manifest
+
+
+def said_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON mapping whose keys stand there once: of two, readers would take now the one, now the other.
+
+    Raises:
+        ValueError: a key stands there twice.
+    """
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return content
 
 
 def differences(manifest: Manifest, folder: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring, joint_sensitivity
+from mechanisms.selection.base import FINE_STAGE
 
 #: How far two roundings of one number may lie apart.
 SLACK = 1e-9
@@ -64,7 +65,8 @@ def _unpaid_distances(receipts: Mapping[str, Any], index: Mapping[str, Any]) -> 
     if paid["mechanism"] != distances["noise"] or paid["scale"] != distances["scale"]:
         return "the distances have other noise than their receipt"
     charged = list(receipts)
-    before = charged[: charged.index(distances["event"])]
+    before = {*charged[: charged.index(distances["event"])]}
+    before |= {e for e, receipt in receipts.items() if receipt.get("stage") == FINE_STAGE}  # asked with the columns
     if sum(a["event"] in before for a in index["answers"]) != distances["answers"]:
         return "the distances are from a model of other answers than those charged before them"
     return None

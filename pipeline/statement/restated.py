@@ -19,6 +19,7 @@ from mechanisms.accounting.restatements import DELTAS, GROUPS, epsilon_at, group
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
+from mechanisms.public.rules.transforms import FINE
 from pipeline.settings.policy import budget_warnings
 from pipeline.statement.paid_answers import Finding, movements, whole_number
 from pipeline.statement.said_words import wrong_words
@@ -184,7 +185,8 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
 
 def _wrong_criteria(statement: Mapping[str, Any], index: Mapping[str, Any]) -> str:
     """Why what a release was accepted by is nothing that a run compares."""
-    columns = len(index["domain"])
+    names = {a["name"] for a in index["domain"]}
+    columns = sum(not (n.endswith(FINE) and n.removesuffix(FINE) in names) for n in names)  # fine cells stand alone
     for name, wanted in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
         whole = [whole_number(wanted[key]) for key in ("marginals", "compared", "left_out")]
         words = wanted.keys() == CRITERION and wanted["metric"] == "l1" and wanted["of"] in ("mean", "largest")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss, make_accountant
+from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, Gdp, PrivacyLoss, make_accountant
 from mechanisms.accounting.adaptive import RESERVE
 from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
@@ -109,19 +109,39 @@ def wrong_shares(statement: Mapping[str, Any]) -> str:
     if accountant.kind not in own[0] or not {e.kind for e in events} <= own[1] or not events:
         return ""  # how a plugin's costs share a budget, the plugin alone knows
     whole = all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta))[0]
-    ratios = [accountant.share(e, whole) / share for e, share in zip(events, shares, strict=True)]
-    # where totals are no sums of costs, it is the charges among each other that tell
-    right = ratios[0] if accountant.kind == "advanced" else 1.0
+    ratios = [_part(accountant, e, whole) / share for e, share in zip(events, shares, strict=True)]
+    # where totals are no sums of what shares are parts of, it is the charges among each other that tell
+    sums = accountant.kind != "advanced" and not any(_by_epsilon(accountant, e) for e in events)
+    right = 1.0 if sums else ratios[0]
     for event, ratio, share in zip(events, ratios, shares, strict=True):
         if not math.isclose(ratio, right, rel_tol=CALIBRATED):
             return f"{event.id} takes {ratio * share / right:.6g} of the budget, and its receipt says {share:.6g}"
-    if left > CALIBRATED and accountant.kind == "advanced":
-        squares = math.fsum(accountant.cost(e)["epsilon"] ** 2 for e in events)
-        each = math.sqrt(squares * left / (1 - left) / PIECES)
-        rest = [Laplace(f"rest {i}", each, 1.0) for i in range(PIECES)]
-        if accountant.loss([*events, *rest]).epsilon > most.epsilon * (1 + 1e-3):
+    if left > CALIBRATED and not sums:
+        loss = min(accountant.loss([*events, *rest]).epsilon for rest in _rests(accountant, whole, left * right))
+        if loss > most.epsilon * (1 + 1e-3):
             return f"{left:.6g} of the budget was reserved beside the charges, and is not promised"
     return ""
+
+
+def _by_epsilon(accountant: Accountant, event: Event) -> bool:
+    """Whether a plan shares out the squares of ε, where what adds up is the square of μ: pure noise under gdp."""
+    return isinstance(accountant, Gdp) and isinstance(event, Laplace)
+
+
+def _part(accountant: Accountant, event: Event, whole: Event) -> float:
+    """The part of the budget that an event takes, in what a plan shares out."""
+    if _by_epsilon(accountant, event):
+        return (event.epsilon_alone / accountant.cost(whole)["mu"]) ** 2
+    return accountant.share(event, whole)
+
+
+def _rests(accountant: Accountant, whole: Event, part: float) -> list[list[Event]]:
+    """What may have been reserved with a part of the budget, as it costs least."""
+    if isinstance(accountant, Gdp):
+        strength = accountant.cost(whole)["mu"] * math.sqrt(part)
+        return [[Laplace("rest", strength, 1.0)], [Exponential("rest", accountant.choice_epsilon(strength))]]
+    each = accountant.cost(whole)["epsilon"] * math.sqrt(part / PIECES)
+    return [[Laplace(f"rest {i}", each, 1.0) for i in range(PIECES)]]
 
 
 def shortfall(statement: Mapping[str, Any]) -> str:

@@ -20,9 +20,10 @@ from mechanisms.public.units import delta
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.croissant import promise_in_words
-from pipeline.statement.digests import Manifest, check_files, read_manifest
+from pipeline.statement.croissant import croissant
+from pipeline.statement.digests import Manifest, check_files, read_manifest, said_once
 from pipeline.statement.document import render_statement
+from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import named_digests
 from pipeline.statement.registry_record import registry_record
@@ -134,7 +135,7 @@ def _content(release: Path, name: str) -> dict[str, Any]:
         fix = f"python -m pipeline verify {release / 'release'}" if inner.is_file() else fix
         raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number, object_pairs_hook=said_once)
         if not isinstance(content, dict):
             raise ValueError("no mapping")
     except (OSError, ValueError) as error:
@@ -278,8 +279,11 @@ def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any])
         return False, "statement.html does not say what privacy.json says"
     if (release / "deployment.yaml").read_text(encoding="utf-8") != registry_record(statement):
         return False, "deployment.yaml does not say what privacy.json says"
-    record, promise = json.loads((release / "croissant.json").read_text(encoding="utf-8")), promise_in_words(statement)
-    if record["rai:personalSensitiveInformation"] != promise or not record["description"].endswith(promise):
+    table = _table(manifest)
+    metadata = croissant(
+        statement, written_with(release, statement)[0], table=table, digest=manifest.files[table], given=manifest.given
+    )
+    if (release / "croissant.json").read_text(encoding="utf-8") != metadata:
         return False, "croissant.json does not say what privacy.json says"
     if manifest.given is not None:
         return True, f"a table of rows with {condition_in_words(manifest.given['where'])} only, as statement.html says"
@@ -291,7 +295,7 @@ def _table(manifest: Manifest) -> str:
 
 
 #: What this version would have written, from the same receipts: of another version it is not known.
-_COMPARED = {"terms": restated, "page": _page}
+_COMPARED = {"terms": restated, "page": _page, "tables": other_files}
 #: Checks of the statement against the list of its answers, whichever version made them.
 _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "answers": receipts_of_answers}
 

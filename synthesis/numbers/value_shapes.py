@@ -16,13 +16,13 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.fine_columns import tied_columns
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.rules.transforms import spread_codes
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import finest, peaks_of, plain_edges, wide
 from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import with_far_cells_cleared
-from synthesis.numbers.fine_evidence import FineEvidence, evidence_of, mean_of
+from synthesis.numbers.fine_evidence import FineEvidence, evidence_of, mean_of, mean_stddev
 from synthesis.records_per_unit import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
@@ -81,6 +81,26 @@ def shapes_of(schema: Schema, measurements: Measurements) -> dict[str, Shape]:
     return shapes
 
 
+def mean_stddevs(schema: Schema, measurements: Measurements) -> dict[str, float]:
+    """Column of numbers → the standard error that noise gives to its mean, about, from the answers alone.
+
+    As if none of them were cleared: an upper estimate where a range has a long tail.
+    """
+    errors: dict[str, float] = {}
+    for name, shape in shapes_of(schema, measurements).items():
+        if schema[name].kind in DATE_KINDS:
+            continue
+        own, bins = (
+            mean_of([a for a in measurements.answers if a.clique == clique])
+            for clique in ((schema.fine[name].name,), (name,))
+        )
+        variance = evidence_of(schema[name], own, bins).bin_variance
+        halves = (shape.places[1:] + shape.places[:-1]) / 2
+        mean = float(np.average(halves, weights=np.diff(shape.below)))
+        errors[name] = mean_stddev(schema[name], variance, float(shape.below[-1]), mean)
+    return errors
+
+
 def as_written(schema: Schema, measurements: Measurements) -> Schema:
     """The schema with what noisy answers say of its values: what rows are written by. The released one says none of it.
 
@@ -97,9 +117,12 @@ def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
     """What synthesizers work from: all answers but those about fine columns."""
     if not schema.fine:
         return measurements
-    domain = schema.synthesized
-    answers = tuple(a for a in measurements.answers if all(n in domain for n in a.clique))
-    return replace(measurements, domain=domain, answers=answers)
+    domain, distances = schema.synthesized, measurements.distances
+    kept = [all(n in domain for n in a.clique) for a in measurements.answers]
+    if distances is not None:
+        distances = replace(distances, answers=sum(kept[: distances.answers]))
+    answers = tuple(a for a, keep in zip(measurements.answers, kept, strict=True) if keep)
+    return replace(measurements, domain=domain, answers=answers, distances=distances)
 
 
 def as_columns(

@@ -264,3 +264,19 @@ def test_the_honest_ones_are_sound(copied, capsys):
     for name in ("tries", "reserve", "pairs", "basic"):
         assert command("verify", name) == 0, capsys.readouterr().out
     assert "every noisy score is within its threshold" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("selection", [["selection=pairs"], ["selection=mwem", "selection.k=[2]"]])
+def test_shares_of_laplace_noise_under_gdp_are_told_by_epsilon(tmp_path, monkeypatch, capsys, selection):
+    """A plan shares out ε² of such noise, and μ² adds up: the two are not in proportion."""
+    laplace = ["mechanism=laplace", "privacy.accountant=gdp", "privacy.epsilon=3"]
+    done_once(tmp_path, "run", *TOWN, *FAST, *selection, *laplace, "hydra.run.dir=out")
+    monkeypatch.chdir(tmp_path)
+    release = tmp_path / "out" / "release"
+    assert command("verify", str(release)) == 0, capsys.readouterr().out
+    said, index = read(release)
+    one, other = said["events"][0], said["events"][-1]
+    one["share"], other["share"] = one["share"] * 1.01, other["share"] - one["share"] * 0.01
+    forged(release, said, index)
+    assert command("verify", str(release)) == 1
+    assert "of the budget, and its receipt says" in capsys.readouterr().out

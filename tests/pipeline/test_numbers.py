@@ -83,6 +83,14 @@ def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys,
     assert "numbers, measured finely alone" in text and "charge (fine)" in text
 
 
+def test_charges_stand_in_their_order_and_the_release_is_sound(town):
+    assert command("run", *TOWN, "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    assert command("verify", "out/release") == 0
+    said = json.loads((town / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    stages = list(dict.fromkeys(e["stage"] for e in said["events"]))
+    assert stages[:3] == ["given", "fine", "scores"]
+
+
 def test_the_release_holds_the_fine_answers_and_reads_back(done):
     schema, _, measurements = read_release(done / "out" / "release")
     assert schema.measured == measurements.domain and set(schema.fine) == {"charge", "stay"}

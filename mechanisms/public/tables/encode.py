@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.schema.bins import double, timestamp
@@ -63,6 +64,24 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
         outer.append(name)
     select = f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.relation})"
     return Encoding(tuple(types), select)
+
+
+def value_expressions(source: Source, schema: Schema, columns: Sequence[Column]) -> tuple[str, list[str]]:
+    """SQL for the values of ordered columns, as their schema reads them, over an inner SELECT of what it names.
+
+    Returns:
+        the inner statement, and one expression per column: a number, or days or seconds from 1970-01-01; NULL where the
+        cell is none of a value.
+    """
+    inner, values = [], []
+    for i, column in enumerate(columns):
+        index = source.index(column.name, where=f"schema: column {column.name!r}")
+        read = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
+        inner += [f"{read} AS p{i}", f"{source.text(index)} AS t{i}"]
+        raw, value = _ordered(column, f"p{i}", f"t{i}"), column.grid.value_sql(_clipped(column, f"p{i}"))
+        placed = f"({raw}) % {column.size} < {column.value_codes} AND p{i} IS NOT NULL"
+        values.append(f"CASE WHEN {placed} THEN CAST({value} AS DOUBLE) END")
+    return f"SELECT {', '.join(inner)} FROM {source.relation}", values
 
 
 def number_sql(source: Source, index: int, column: Column) -> str:

@@ -1,0 +1,155 @@
+"""What `verify` finds about the other files of a release: each says what measurements and schema say, and none is more.
+
+Their digests say nothing of this: whoever edits a file makes them anew.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Set
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.release import Measurements
+from mechanisms.public.release_files import DISTANCES, HISTOGRAM, load_measurements
+from mechanisms.public.schema.facts_file import alone
+from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.units import WEIGHT_BITS
+from pipeline.marginal_files import ESTIMATED, marginal_frames
+from pipeline.statement.digests import MANIFEST, SIGNATURE
+from pipeline.statement.paid_answers import Finding
+from pipeline.statement.statement import LIBRARIES
+from synthesis.records_per_unit import with_records
+
+#: What every release of this version holds, beside its synthetic table and marginals/.
+FILES = frozenset(
+    {
+        *("privacy.json", "schema.yaml", "statement.html", "deployment.yaml", "croissant.json", MANIFEST),
+        *("measurements/index.json", "measurements/answers.npz"),
+    }
+)
+TABLES = ("synthetic.csv", "synthetic.parquet")
+#: Released answers lie within ± so many records, on a lattice no finer than 2**-FINEST of them.
+LARGEST, FINEST = 2.0**40, WEIGHT_BITS + 16
+#: How far estimates of the same numbers may lie apart, where they are written with three digits.
+RELATIVE, ABSOLUTE = 1e-6, 2e-3
+
+
+def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+    """Files, arrays, answers, marginals and columns are those that a run writes from these measurements.
+
+    Raises:
+        UserError: measurements or a schema that cannot be read.
+    """
+    schema, measurements, unknown = written_with(release, statement)
+    if (release / "schema.yaml").read_text(encoding="utf-8") != _declared(release).to_yaml():
+        return False, "schema.yaml holds words that no run writes"
+    if wrong := _wrong_columns(release, schema):
+        return False, wrong
+    if unknown:
+        return None, f"marginals/ are not compared: queries {', '.join(sorted(unknown))} are not loaded"
+    if wrong := _wrong_answers(release, measurements):
+        return False, wrong
+    frames = marginal_frames(schema, measurements)
+    wrong = _wrong_files(release, frames) or _wrong_marginals(release / "marginals", frames, statement)
+    return (False, wrong) if wrong else (True, "tables and marginals are those of the measurements, and nothing more")
+
+
+def written_with(release: Path, statement: Mapping[str, Any]) -> tuple[Schema, Measurements, Set[str]]:
+    """The schema that rows were written with, the measurements, and queries whose answers are left out of them.
+
+    Raises:
+        UserError: measurements or a schema that cannot be read.
+    """
+    named = {p["name"] for p in statement.get("not_ours") or () if p["kind"] == "query"}
+    measurements = load_measurements(release / "measurements", without=named - QUERIES.keys())
+    return with_records(_declared(release), measurements), measurements, named - QUERIES.keys()
+
+
+def _declared(release: Path) -> Schema:
+    """The schema as the release holds it; no other file is opened."""
+    with alone():
+        return load_schema(release / "schema.yaml")
+
+
+def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
+    """Files and folders that no run writes, or that every run writes and that are lost; empty where all is right."""
+    there = {p.relative_to(release).as_posix() for p in release.rglob("*")}
+    tables = there & {*TABLES}
+    wanted = FILES | {f"marginals/{name}" for name in frames} | {"measurements", "marginals"} | tables
+    if foreign := sorted(there - wanted - {SIGNATURE}):
+        return f"no run writes {', '.join(foreign[:6])}"
+    if len(tables) != 1:
+        return f"there are {len(tables)} synthetic tables"
+    lost = sorted(wanted - there)
+    return f"every run writes {', '.join(lost[:6])}" if lost else ""
+
+
+def _wrong_answers(release: Path, measurements: Measurements) -> str:
+    """Arrays that belong to no answer, or answers that no draw leads to; empty where there are none."""
+    counted, distances = measurements.histogram, measurements.distances
+    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
+    named += [] if counted is None else [(HISTOGRAM, counted)]
+    wanted = {f"{name}.{k}" for name, a in named for k in ("values", *a.query.arrays())}
+    drawn = [(" × ".join(a.clique), a.values) for _, a in named]
+    if distances is not None:
+        wanted |= {f"{DISTANCES}.values", f"{DISTANCES}.whole"}
+        drawn.append(("distances", distances.values))
+    for name, values in drawn:
+        steps = np.clip(values, -LARGEST, LARGEST) * 2.0**FINEST
+        if not (np.abs(values) <= LARGEST).all() or not (steps == np.rint(steps)).all():
+            return f"{name}: answers that are not on the lattice, or beyond the range of answers"
+    with np.load(release / "measurements" / "answers.npz", allow_pickle=False) as arrays:
+        foreign = sorted(set(arrays.files) - wanted)
+    return f"answers.npz holds arrays of no answer: {', '.join(foreign[:6])}" if foreign else ""
+
+
+def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement: Mapping[str, Any]) -> str:
+    """The first file that says other numbers than the measurements; empty where there is none."""
+    same_libraries = all(statement["versions"][name] == version(name) for name in LIBRARIES)
+    for name, again in frames.items():
+        wanted = StringIO(again.to_csv(index=False, lineterminator="\n"))
+        with (folder / name).open(encoding="utf-8", newline="") as file:
+            stated, expected = (pd.read_csv(f, dtype=str, keep_default_na=False) for f in (file, wanted))
+        if [*stated.columns] != [*expected.columns] or len(stated) != len(expected):
+            return f"marginals/{name} has other lines or columns than what was measured"
+        exact = [c for c in expected.columns if c not in ESTIMATED]
+        if not stated[exact].equals(expected[exact]):
+            return f"marginals/{name} does not say what was measured"
+        for column in [c for c in expected.columns if c in ESTIMATED and same_libraries]:
+            if not _near(stated[column], expected[column]):
+                return f"marginals/{name}: {column} does not follow from what was measured"
+    return ""
+
+
+def _near(stated: pd.Series[str], expected: pd.Series[str]) -> bool:
+    """Whether two columns of texts are the same numbers but for rounding; an empty text is none."""
+    one, other = (pd.to_numeric(c.replace("", "nan")).to_numpy(np.float64) for c in (stated, expected))
+    return bool(np.allclose(one, other, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True))
+
+
+def _wrong_columns(release: Path, schema: Schema) -> str:
+    """What columns the synthetic table has that no run with this schema writes; empty where they are right."""
+    ids = schema.rules.unit_ids
+    wanted = [c.name for c in schema.columns]
+    allowed = [wanted, [*wanted, ids.name]] if ids is not None and ids.name not in wanted else [wanted]
+    for name in TABLES:
+        path = release / name
+        if path.is_file() and (columns := _columns(path)) not in allowed:
+            return f"{name} has the columns {', '.join(columns)[:200]}, and the schema others"
+    return ""
+
+
+def _columns(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return [*pq.read_schema(path).names]
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])
