@@ -64,9 +64,11 @@ CHOICES: dict[str, list[str]] = {
     "priview fixed": ["selection=priview", "selection.rows=50", "selection.view_cells=40"],
     "public": ["selection=public", "selection.public=PUBLIC"],
     "privbasis": ["selection=privbasis", "selection.items=2", "selection.pairs=1"],
+    "privbasis pairs": ["selection=privbasis", "selection.items=3", "selection.pairs=1"],
 }
 #: Selections that measure no whole marginal of a mapped column with its source.
-NOT_MAPPED = ("merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed", "privbasis")
+PRIVBASIS = ("privbasis", "privbasis pairs")
+NOT_MAPPED = ("merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed", *PRIVBASIS)
 #: How noisy distances decide: the expected number of tries, and what each of the criteria says.
 ACCEPT: dict[str, tuple[int, list[dict[str, Any]]]] = {
     "once": (1, [{"metric": "l1", "marginals": 1, "at_most": 1000.0}]),
@@ -232,7 +234,7 @@ def _admitted(
 def _fits(schema: str, selection: str, column: bool) -> bool:
     if schema == "histogram":
         return column
-    if selection == "privbasis" and schema in ("rules", "recode"):  # one binary column is left
+    if selection in PRIVBASIS and schema in ("rules", "recode"):  # one binary column is left
         return False
     if selection == "adagrid targets" and schema == "rules":  # the target is derived, and not measured
         return False

@@ -35,6 +35,7 @@ def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     assert tally.pairs == len(CHOICES) and tally.answers > 100 and 0.9 < max(tally.largest.values()) <= 1
     tally.add(replay(folder, most=2, words=["pairs/", "accept best"]))
     tally.add(replay(folder, most=2, words=["oneway", "histogram"]))
+    tally.add(replay(folder, most=2, words=["public/", "replace"]))
     parts = ("selection", "method", "slot", "event", "question")
     check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
 
