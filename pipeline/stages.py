@@ -6,16 +6,17 @@ import hashlib
 import json
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evaluation.score import Scorecard
 from mechanisms.accounting.adaptive import AnyPlan
-from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
@@ -36,6 +37,7 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
+from pipeline.measuring.discovery_stage import Discovered, discovered
 from pipeline.plugins.origins import not_ours, origin
 from pipeline.plugins.plugin_discovery import load_used, used_modules
 from pipeline.release_folder import check_seal, write_release
@@ -46,7 +48,8 @@ from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.policy import budget_warnings
-from pipeline.settings.scoring import build_holdout, build_places, build_scores
+from pipeline.settings.prepared import Prepared, prepared
+from pipeline.settings.scoring import build_holdout
 from pipeline.settings.selecting import selection_of
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
@@ -112,19 +115,14 @@ def run(
     """
     load_used(asdict(config))
     schema, unit = build.build_schema(config), build.build_unit(config)
-    plan = build.build_plan(config, workload := build.build_workload(config, schema), schema)
-    check_with_autodp(plan.accountant, plan.composed, plan.loss)
+    made = prepared(config, schema)
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
-    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
-    places = build_places(config.evaluation, config.data.roles, schema)
     one_of(config.release.format, ("csv", "parquet"), "release.format")
     check_share(config.data.max_unplaced)
-    build.check_memory(config, schema, plan)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
-    admission.check(booked := admission.planned_release(config, schema, plan, Path(root)))
+    admission.check(booked := admission.planned_release(config, schema, made.plan, Path(root)))
     show = Stages(quiet=quiet)
-    left_out = build.said_left_out(config, schema, workload)
-    for line in (*left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
+    for line in (*made.left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
@@ -134,13 +132,18 @@ def run(
             facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
-            private = _private(source, schema, plan, unit, folder, key, facts["data"], aside, shared, report)
-            _check_public(config, schema, folder, source, private)
-            losses = _looked_at(private, schema, folder, config.data.max_unplaced)
-        show.warn(unplaced_lines(private.encoding))
+            read = partial(_private, source, unit=unit, folder=folder, key=key, data=facts["data"], aside=aside)
+            first = schema if made.plan.discovery is None else scouting_schema(schema)
+            private = read(first, made.plan, shared=shared, report=report)
+            _check_public(config, first, folder, source, private)
+            losses = _looked_at(private, first, folder, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
-        work = Work(config, schema, spec, plan, private, folder, show, aside)
-        taken = settle(work) if plan.scores else only_try(work)
+        ask = partial(discovered, source=source, folder=folder, show=show, key=key, holdout=aside)
+        made, private, answered = _concrete(config, made, private, ask, read, show)
+        schema, scoring = made.schema, made.scoring
+        show.warn(unplaced_lines(private.encoding))
+        work = Work(config, schema, spec, made.plan, private, folder, show, aside, answered)
+        taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
         if synthetic.rows == 0:
@@ -149,18 +152,35 @@ def run(
         if scoring is not None:
             with show.stage("score") as report:
                 numbers = _numbers(source, open_source(table, config, folder, ","), schema, taken)
-                scores = score_release(
-                    private, source, schema, folder, synthetic, scoring, places=places, numbers=numbers, progress=report
-                )
+                score = partial(score_release, places=made.places, numbers=numbers, progress=report)
+                scores = score(private, source, schema, folder, synthetic, scoring)
         if scores is not None:
             with show.stage("report"):
                 render_run(folder)
-            if shared is not None and scoring is not None:
+            if shared is not None and scoring is not None and made.plan.discovery is None:
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
     seconds = dict(show.seconds)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, tuple(left_out))
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, made.left_out)
+
+
+def _concrete(
+    config: Config,
+    made: Prepared,
+    private: PrivateTable,
+    ask: Callable[..., Discovered],
+    read: Callable[..., PrivateTable],
+    show: Stages,
+) -> tuple[Prepared, PrivateTable, frozenset[str]]:
+    """What follows from the schema once nothing of it is open, the rows as it reads them, and what was answered."""
+    discovery = made.plan.discovery
+    if discovery is None:
+        return made, private, frozenset()
+    found = ask(made.schema, discovery, private, noise_seed=config.privacy.noise_seed)
+    made = prepared(config, build.with_fine(config, found.schema), discovery)
+    with show.stage("load again") as report:
+        return made, read(made.schema, made.plan, shared=None, report=report), found.answered
 
 
 def _looked_at(private: PrivateTable, schema: Schema, folder: RunFolder, at_most: float) -> tuple[Loss, ...]:
@@ -194,7 +214,7 @@ def _statement(
         config.privacy.noise_seed,
         work.aside,
         taken=declared(config),
-        chosen=kept_choices(taken.attempt.answers),
+        chosen=kept_choices(taken.attempt.answers) | work.answered,
         scores=taken.scores,
         publication=who,
         running_total=None if total is None else total.to_json(),
@@ -280,6 +300,7 @@ def _private(
     source: Source,
     schema: Schema,
     plan: AnyPlan,
+    *,
     unit: PrivacyUnit,
     folder: RunFolder,
     key: bytes,
@@ -288,10 +309,12 @@ def _private(
     shared: Path | None,
     report: Progress,
 ) -> PrivateTable:
-    """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside)."""
+    """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside, or
+    where the schema follows from noisy answers).
+    """
     counted = plan.histogram is not None
-    if shared is None or aside is not None:
-        work = folder.temporary
+    if shared is None or aside is not None or plan.discovery is not None:
+        work = folder.temporary / "scout" if schema.to_discover else folder.temporary
         return load_private(
             source, schema, unit, workdir=work, key=key, holdout=aside, histogram=counted, progress=report
         )
@@ -313,6 +336,8 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "statement"):
         del settings[free]
+    if settings["privacy"]["discovery_share"] is None:
+        del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting
     if not settings["plugins"]:
         del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on

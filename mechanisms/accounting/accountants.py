@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.currencies import MU, RHO, Currency, above, zcdp_epsilon
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta
+from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta, Mu, Rho, round_down
@@ -140,8 +141,9 @@ class _Approximate(Accountant):
 
     def _cost(self, event: Event) -> dict[str, float]:
         if event.mu is not None:
-            return {"epsilon": gaussian_epsilon(event.mu, Delta(self.delta_each)), "delta": self.delta_each}
-        return {"epsilon": event.epsilon_alone, "delta": 0.0}
+            epsilon = gaussian_epsilon(event.mu, Delta(self.delta_each))
+            return {"epsilon": epsilon, "delta": self.delta_each + event.failure}
+        return {"epsilon": event.epsilon_alone, "delta": event.failure}
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """ε_i of pure noise; for other noise the μ whose ε at δ_i it is."""
@@ -174,11 +176,11 @@ class Zcdp(_Gaussian):
 
     def cost(self, event: Event) -> dict[str, float]:
         """ρ: Δ²/2σ² (Gaussian), ε²/2 (Laplace), ε²/8 (exponential mechanism)."""
-        return {"rho": self.rho(event)}
+        return {"rho": self.rho(event), **failure_cost(event)}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         rho = above(math.fsum(self.rho(e) for e in events))
-        return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if events else 0.0)
+        return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta + failures(events) if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
         """ρ = ε²/8 = μ²/2."""
@@ -224,11 +226,11 @@ class Gdp(_Gaussian):
 
     def cost(self, event: Event) -> dict[str, float]:
         """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""
-        return {"mu": self.mu(event)}
+        return {"mu": self.mu(event), **failure_cost(event)}
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         mu = Mu(above(math.sqrt(math.fsum(self.mu(e) ** 2 for e in events))))
-        return PrivacyLoss(gaussian_epsilon(mu, self.delta), self.delta if events else 0.0)
+        return PrivacyLoss(gaussian_epsilon(mu, self.delta), self.delta + failures(events) if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
         """μ = 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))), solved for ε and rounded down."""
@@ -271,7 +273,8 @@ class Basic(_Approximate):
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         gaussians = _within_slots(events, self.slots)
         costs = [self.cost(e) for e in events]
-        return PrivacyLoss(above(math.fsum(c["epsilon"] for c in costs)), min(gaussians * self.delta_each, self.delta))
+        delta = min(gaussians * self.delta_each, self.delta) + failures(events)
+        return PrivacyLoss(above(math.fsum(c["epsilon"] for c in costs)), delta)
 
     def strength(self, share: Share) -> Share:
         """ε adds up."""
@@ -320,9 +323,10 @@ class Advanced(_Approximate, _Squares):
         prime = self.delta / 2 if self.slots else self.delta
         costs = [self.cost(e)["epsilon"] for e in events]
         if max(costs) > 300:
-            return PrivacyLoss(math.inf, self.delta)
+            return PrivacyLoss(math.inf, self.delta + failures(events))
         mean = math.sqrt(2 * math.log(1 / prime) * math.fsum(e * e for e in costs))
-        return PrivacyLoss(above(mean + math.fsum(e * math.expm1(e) for e in costs)), self.delta)
+        epsilon = above(mean + math.fsum(e * math.expm1(e) for e in costs))
+        return PrivacyLoss(epsilon, self.delta + failures(events))
 
     def share(self, event: Event, whole: Event) -> float:
         """Of ε²."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from mechanisms.accounting.plan import (
     Plan,
     PlannedHistogram,
     check_scales,
+    discovery_json,
     histogram_charge,
     histogram_json,
     planned_histogram,
@@ -23,8 +24,10 @@ from mechanisms.accounting.plan import (
     promise_json,
     share_left,
 )
+from mechanisms.accounting.planned_discovery import DiscoveryPlan, before, discovery_receipts
 from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
+from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
@@ -94,7 +97,7 @@ class AdaptivePlan:
         slots: in the order in which they are charged.
         method: what decides about queries and choices, as plain values; part of the ledger's name for the plan.
         reserve: all of it as one event of the noise that the accountant is a filter for; None: there is none.
-        scores, selection, compared: as of `Plan`.
+        scores, selection, compared, discovery: as of `Plan`.
         power: parts of the reserve are in proportion to cells to this power, where the method shares it out.
     """
 
@@ -111,6 +114,7 @@ class AdaptivePlan:
     selection: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
     power: float = POWER
+    discovery: DiscoveryPlan | None = None
 
     @cached_property
     def _by_id(self) -> dict[str, Slot]:
@@ -120,7 +124,7 @@ class AdaptivePlan:
     def _aside(self) -> dict[str, Event]:
         """What is charged beside the rounds, exactly as planned."""
         further = [self.histogram.event] if self.histogram else []
-        return {e.id: e for e in (*further, *(s.event for s in self.scores))}
+        return {e.id: e for e in (*before(self.discovery), *further, *(s.event for s in self.scores))}
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -209,7 +213,8 @@ class AdaptivePlan:
         slots += [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(RESERVE)]
         if self.histogram is not None and self.histogram.event.id in charged:
             slots.append(planned_json(self.histogram.measurement, self.accountant))
-        return slots + score_receipts(self.scores, self.accountant, charged)
+        discovered = discovery_receipts(self.discovery, charged)
+        return discovered + slots + score_receipts(self.scores, self.accountant, charged)
 
     def _share(self, event: Event) -> float:
         """The part of the budget that an event of the reserve took."""
@@ -225,6 +230,7 @@ class AdaptivePlan:
             "histogram": histogram_json(self.histogram, self.accountant),
             "accept": [score_json(s, self.accountant) for s in self.scores],
             "reserve": None if self.reserve is None else slot_json(self.reserve, self.accountant, self.reserve.event),
+            **discovery_json(self.discovery),
             **promise_json(self),
         }
 
@@ -263,6 +269,7 @@ def reserve(
     filter_share: float = 0.0,
     histogram: RecordsPerUnit | None = None,
     accept: Sequence[Criterion] = (),
+    discovery: DiscoveryPlan | None = None,
 ) -> AdaptivePlan:
     """Calibrate the slots of all rounds to a budget, from public facts alone.
 
@@ -274,6 +281,7 @@ def reserve(
         filter_share: the relative part of the budget that is spent in rounds of no fixed number.
         histogram: of records per unit, if it is wanted; the rounds share what it leaves.
         accept: what decides whether the release is accepted; the rounds share what its scores leave.
+        discovery: what is charged before; the rounds share what it leaves.
     Raises:
         UserError: a parameter out of range, nothing to measure, a reserve under an accountant without a filter for it,
             δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a reserve: SMALLEST_PART of it).
@@ -290,19 +298,21 @@ def reserve(
     further = [histogram_charge(histogram, noise, neighbouring)] if histogram else []
     further += score_charges(accept, noise, neighbouring, max_records)
     sharing = 0 if NOISE_KINDS[noise].pure else sum(not w.choice for w in reservations) + len(further)
-    accounting = make_accountant(accountant, delta=dlt, slots=sharing)
+    spent = before(discovery)
+    accounting = make_accountant(accountant, delta=delta_left(dlt, spent), slots=sharing)
     every = [*reservations, *([Reservation(RESERVE, None, 2, filter_share)] if filter_share else [])]
-    left = share_left(histogram, accept)
+    left = share_left(histogram, accept, discovery)
     total = math.fsum(w.weight for w in every) / left
     charges = [_charge(i, w, w.weight / total, noise, neighbouring, max_records) for i, w in enumerate(every)]
-    events = calibrate([*charges, *further], accounting, eps, dlt)
+    events = calibrate([*charges, *further], accounting, eps, dlt, before=spent)
     counted = planned_histogram(histogram, events[len(every)]) if histogram else None
     scores = planned_scores(accept, events[len(events) - len(accept) :])
     check_scales(events)
     check_scales(events[len(reservations) : len(every)], units.MAX_SCALE * SMALLEST_PART)
     slots = [Slot(e, w, c.share) for e, w, c in zip(events[: len(every)], every, charges, strict=True)]
     last = slots.pop() if filter_share else None
-    return AdaptivePlan(tuple(slots), method, accounting, eps, dlt, neighbouring, max_records, last, counted, scores)
+    done = AdaptivePlan(tuple(slots), method, accounting, eps, dlt, neighbouring, max_records, last, counted, scores)
+    return replace(done, discovery=discovery)
 
 
 def _charge(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss
 from mechanisms.accounting.events import Event
+from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public.errors import UserError
 
 #: How far two correct computations of one ε may lie apart: relative, and for a tiny ε absolute.
@@ -32,7 +33,7 @@ def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: Pr
     from autodp.transformer_zoo import ComposeGaussian
 
     parts = [ExactGaussianMechanism(sigma=1 / mu) for mu in sizes]
-    exact = float(ComposeGaussian()(parts, list(sizes.values())).get_approxDP(claim.delta))
+    exact = float(ComposeGaussian()(parts, list(sizes.values())).get_approxDP(delta_left(claim.delta, events)))
     slack = TOLERANCE * exact + TINY
     tight = accountant.is_exact and sum(sizes.values()) == len(events)
     if claim.epsilon < exact - slack or (tight and claim.epsilon > exact + slack):

@@ -33,11 +33,20 @@ class Charge:
     share: float
 
 
-def calibrate(charges: Sequence[Charge], accountant: Accountant, epsilon: Epsilon, delta: Delta) -> tuple[Event, ...]:
+def calibrate(
+    charges: Sequence[Charge],
+    accountant: Accountant,
+    epsilon: Epsilon,
+    delta: Delta,
+    *,
+    before: Sequence[Event] = (),
+) -> tuple[Event, ...]:
     """Each charge's event, such that all together cost at most (ε, δ); the search ends on the noisier side.
 
     Shares are parts of ε (basic), ε² (advanced), ρ (zcdp) or μ² (gdp).
 
+    Args:
+        before: what is charged before these, and counts with them.
     Raises:
         UserError: the budget is too small for any noise.
     """
@@ -47,11 +56,12 @@ def calibrate(charges: Sequence[Charge], accountant: Accountant, epsilon: Epsilo
 
     def fits(level: float) -> bool:
         stand_ins = [_stand_in(c, accountant, _strength(c, accountant, level)) for c in charges]
-        return accountant.loss(stand_ins).epsilon <= epsilon
+        return accountant.loss([*before, *stand_ins]).epsilon <= epsilon
 
     level = _largest(fits)
     events, step = made(level), 1e-9
-    while (loss := accountant.loss(events)).epsilon > epsilon or loss.delta > delta:  # rounding up: one part in 10⁹
+    # rounding up: one part in 10⁹
+    while (loss := accountant.loss([*before, *events])).epsilon > epsilon or loss.delta > delta:
         level, step = level * (1 - step), min(2 * step, 0.5)
         if level < LEAST:
             raise _too_small()

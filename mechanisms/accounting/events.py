@@ -17,9 +17,13 @@ from mechanisms.public.units import Mu, Norm, round_up
 class _Fact:
     """What all events share; the ledger writes an event by the name of its class and its fields."""
 
+    #: The probability, in the worst case, that the draw tells what the noise does not cover; see `thresholds`.
+    failure: ClassVar[float] = 0.0
+
     def to_json(self) -> dict[str, Any]:
         """The ledger's form: the class's name and the fields; `event_of` takes it back."""
-        return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]  # all are dataclasses
+        fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # all are dataclasses
+        return {"kind": type(self).__name__, **{k: v for k, v in fields.items() if k != "failure" or v}}
 
 
 class NoiseEvent(_Fact):
@@ -28,7 +32,8 @@ class NoiseEvent(_Fact):
     A kind of noise is a frozen dataclass of this class with three fields, in this order: id, sensitivity (in the norm
     of its law) and scale, both in records. Under the accountants it is its `mu` where it is Gaussian (None where it is
     not), its pure `epsilon_alone`, and its `loss_range`: the length of an interval that holds the privacy loss for any
-    two neighbours; infinite where there is none.
+    two neighbours; infinite where there is none. Ours have a fourth, `failure`: what a threshold on the noisy answers
+    adds to δ (`thresholds`); 0 where none stands there.
     """
 
     law: ClassVar[NoiseLaw]
@@ -81,7 +86,8 @@ class NoiseEvent(_Fact):
         """Whether the other has this id and kind, no more sensitivity and no less noise: so it costs no more."""
         if type(other) is not type(self) or other.id != self.id:
             return False
-        return as_noise(other).sensitivity <= self.sensitivity and other.scale >= self.scale
+        alike = other.failure <= self.failure
+        return alike and as_noise(other).sensitivity <= self.sensitivity and other.scale >= self.scale
 
     def pays_for(self, sensitivity: float) -> bool:
         """Whether the noise covers answers of that sensitivity (in the event's norm, in records)."""
@@ -95,6 +101,7 @@ class NoiseEvent(_Fact):
             "sensitivity": self.sensitivity,
             "scale": self.scale,
             "stddev": self.stddev,
+            **({"failure": self.failure} if self.failure else {}),
         }
 
 
@@ -105,6 +112,7 @@ class Gaussian(NoiseEvent):
     id: str
     l2_sensitivity: float
     sigma: float
+    failure: float = 0.0  # type: ignore[misc]  # a field here, a constant of kinds that have none
     law: ClassVar[NoiseLaw] = GAUSSIAN
     epsilon_alone: ClassVar[float] = math.inf  # no pure ε, and no interval that holds the privacy loss
     loss_range: ClassVar[float] = math.inf
@@ -136,6 +144,7 @@ class Laplace(NoiseEvent):
     id: str
     l1_sensitivity: float
     scale: float
+    failure: float = 0.0  # type: ignore[misc]  # a field here, a constant of kinds that have none
     law: ClassVar[NoiseLaw] = LAPLACE
     mu: ClassVar[None] = None  # not Gaussian: its cost under GDP follows from its loss range
 
@@ -213,6 +222,17 @@ def event_of(record: Mapping[str, Any]) -> Event:
 def noise_event(kind: NoiseKind, name: str, sensitivity: float, scale: float) -> NoiseEvent:
     """The event of that kind of noise (sensitivity and scale in records)."""
     return NOISE_EVENTS[kind](name, sensitivity, scale)
+
+
+def with_failure(event: NoiseEvent, failure: float) -> NoiseEvent:
+    """The same noise, with a threshold on its answers that lets too much through with at most that probability.
+
+    Raises:
+        TypeError: noise of a kind that knows no thresholds.
+    """
+    if not isinstance(event, Gaussian | Laplace):
+        raise TypeError(f"{event.id}: no thresholds are known for {event.kind} noise")
+    return replace(event, failure=failure)
 
 
 def describes_choice(facts: Mapping[str, Any]) -> bool:

@@ -47,11 +47,13 @@ class Ledger:
         path: the JSON lines on disk: the plan's digest, then one event per line.
         plan: what may be charged.
         events: the events charged so far by id, in order, each from the very numbers that were used.
+        later: of a file that a second plan goes on with (`continued`): the lines from that plan's digest on.
     """
 
     path: Path
     plan: Budget
     events: dict[str, Event] = field(default_factory=dict)
+    later: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     @property
     def charged(self) -> list[str]:
@@ -87,10 +89,33 @@ class Ledger:
             ledger._append(first)
         elif records[0] != first:
             raise UserError("this ledger belongs to another plan", where=str(path), fix="resume with the same settings")
-        for record in records[1:]:
-            event = event_of(record["event"])
-            ledger.events[event.id] = event
+        second = next((i for i, r in enumerate(records) if i and "plan" in r), len(records))
+        ledger.later = records[second:]
+        ledger._take(records[1:second])
         return ledger
+
+    def continued(self, plan: Budget) -> Ledger:
+        """The same ledger under the plan of the rest, which admits what was charged so far and counts it.
+
+        The file says where it begins: the plan of the rest follows from the answers to what was charged before.
+
+        Raises:
+            UserError: the file goes on with another plan.
+        """
+        ledger = Ledger(self.path, plan, dict(self.events))
+        first: dict[str, object] = {"plan": digest(plan)}
+        if not self.later:
+            ledger._append(first)
+        elif self.later[0] != first:
+            fix = "resume with the same settings"
+            raise UserError("this ledger goes on with another plan", where=str(self.path), fix=fix)
+        ledger._take(self.later[1:])
+        return ledger
+
+    def _take(self, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            event = event_of(record["event"])
+            self.events[event.id] = event
 
     def charge(self, event: Event) -> None:
         """Book the event on disk; only then may its noise be drawn.

@@ -12,8 +12,10 @@ from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_acco
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise
 from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.planned_discovery import DiscoveryPlan, before, discovery_receipts
 from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
+from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
@@ -74,6 +76,7 @@ class Plan:
         scores: the charges for the noisy scores that decide whether a release is accepted.
         selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
         compared: the pairs of noise and accountant that settings left to choose from, the one that was taken first.
+        discovery: what was charged before all else, out of the same budget; None: nothing was.
     """
 
     measurements: tuple[PlannedMeasurement, ...]
@@ -86,11 +89,13 @@ class Plan:
     scores: tuple[PlannedScore, ...] = ()
     selection: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
+    discovery: DiscoveryPlan | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         further = [self.histogram.event] if self.histogram else []
-        return (*(m.event for m in self.measurements), *further, *(s.event for s in self.scores))
+        own = (*(m.event for m in self.measurements), *further, *(s.event for s in self.scores))
+        return (*before(self.discovery), *own)
 
     def reserved(self, event: Event) -> Event | None:
         """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
@@ -108,7 +113,8 @@ class Plan:
         """What was charged, as JSON values."""
         every = [*self.measurements, *([self.histogram.measurement] if self.histogram else [])]
         measured = [planned_json(m, self.accountant) for m in every if m.event.id in charged]
-        return measured + score_receipts(self.scores, self.accountant, charged)
+        discovered = discovery_receipts(self.discovery, charged)
+        return discovered + measured + score_receipts(self.scores, self.accountant, charged)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -125,6 +131,7 @@ class Plan:
             "measurements": [planned_json(m, self.accountant) for m in self.measurements],
             "histogram": histogram_json(self.histogram, self.accountant),
             "accept": [score_json(s, self.accountant) for s in self.scores],
+            **discovery_json(self.discovery),
             **promise_json(self),
         }
 
@@ -158,6 +165,11 @@ def promise_json(plan: Promise) -> dict[str, Any]:
     }
 
 
+def discovery_json(discovery: DiscoveryPlan | None) -> dict[str, Any]:
+    """What is charged before all else, as JSON values; nothing where nothing is."""
+    return {} if discovery is None else {"discovery": discovery.to_json()["discovery"]}
+
+
 def planned_json(m: PlannedMeasurement, accountant: Accountant) -> dict[str, Any]:
     """One charge as JSON values."""
     return {
@@ -182,13 +194,16 @@ def histogram_charge(question: RecordsPerUnit, kind: NoiseKind, neighbouring: Ne
     return Charge(question.event, kind, bound, question.share)
 
 
-def share_left(histogram: RecordsPerUnit | None, accept: Sequence[Criterion]) -> float:
+def share_left(
+    histogram: RecordsPerUnit | None, accept: Sequence[Criterion], discovery: DiscoveryPlan | None = None
+) -> float:
     """The part of the budget that the marginals share.
 
     Raises:
         UserError: nothing is left.
     """
     left = 1 - math.fsum([histogram.share] if histogram else []) - math.fsum(c.share for c in accept)
+    left -= 0.0 if discovery is None else discovery.share
     if not left > 1e-6:
         fix = "smaller parts of the budget: accept_share=0.05"
         raise UserError("nothing is left for the marginals", where="accept_share", fix=fix)
@@ -214,6 +229,7 @@ def make_plan(
     max_records: int,
     histogram: RecordsPerUnit | None = None,
     accept: Sequence[Criterion] = (),
+    discovery: DiscoveryPlan | None = None,
 ) -> Plan:
     """Split a budget over marginals and calibrate their noise, from public facts alone.
 
@@ -229,6 +245,7 @@ def make_plan(
         max_records: C, the largest total weight of one unit.
         histogram: of records per unit, if it is wanted; the marginals share what it leaves.
         accept: what decides whether the release is accepted; the marginals share what its scores leave.
+        discovery: what is charged before; the marginals share what it leaves.
     Raises:
         UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
@@ -237,7 +254,7 @@ def make_plan(
         raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
-    left = share_left(histogram, accept)
+    left, spent = share_left(histogram, accept, discovery), before(discovery)
 
     def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
@@ -246,18 +263,19 @@ def make_plan(
         further += score_charges(accept, kind, neighbouring, max_records)
         law = NOISE_KINDS[kind]
         slots = 0 if law.pure else len(requests) + len(further)
-        accounting = make_accountant(pair.accountant, delta=dlt, slots=slots)
+        accounting = make_accountant(pair.accountant, delta=delta_left(dlt, spent), slots=slots)
         names = [f"{i:04d}:{','.join(r.clique)}" for i, r in enumerate(requests)]
         queries = [Identity(domain.cells(r.clique)) for r in requests]
         bounds = [sensitivity(q, norm=law.norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
 
         charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
-        events = calibrate([*charges, *further], accounting, eps, dlt)
+        events = calibrate([*charges, *further], accounting, eps, dlt, before=spent)
         last = planned_histogram(histogram, events[len(requests)]) if histogram else None
         scores = planned_scores(accept, events[len(events) - len(accept) :])
         planned = zip(requests, queries, shares, events[: len(requests)], strict=True)
         measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
-        return Plan(measurements, accounting, eps, dlt, neighbouring, max_records, last, scores)
+        done = Plan(measurements, accounting, eps, dlt, neighbouring, max_records, last, scores)
+        return replace(done, discovery=discovery)
 
     pairs = possible_pairs(mechanism, accountant, delta=dlt, noise_alone=True)
     most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event, with_failure
 
 
 def booked_event(receipt: Mapping[str, Any]) -> Event:
@@ -23,7 +23,8 @@ def booked_event(receipt: Mapping[str, Any]) -> Event:
         return Exponential(name, _number(numbers["epsilon"]))
     if kind not in NOISE_EVENTS:
         raise ValueError(f"no mechanism {kind!r}")
-    return noise_event(kind, name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
+    event = noise_event(kind, name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
+    return with_failure(event, _number(numbers["failure"])) if numbers.get("failure") else event
 
 
 def booked_events(receipts: Sequence[Mapping[str, Any]]) -> list[Event]:

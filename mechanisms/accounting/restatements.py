@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss, make_accountant
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.currencies import above
 from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
-from mechanisms.public.units import Delta, Epsilon, delta
+from mechanisms.accounting.thresholds import delta_left, failures
+from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, delta
 
 #: The δ at which every statement says its ε, so that two of them can be compared.
 DELTAS = (1e-5, 1e-6, 1e-9)
@@ -21,21 +23,26 @@ GROUPS = (2, 5, 10)
 def worst_case(plan: AnyPlan) -> tuple[Event, ...]:
     """What the guarantee of one try composes: all that the plan may charge, whatever part of it a run uses.
 
-    A part of it would be no guarantee: how much is charged may depend on answers. With a reserve it is all that the
-    ledger's filter lets through, as one event.
+    A part of it would be no guarantee: how much is charged may depend on answers. With a reserve, or where the plan of
+    the rest follows from what was discovered, it is all that the ledger lets through, as one event.
     """
-    if not isinstance(plan, AdaptivePlan) or plan.reserve is None:
+    reserve = plan.reserve if isinstance(plan, AdaptivePlan) else None
+    if reserve is None and plan.discovery is None:
         return plan.events
-    return all_of_budget(plan.accountant, plan.epsilon, plan.delta)
+    return all_of_budget(plan.accountant, plan.epsilon, plan.delta, failures(plan.events))
 
 
-def all_of_budget(accountant: Accountant, epsilon: Epsilon, dlt: Delta) -> tuple[Event, ...]:
-    """All that an accountant's filter lets through within (ε, δ), as one event."""
+def all_of_budget(accountant: Accountant, epsilon: Epsilon, dlt: Delta, failure: float = 0.0) -> tuple[Event, ...]:
+    """All that an accountant's filter lets through within (ε, δ), as one event.
+
+    Args:
+        failure: the part of δ that thresholds take.
+    """
     currency = accountant.currency
     if currency is None:
-        return (Laplace("all", epsilon, 1.0),)
-    mu, rho = currency.whole_run(epsilon, dlt)
-    return (currency.event("all", {"mu": mu, "rho": rho}[currency.name]),)
+        return (Laplace("all", epsilon, 1.0, failure),)
+    mu, rho = currency.whole_run(epsilon, delta_left(dlt, [Laplace("", 1.0, 1.0, failure)]))
+    return (replace(currency.event("all", {"mu": mu, "rho": rho}[currency.name]), failure=failure),)
 
 
 def guarantee(plan: AnyPlan) -> PrivacyLoss:
@@ -47,7 +54,7 @@ def guarantee(plan: AnyPlan) -> PrivacyLoss:
 def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float]:
     """The composition before any δ is chosen: μ (gdp) or ρ (zcdp), rounded up; empty for the other accountants."""
     currency = accountant.currency
-    if currency is None:
+    if currency is None or failures(events):  # with a threshold there is no currency for all of it
         return {}
     return {currency.name: above(currency.total(accountant.cost(e)[currency.name] for e in events))}
 
@@ -64,7 +71,9 @@ def epsilon_at(
     if not events:
         return 0.0
     each = selection.of_one_try(1.0, at)[1]
-    again = make_accountant(accountant.kind, delta=each, slots=accountant.slots)
+    if failures(events) and not each - failures(events) >= MIN_DELTA:
+        return math.inf
+    again = make_accountant(accountant.kind, delta=delta_left(each, events), slots=accountant.slots)
     return _total(selection, again.loss(events)).epsilon
 
 
@@ -77,7 +86,7 @@ def group_loss(
     2.2).
     """
     currency, loss = accountant.currency, _total(selection, accountant.loss(events))
-    if selection.tries == 1 and currency is not None and loss.delta > 0:
+    if selection.tries == 1 and currency is not None and loss.delta > 0 and not failures(events):
         value = currency.of_group(original(accountant, events)[currency.name], units)
         return PrivacyLoss(currency.epsilon(above(value), delta(loss.delta)), loss.delta)
     epsilon = above(units * loss.epsilon)

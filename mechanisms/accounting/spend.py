@@ -9,6 +9,7 @@ from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Gdp, PrivacyLoss,
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.currencies import MARGIN, Currency, above
 from mechanisms.accounting.events import Event, Laplace
+from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public import units
 from mechanisms.public.units import Delta, round_up
 
@@ -66,6 +67,9 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     - with a currency: `whole_run` of it, where the proofs stand.
     - without: the whole run is (ε, δ)-DP and nothing more is used.
 
+    So is a run that discovers: the plan of the rest is made from noisy answers. What its thresholds let through is
+    slack: they fail with at most that probability, and all else is as without them.
+
     Raises:
         UserError: an accountant of a plugin's calibrated events of which ours know no bound.
     """
@@ -75,13 +79,14 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
         total = plan.selection.total(PrivacyLoss(epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
-    if not isinstance(plan, AdaptivePlan) or plan.reserve is None:
+    if not (plan.discovery or (isinstance(plan, AdaptivePlan) and plan.reserve is not None)):
         mu, rho = _composed(plan.events)
         return Spend(epsilon, delta, mu, rho)
     currency = plan.accountant.currency
     if currency is None:
         return spend_of_pair(plan.epsilon, delta)
-    return Spend(plan.epsilon, delta, *currency.whole_run(plan.epsilon, plan.delta))
+    slack = failures(plan.events)
+    return Spend(plan.epsilon, delta, *currency.whole_run(plan.epsilon, delta_left(plan.delta, plan.events)), slack)
 
 
 def _own_epsilon(plan: AnyPlan) -> float:

@@ -13,6 +13,7 @@ from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import sensitivity
@@ -82,7 +83,7 @@ class MarginalQuestion:
         return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)
 
 
-def marginal_question(planned: PlannedMeasurement, plan: AnyPlan, path: Path) -> MarginalQuestion:
+def marginal_question(planned: PlannedMeasurement, plan: AnyPlan | DiscoveryPlan, path: Path) -> MarginalQuestion:
     """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
     norm = planned.event.norm
     needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)

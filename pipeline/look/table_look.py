@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
@@ -102,6 +103,7 @@ def look_at(
     Raises:
         UserError: as of a run: a malformed file, a column that the table has not.
     """
+    schema = scouting_schema(schema) if schema.to_discover else schema
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = encode_columns(source, total, workdir=workdir, progress=progress)
     seen = _seen(source, schema)
@@ -142,7 +144,10 @@ def _column(
         mark = UNPLACED if ordered else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         hints += cures_of_lost(column, dict(examples), loss)
-    hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
+    if column.discover is None:
+        hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
+    else:
+        hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
     return ColumnLook(
         column.name,
         "constant" if column.constant else "zip" if column.width is not None else column.kind,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
 from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import one_of
@@ -28,6 +29,7 @@ def build_adaptive(
     histogram: RecordsPerUnit | None = None,
     mapped: Sequence[Mapped] = (),
     accept: Sequence[Criterion] = (),
+    discovery: DiscoveryPlan | None = None,
 ) -> AdaptivePlan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
@@ -36,6 +38,7 @@ def build_adaptive(
         budget: ε and δ of all that the plan may charge.
         histogram: of records per unit, if it is wanted.
         accept: what decides whether the release is accepted.
+        discovery: what is charged before.
         accountant: the setting, which may be auto.
         mapped: columns whose first marginal is the one with the column that they follow from.
     Raises:
@@ -57,6 +60,7 @@ def build_adaptive(
             max_records=max_records,
             histogram=histogram,
             accept=accept,
+            discovery=discovery,
         )
         return replace(plan, power=power)
 

@@ -22,13 +22,13 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
+from pipeline.measuring.discovery_stage import ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
-from pipeline.statement.statement import held_out
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
@@ -41,6 +41,7 @@ class Work:
 
     Attributes:
         aside: the probability with which units were set aside; None: none were.
+        answered: ids of the charges for what was discovered that were not lost.
     """
 
     config: Config
@@ -51,6 +52,7 @@ class Work:
     folder: RunFolder
     show: Stages
     aside: float | None
+    answered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,11 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
 
     Guarantee: that of the plan.
     """
-    facts = {} if work.aside is None else {"holdout": held_out(work.aside)}
+    facts, before = ledger_facts(work.aside), work.plan.discovery
     with work.show.stage("measure") as report:
-        ledger = Ledger.open(attempt.ledger, work.plan, facts)
+        ledger = Ledger.open(attempt.ledger, before or work.plan, facts)
+        if before is not None:
+            ledger = ledger.continued(work.plan)
         rounds = MeasurementContext(work.private, work.plan, ledger, noise, attempt.answers, report)
         measurements = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
     return measurements, ledger

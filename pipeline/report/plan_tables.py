@@ -117,7 +117,7 @@ def as_text(facts: dict[str, Any]) -> str:
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
     further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)]
-    for m in facts["measurements"] + further + facts["accept"]:
+    for m in facts.get("discovery", []) + facts["measurements"] + further + facts["accept"]:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
@@ -139,6 +139,7 @@ def as_text(facts: dict[str, Any]) -> str:
     ]
     lines[5:5] = _pairs(facts["compared"])
     lines[5:5] = _accepting(facts)
+    lines[3:3] = _discovering(facts.get("discovery", []))
     lines += [f"warning: {w}" for w in facts["warnings"]]
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
@@ -195,6 +196,26 @@ def _accepting(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _discovering(slots: list[dict[str, Any]]) -> list[str]:
+    """What is charged first, and that the rest of the plan follows from its answers."""
+    if not slots:
+        return []
+    share = 100 * math.fsum(m["share"] for m in slots)
+    lines = [
+        f"discovered first, for {share:.3g} % of the budget: {', '.join(_discovered(m) for m in slots)}",
+        "all other charges are those of an assumed schema: the run plans them anew, within the same budget",
+    ]
+    for m in (m for m in slots if m.get("failure")):
+        asked = m["discovery"]
+        least = f"{asked['threshold']:,.4g} units, for δ′ = {m['failure']:.3g}; the rest goes to other"
+        lines.append(f"values of {asked['column']}: released above a noisy weight of {least}")
+    return lines
+
+
+def _discovered(m: dict[str, Any]) -> str:
+    return f"{' and '.join(m['discovery']['what'])} of {m['discovery']['column']}"
+
+
 def _pairs(compared: list[dict[str, Any]]) -> list[str]:
     """Which noise under which accountant was taken, and the next best; nothing where settings left no choice."""
     if len(compared) < 2:
@@ -226,6 +247,8 @@ def _row(m: dict[str, Any]) -> list[str]:
     name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m.get("stage", ""), "chosen later")
     if m.get("accept"):
         name = f"accept: {m['accept']['of']} L1 distance"
+    if m.get("discovery"):
+        name = _discovered(m)
     if m.get("scores"):
         name = f"{m['scores']:,} distances from independence"
     if describes_choice(m):

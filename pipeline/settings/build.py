@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.extras import need_extra
@@ -24,6 +25,7 @@ from pipeline.measuring.adaptive_plans import build_adaptive
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection
+from pipeline.settings.discovering_settings import build_discovery, of_the_rest
 from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
@@ -39,7 +41,11 @@ LIBRARIES_BYTES = 400_000_000
 
 def build_schema(config: Config) -> Schema:
     """The public schema that the run discretizes against, with fine columns where the selection measures them."""
-    schema = load_schema(schema_path(config.data.schema))
+    return with_fine(config, load_schema(schema_path(config.data.schema)))
+
+
+def with_fine(config: Config, schema: Schema) -> Schema:
+    """The schema with fine columns where the selection measures them."""
     facts = build_facts(config, schema, max_records=1)
     return with_fine_columns(schema, selection_of(config.selection).fine_cells_of(facts))
 
@@ -170,12 +176,19 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
     return Workload(kept, tuple(weight_of[c] for c in kept), workload.left_out, dropped)
 
 
-def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
-    """Every charge that the run (of several tries: each) may make, calibrated before any row is read."""
+def build_plan(config: Config, workload: Workload, schema: Schema, discovery: DiscoveryPlan | None = None) -> AnyPlan:
+    """Every charge that the run (of several tries: each) may make, calibrated before any row is read.
+
+    Args:
+        discovery: what was charged before, where the schema is one that noisy answers made concrete; None: whatever the
+            schema leaves open is planned too.
+    """
+    bound = build_unit(config).max_records
+    discovery = discovery or build_discovery(config, schema, max_records=bound)
+    config = of_the_rest(config, discovery)
     privacy, histogram = config.privacy, build_histogram(config, schema)
     accept, tries = build_criteria(config, schema.synthesized), build_selection(config)
     epsilon, delta = tries.of_one_try(privacy.epsilon, privacy.delta)
-    bound = build_unit(config).max_records
     schedule = selection_of(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)
     if schedule is not None:
         rounds = build_adaptive(
@@ -188,6 +201,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
             histogram=histogram,
             mapped=schema.rules.mapped,
             accept=accept,
+            discovery=discovery,
         )
         return dataclasses.replace(rounds, selection=tries)
     plan = make_plan(
@@ -201,6 +215,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema) -> AnyPlan:
         max_records=bound,
         histogram=histogram,
         accept=accept,
+        discovery=discovery,
     )
     return dataclasses.replace(plan, selection=tries)
 

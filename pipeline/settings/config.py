@@ -52,6 +52,7 @@ class PrivacyConfig:
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
     unit_id_rules: list[str] = field(default_factory=lambda: list(ID_RULES))
     unit_id_share: float = 0.05
+    discovery_share: float | None = None
     noise_seed: int | None = None
 
 

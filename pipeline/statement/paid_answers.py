@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.events import describes_choice
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
+from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.units import Neighbouring, joint_sensitivity
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
 from mechanisms.selection.base import FINE_STAGE
 
 #: How far two roundings of one number may lie apart.
@@ -39,6 +41,8 @@ def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) 
             return False, f"{name} was paid for by a charge that paid for another answer"
         if paid.get("scores") or paid.get("accept"):
             return False, f"{name} was paid for by a charge that paid for scores"
+        if paid.get("discovery"):
+            return False, f"{name} was paid for by a charge that discovered something"
         if paid.get("answered", True) is not True or paid.get("clique", answer["clique"]) != answer["clique"]:
             return False, f"{name} is not what its receipt was paid for"
         if paid["mechanism"] != answer["noise"] or paid["scale"] != answer["scale"]:
@@ -85,8 +89,8 @@ def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[st
             return False, f"{receipt['id']} was booked as something that costs less than what was used"
     receipts = {e["id"]: e for e in statement["events"]}
     moved = movements(release, statement, index)
-    if moved.misplaced:
-        return False, moved.misplaced
+    if wrong := moved.misplaced or _low_threshold(statement):
+        return False, wrong
     for name, least in moved.needed.items():
         paid = receipts[name]["sensitivity"]
         if not least <= paid * (1 + SLACK):
@@ -131,6 +135,8 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
         norm = NOISE_KINDS[a.noise].norm
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
     shapes = {a.event: (a.query.columns, a.query.rows) for a in found.answers}
+    for receipt in (e for e in statement["events"] if e.get("discovery")):
+        needed[receipt["id"]], shapes[receipt["id"]] = _of_discovery(receipt["discovery"], receipt, relation, most)
     if (counted := found.histogram) is not None:
         question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
         whole = isinstance(counted.query, Identity) and counted.query.rows == most
@@ -140,6 +146,36 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
         needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation)
         shapes[counted.event] = (most, most)
     return Movements(needed, shapes, unknown)
+
+
+def _of_discovery(
+    asked: Mapping[str, Any], receipt: Mapping[str, Any], relation: Neighbouring, most: int
+) -> tuple[float, tuple[int, int]]:
+    """How far what was discovered moves, in records, with cells and answers: a tree of counts, or weights of values."""
+    norm = NOISE_KINDS[receipt["mechanism"]].norm
+    if "leaves" not in asked:
+        return union_sensitivity(norm, relation), (0, 0)
+    query = LeafTree(whole_number(asked["leaves"]), whole_number(asked["specials"])).query
+    moved = sensitivity(query, norm=norm, neighbouring=relation, max_records=most)
+    return moved, (whole_number(asked["leaves"]), query.rows)
+
+
+def least_threshold(receipt: Mapping[str, Any], statement: Mapping[str, Any]) -> float:
+    """The noisy weight from which on values may be released, from the noise and the part of δ that stands for it."""
+    failure = safe_failure(receipt["failure"], statement["budget"]["delta"])
+    most = whole_number(statement["max_records"])
+    return safe_threshold(receipt["mechanism"], receipt["scale"], failure, most) * 2.0**-WEIGHT_BITS
+
+
+def _low_threshold(statement: Mapping[str, Any]) -> str:
+    """Which threshold lets through what single units hold; empty where none does."""
+    for receipt in statement["events"]:
+        asked = receipt.get("discovery") or {}
+        if "values" in asked.get("what", ()):
+            safe = least_threshold(receipt, statement)
+            if not asked["threshold"] >= safe * (1 - SLACK):
+                return f"{receipt['id']}: a threshold of {asked['threshold']:.6g}, safe is {safe:.6g}"
+    return ""
 
 
 def _cheaper(booked: Mapping[str, Any], used: Mapping[str, Any]) -> bool:

@@ -18,10 +18,11 @@ from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import DELTAS, GROUPS, epsilon_at, group_loss, original
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.criterion import ACCEPT
+from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.rules.transforms import FINE
 from pipeline.settings.policy import budget_warnings
-from pipeline.statement.paid_answers import Finding, movements, whole_number
+from pipeline.statement.paid_answers import Finding, least_threshold, movements, whole_number
 from pipeline.statement.said_words import wrong_words
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import CURVE
@@ -142,6 +143,9 @@ def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[
                 "clique": None,
             }
             facts |= more
+        elif "discovery" in receipt:
+            facts |= {"answered": receipt.get("answered") is True, "clique": None}
+            facts["discovery"] = _discovery_again(receipt, statement)
         elif used.is_choice or receipt.get("scores"):
             facts |= {"cells": 0, "clique": None}
             facts |= {"answered": receipt.get("answered") is True}
@@ -159,13 +163,24 @@ def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[
     return again
 
 
+def _discovery_again(receipt: Mapping[str, Any], statement: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked, with the threshold that follows from its noise."""
+    asked = receipt["discovery"]
+    if "leaves" in asked:
+        return {name: asked[name] for name in ("column", "what", "leaves", "specials")}
+    safe = {"values_per_unit": statement["max_records"], "threshold": least_threshold(receipt, statement)}
+    return {"column": asked["column"], "what": ["values"], **safe}
+
+
 def _wrong_ids(statement: Mapping[str, Any]) -> str:
     """Why the names of the charges are not those of a plan: places in their order, a reserve, and what is beside."""
-    last, gaps, rank, criteria = -1, False, 0, 0
+    last, gaps, rank, criteria = -1, False, -1, 0
     for receipt in statement["events"]:
         name, stage, clique = receipt["id"], receipt.get("stage"), receipt.get("clique")
         before, joined = rank, ",".join(clique or [])
-        if stage == RESERVE or name.startswith(RESERVE):
+        if "discovery" in receipt:
+            rank, fits = -1, stage is None and name == f"{DISCOVERY}{receipt['discovery']['column']}"
+        elif stage == RESERVE or name.startswith(RESERVE):
             rank, fits = 1, stage == RESERVE and re.fullmatch(rf"{RESERVE}\d{{4,}}:(measure|choose)", name)
         elif "accept" in receipt:
             rank, fits, criteria = 3, stage is None and name == f"{ACCEPT}{criteria}", criteria + 1

@@ -56,10 +56,13 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     if unit.column is None and (statement["unit_ids"], statement["max_records"]) != ("", 1):
         return "a unit of one record has no ids, and one record"
     taken = _declared(schema, statement["public_facts"], statement["outside"])
+    discovered = [e["discovery"]["column"] for e in statement["events"] if e.get("discovery")]
     again = {
         "unit": who_is_protected(unit),
         "holdout": held_out(aside),
-        "public_facts": list(public_facts(schema, Neighbouring(statement["neighbouring"]), unit, aside, taken)),
+        "public_facts": list(
+            public_facts(schema, Neighbouring(statement["neighbouring"]), unit, aside, taken, discovered)
+        ),
         "outside": outside(schema, unit, taken),
     }
     return next(

@@ -13,6 +13,8 @@ from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import all_of_budget
+from mechanisms.accounting.thresholds import delta_left, failures
+from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
 from mechanisms.public.units import Delta, Epsilon, delta, epsilon
 from pipeline.statement.paid_answers import FIRST, SLACK, whole_number
@@ -64,23 +66,24 @@ def accountant_of(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]
         each = [e["cost"].get("delta", 0.0) for e in statement["events"]]
         one = make_accountant(kind, delta=at, slots=1).delta_each
         slots = round(one / max(each)) if one and each and max(each) > 0 else 0
-    return make_accountant(kind, delta=at, slots=int(slots)), events
+    return make_accountant(kind, delta=delta_left(at, events), slots=int(slots)), events
 
 
 def worst_of(statement: Mapping[str, Any]) -> Worst:
     """The charges; or all of the budget where a part of it was reserved, whether or not it was charged.
 
     How much of a plan is charged may depend on answers: a part of it is no guarantee. That holds for a reserve that is
-    spent in parts (a privacy filter), and for slots of which some were not used: their shares sum to less than 1.
+    spent in parts (a privacy filter), for a plan that follows from what was discovered, and for slots of which some
+    were not used: their shares sum to less than 1.
     """
     accountant, events = accountant_of(statement)
-    reserve = any(e.id.startswith(RESERVE) for e in events)
+    reserve = any(e.id.startswith((RESERVE, DISCOVERY)) for e in events)
     if not reserve and not unused(statement) > CALIBRATED:
         return Worst(accountant, events, accountant.loss(events), exact=True)
     most = one_try(statement)
     if not reserve and accountant.currency is None:
         return Worst(accountant, events, accountant.loss(events), exact=False)
-    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta)))
+    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta), failures(events)))
     loss = accountant.loss(events)
     least = PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
     return Worst(accountant, events, least, exact=True, slack=SLACK if reserve else CALIBRATED)
@@ -108,12 +111,14 @@ def wrong_shares(statement: Mapping[str, Any]) -> str:
     own = {a.kind for a in OWN_ACCOUNTANTS}, {GAUSSIAN.name, LAPLACE.name, Exponential.kind}
     if accountant.kind not in own[0] or not {e.kind for e in events} <= own[1] or not events:
         return ""  # how a plugin's costs share a budget, the plugin alone knows
-    whole = all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta))[0]
+    whole = all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta), failures(events))[0]
     ratios = [_part(accountant, e, whole) / share for e, share in zip(events, shares, strict=True)]
     # where totals are no sums of what shares are parts of, it is the charges among each other that tell
     sums = accountant.kind != "advanced" and not any(_by_epsilon(accountant, e) for e in events)
-    right = 1.0 if sums else ratios[0]
+    apart = {e.id: e.id.startswith(DISCOVERY) for e in events}  # calibrated before the rest was known
+    first = {apart[e.id]: ratio for e, ratio in reversed([*zip(events, ratios, strict=True)])}
     for event, ratio, share in zip(events, ratios, shares, strict=True):
+        right = 1.0 if sums else first[apart[event.id]]
         if not math.isclose(ratio, right, rel_tol=CALIBRATED):
             return f"{event.id} takes {ratio * share / right:.6g} of the budget, and its receipt says {share:.6g}"
     if left > CALIBRATED and not sums:
@@ -125,7 +130,7 @@ def wrong_shares(statement: Mapping[str, Any]) -> str:
 
 def _by_epsilon(accountant: Accountant, event: Event) -> bool:
     """Whether a plan shares out the squares of ε, where what adds up is the square of μ: pure noise under gdp."""
-    return isinstance(accountant, Gdp) and isinstance(event, Laplace)
+    return isinstance(accountant, Gdp) and event.mu is None and not event.is_choice
 
 
 def _part(accountant: Accountant, event: Event, whole: Event) -> float:

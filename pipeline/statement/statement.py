@@ -147,7 +147,7 @@ def make_statement(
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),
         noise_source=SECURE if noise_seed is None else "a fixed seed",
-        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken),
+        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken, discovered_columns(plan)),
         outside=tuple(outside(schema, unit, taken)),
         events=tuple(_with_score(_answered(r, answered, chosen), scores) for r in plan.receipts(ledger.events)),
         selection=selection,
@@ -161,6 +161,11 @@ def make_statement(
         running_total=running_total,
         not_ours=tuple(not_ours),
     )
+
+
+def discovered_columns(plan: AnyPlan) -> tuple[str, ...]:
+    """Columns of which the plan's own charges discovered something."""
+    return () if plan.discovery is None else tuple(s.wanted.column for s in plan.discovery.slots)
 
 
 def _in_other_terms(plan: AnyPlan) -> dict[str, Any]:
@@ -230,10 +235,19 @@ def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict
 
 
 def public_facts(
-    schema: Schema, neighbouring: Neighbouring, unit: PrivacyUnit, holdout: float | None, taken: Declared
+    schema: Schema,
+    neighbouring: Neighbouring,
+    unit: PrivacyUnit,
+    holdout: float | None,
+    taken: Declared,
+    discovered: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """What is taken as public, a sentence each."""
-    source = f"(source: {schema.source or 'not named'}); {_who(schema, taken.confirmed)}"
+    """What is taken as public, a sentence each.
+
+    Args:
+        discovered: columns of which this very run discovered something.
+    """
+    source = f"(source: {schema.source or 'not named'}); {_who(schema, taken.confirmed)}{_noisy(schema, discovered)}"
     facts = [f"the schema {schema.name!r}: columns, bounds, bins and categories {source}"]
     if schema.rules.declared:
         facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
@@ -241,6 +255,16 @@ def public_facts(
         counted = "" if holdout is None else ", in all and of those that were not set aside"
         facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
     return (*facts, *taken.facts())
+
+
+def _noisy(schema: Schema, here: Collection[str]) -> str:
+    """What of the schema stems from noisy answers, of this run or of an earlier release, and needs no confirmation."""
+    parts = []
+    for mine, source in ((True, "this run"), (False, "an earlier release")):
+        columns = [c for c in schema.columns if c.discovered and (c.name in here) is mine]
+        names = ", ".join(f"{c.name} ({' and '.join(c.discovered)})" for c in columns)
+        parts += [f"{names}, from noisy answers of {source}"] if columns else []
+    return f"; not declared, but discovered: {'; '.join(parts)}" if parts else ""
 
 
 def _who(schema: Schema, confirmed: bool) -> str:

@@ -140,7 +140,8 @@ def _overrides(case: Case, folder: Path) -> tuple[str, ...]:
 def config_of(case: Case, folder: Path, table: Path) -> Config:
     """The settings of a run of the case on a table."""
     config, s = _composed(_overrides(case, folder)), case.settings
-    delta = 0.0 if (case.mechanism, case.accountant) == ("laplace", "basic") else 1e-6
+    pure = (case.mechanism, case.accountant) == ("laplace", "basic") and case.schema != "discover"
+    delta = 0.0 if pure else 1e-6
     privacy = replace(
         config.privacy,
         epsilon=case.epsilon,

@@ -34,11 +34,19 @@ def histogram_left_out_of_the_total(original: Any) -> Any:
     if original.__name__ == "loss":
         return lambda self, events: original(self, [e for e in events if not e.id.startswith("units:")])
 
-    def calibrate(charges: Any, *budget: Any) -> Any:
+    def calibrate(charges: Any, *budget: Any, **named: Any) -> Any:
         rest = [c for c in charges if not c.id.startswith("units:")]
-        return (*original(rest, *budget), *original(charges, *budget)[len(rest) :])
+        return (*original(rest, *budget, **named), *original(charges, *budget, **named)[len(rest) :])
 
     return calibrate
+
+
+@mutant(TOTALS, "calibrate", *LOSSES)
+def discovery_left_out_of_the_total(original: Any) -> Any:
+    """Bounds and values are found out first, and the marginals have the budget to themselves."""
+    if original.__name__ == "loss":
+        return lambda self, events: original(self, [e for e in events if not e.id.startswith("discovery:")])
+    return lambda charges, *budget, **named: original(charges, *budget)
 
 
 @mutant(TOTALS, *LOSSES)
@@ -86,8 +94,8 @@ def calibration_ends_on_the_wrong_side(original: Any) -> Any:
 def budget_split_above_one(original: Any) -> Any:
     """The parts of the budget sum to more than the whole."""
 
-    def calibrate(charges: Any, keeper: Any, epsilon: float, delta: float) -> Any:
-        return original(charges, keeper, 1.25 * epsilon, delta)
+    def calibrate(charges: Any, keeper: Any, epsilon: float, delta: float, **named: Any) -> Any:
+        return original(charges, keeper, 1.25 * epsilon, delta, **named)
 
     return calibrate
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.units import Neighbouring
+from mechanisms.sensitive.contribution import PrivacyUnit
 from tests.audit.mutants import mutant
 
 REPLAY = "replay"
@@ -53,6 +54,24 @@ def choice_with_half_the_sensitivity(original: Any) -> Any:
 def choice_under_replace_counted_once(original: Any) -> Any:
     """Only the measurements know of `replace`, the scores of the choices do not."""
     return lambda *args, **named: original(*args, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
+
+
+@mutant("replay discover C=3", "weights of values")
+def a_unit_counted_more_than_once_per_value(original: Any) -> Any:
+    """Each record of a unit counts for its value, as if it were a unit."""
+    return lambda source, columns, unit, **named: original(source, columns, PrivacyUnit(), **named)
+
+
+@mutant("replay discover add_remove/truncate", "threshold")
+def threshold_without_the_term_of_delta(original: Any) -> Any:
+    """Whatever stands above the weight of one unit alone is released, whatever the noise did to it."""
+    return lambda kind, scale, failure, most: 1 + (1 << 20)
+
+
+@mutant("replay discover /replace/", "sensitivity of values")
+def values_under_replace_counted_as_add_remove(original: Any) -> Any:
+    """A unit that is replaced takes its values with it and brings others."""
+    return lambda norm, neighbouring: original(norm, Neighbouring.ADD_REMOVE)
 
 
 @mutant("replay /weight/", "clip")

@@ -28,6 +28,7 @@ class Draw:
         bits: by how many the answers' lattice is finer than that of the counts.
         whole, rest: the answers before the noise, (whole + rest · 2**-bits) · 2**-WEIGHT_BITS records.
         answer: what left, in records.
+        texts: of a set of values, what each answer stands for; both tables hold their own. None: the same answers.
     """
 
     event: Any
@@ -35,6 +36,7 @@ class Draw:
     whole: NDArray[np.int64]
     rest: NDArray[np.int64]
     answer: NDArray[np.float64]
+    texts: tuple[str, ...] | None = None
 
     @property
     def exact(self) -> list[int]:
@@ -63,6 +65,7 @@ class Tape:
         questions: the class that each event's answer left as, by the event's id.
         most: how many tries the secret coin allows; None: it was not thrown.
         prefix: of the try that is at work.
+        texts: of the set of values whose weights are drawn now; None: there is none.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
@@ -72,6 +75,7 @@ class Tape:
     questions: dict[str, str] = field(default_factory=dict)
     most: int | None = None
     prefix: str = ""
+    texts: tuple[str, ...] | None = None
 
 
 def _tell(tape: Tape, event: Any) -> str:
@@ -128,17 +132,18 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
     def noisy(original: Any) -> Any:
         def drawn(exact: Any, event: Any, given: Any) -> NDArray[np.float64]:
             size = exact.whole.size
-            tape.steps.append(("draw", tape.prefix, event, size, exact.bits))
+            shape = (size, exact.bits) if tape.texts is None else ("values",)
+            tape.steps.append(("draw", tape.prefix, event, *shape))
             name = _tell(tape, event)
             if frozen is None:
                 answer = np.asarray(original(exact, event, given))
                 _on_lattice(event, answer, exact.bits)
             else:
                 kept = frozen.draws.get(name)
-                if kept is None or kept.answer.shape != (size,):
+                if kept is None or (tape.texts is None and kept.answer.shape != (size,)):
                     raise Broken(f"{name} is asked on one table, and not on its neighbour")
-                answer = kept.answer
-            tape.draws[name] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer)
+                answer = kept.answer if tape.texts is None else _of_texts(kept, tape.texts)
+            tape.draws[name] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer, tape.texts)
             return answer.copy()
 
         return drawn
@@ -159,6 +164,16 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
 
         return chosen
 
+    def values(original: Any) -> Any:
+        def released(weights: Any, *args: Any) -> Any:
+            tape.texts = weights.texts
+            try:
+                return original(weights, *args)
+            finally:
+                tape.texts = None
+
+        return released
+
     def leave(original: Any) -> Any:
         def left(questions: Any, *args: Any, **named: Any) -> Any:
             tape.questions |= {q.event.id: type(q).__name__ for q in questions}
@@ -168,10 +183,17 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
 
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
     swaps = {"charge": charge, "noisy": noisy, "choice": choice, "leave": leave, "source": source, "most tries": most}
+    swaps["released values"] = values
     with key, ExitStack() as stack:
         for name, make in swaps.items():
             stack.enter_context(swapped(name, make))
         yield
+
+
+def _of_texts(kept: Draw, texts: tuple[str, ...]) -> NDArray[np.float64]:
+    """The frozen answer of each text; of one that this table alone holds, what the threshold keeps back."""
+    answers = dict(zip(kept.texts or (), kept.answer.tolist(), strict=True))
+    return np.array([answers.get(t, 0.0) for t in texts], np.float64)
 
 
 class _Listed:
@@ -248,7 +270,11 @@ def compared(one: Tape, two: Tape) -> dict[str, float]:
 
 def _moved(name: str, one: Draw, two: Draw) -> float:
     """How far the exact answers move, in whole numbers, as a share of the charged sensitivity."""
-    gaps = [abs(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
+    if one.texts is None or two.texts is None:
+        gaps = [abs(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
+    else:  # what a table does not hold weighs nothing there
+        left, right = (dict(zip(d.texts or (), d.exact, strict=True)) for d in (one, two))
+        gaps = [abs(left.get(t, 0) - right.get(t, 0)) for t in left.keys() | right.keys()]
     said, unit = numbers(one.event), WEIGHT_BITS + one.bits
     bound = Fraction(said.sensitivity) * 2**unit
     power = 1 if said.norm == "l1" else 2

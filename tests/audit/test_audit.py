@@ -36,6 +36,9 @@ def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     tally.add(replay(folder, most=2, words=["pairs/", "accept best"]))
     tally.add(replay(folder, most=2, words=["oneway", "histogram"]))
     tally.add(replay(folder, most=2, words=["public/", "replace"]))
+    found = replay(folder, most=2, words=["discover", "oneway/"])
+    assert "ValuesQuestion" in found.ran["question"] and "ValuesQuestion" in found.largest
+    tally.add(found)
     parts = ("selection", "method", "slot", "event", "question")
     check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
 
@@ -100,6 +103,9 @@ QUICK = (
     "exact row count released",
     "coins of tries from a public seed",
     "best of tries at the price of the first",
+    "discovery left out of the total",
+    "threshold without the term of delta",
+    "a unit counted more than once per value",
 )
 
 

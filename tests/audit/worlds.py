@@ -41,6 +41,19 @@ columns:
   d: {kind: flag, "true": ["yes"], "false": ["no"], missing: false}
   e: {kind: flag, "true": ["1"], "false": ["0"], missing: false}
 """
+#: The same table under a schema that leaves bounds, bins and values to be discovered; ids are values too, so that a
+#: unit may hold several, and hardly any of them is held by another unit.
+OPEN = """name: town
+source: invented for the audit
+confirmed_public: true
+columns:
+  uid: {kind: categorical, values: discover}
+  a: {kind: integer, bounds: discover, within: [-5, 20], missing: false}
+  b: {kind: categorical, values: discover}
+  c: {kind: integer, min: 0, max: 9, bins: {discover: 4}, missing: false}
+  d: {kind: flag, "true": ["yes"], "false": ["no"], missing: false}
+  e: {kind: flag, "true": ["1"], "false": ["0"], missing: false}
+"""
 #: What schemas declare beyond their columns, by name.
 SCHEMAS = {
     "plain": "leave_out: [uid]\n",
@@ -50,6 +63,7 @@ SCHEMAS = {
     "fine": "leave_out: [uid]\n",
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
+    "discover": "",
 }
 
 
@@ -58,7 +72,8 @@ def write_schema(folder: Path, name: str) -> Path:
     joint = {"joint_bins": ", joint_bins: {starts: [0, 2]}", "fine": ", fine: 6"}.get(name, "")
     (folder / "e.csv").write_text("d,e\nyes,1\nno,0\n", encoding="utf-8")
     path = folder / f"{name}.yaml"
-    path.write_text(COLUMNS.replace("JOINT", joint) + SCHEMAS[name], encoding="utf-8")
+    columns = OPEN if name == "discover" else COLUMNS.replace("JOINT", joint)
+    path.write_text(columns + SCHEMAS[name], encoding="utf-8")
     return path
 
 

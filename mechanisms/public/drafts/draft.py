@@ -25,6 +25,7 @@ NOTICE = """\
 #   - min and max: replace them by generous public bounds; values outside are clipped.
 #   - bins: as coarse as the question allows; fewer cells, less noise.
 #   - missing: may the column be empty at all? Which texts mean so?
+#   - what nobody knows publicly: bounds, bins or values: discover finds it with noise, from the same budget.
 #   - source: where the lists and bounds come from once you have checked them (a codebook, a form, a law).
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """

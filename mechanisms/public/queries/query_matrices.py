@@ -160,6 +160,8 @@ class SparseQuery:
 
         The bound is twice the largest norm, √2 times for L2 and entries of one sign (no two columns point apart).
         """
+        if (apart := self._apart(norm)) is not None:
+            return apart
         columns = np.unique(self.scaled.T.toarray(), axis=0) if self.columns * self.rows <= MAX_DENSE else None
         if columns is None:
             factor = round_up(math.sqrt(2)) if norm == "l2" and (self.scaled.data >= 0).all() else 2.0
@@ -170,6 +172,19 @@ class SparseQuery:
             sums = gaps.sum(axis=1) if norm == "l1" else np.sqrt((gaps**2).sum(axis=1))
             largest = max(largest, float(sums.max()))
         return largest if norm == "l1" else round_up(largest)
+
+    def _apart(self, norm: Norm) -> float | None:
+        """That distance where two columns of the largest norm share no row: none of one sign can be farther apart."""
+        if not self.columns or (self.scaled.data < 0).any():
+            return None
+        powers = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
+        sums = np.asarray((powers if norm == "l1" else powers.multiply(powers)).sum(axis=0)).ravel()
+        largest = np.flatnonzero(sums == sums.max())
+        first, last = (self.scaled[:, [i]].toarray().ravel() for i in (largest[0], largest[-1]))
+        if (first * last).any():
+            return None
+        total = 2 * float(sums.max())
+        return total if norm == "l1" else round_up(math.sqrt(total))
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         csr = self.scaled

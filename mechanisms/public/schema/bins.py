@@ -17,6 +17,8 @@ MAX_CODES = 100_000
 #: A cyclic calendar unit occurs at most so often between the bounds (a hundred years of hours).
 MAX_RUNS = 1_000_000
 DAY = 86_400
+#: A value so near below an edge of cells, as a share of their width, counts as on it.
+EDGE = 1e-6
 ABSOLUTE = ("year", "month", "week", "day", "hour")
 CYCLIC = {"month_of_year": 12, "day_of_week": 7, "hour_of_day": 24}
 CALENDAR = (*ABSOLUTE, *CYCLIC)
@@ -28,17 +30,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bins:
-    """A declared discretization: exactly one of the three is set.
+    """A declared discretization: exactly one of the first three is set; or, for leaves, the last one.
 
     Attributes:
         count: so many bins of equal width.
         edges: ascending, left-closed; the first and the last bound the column (the last is excluded for whole units).
         calendar: one of CALENDAR.
+        cells: so many cells of equal width on the scale of asinh: linear around 0, in equal ratios far from it.
     """
 
     count: int | None = None
     edges: tuple[float, ...] | None = None
     calendar: str | None = None
+    cells: int | None = None
 
 
 class Grid(Protocol):
@@ -76,6 +80,20 @@ def case_tree(x: str, edges: list[str]) -> str:
     return node(0, len(edges) - 1)
 
 
+def cell_sql(x: str, low: float, high: float, cells: int) -> str:
+    """SQL for the cell of `x` among so many of equal width on the scale of asinh; one on an edge goes up."""
+    first, rate = math.asinh(low), cells / (math.asinh(high) - math.asinh(low))
+    place = f"floor(sign({x}) * asinh(abs({x})) * {double(rate)} + {double(EDGE - first * rate)})"
+    return f"least(greatest(CAST({place} AS INTEGER), 0), {cells - 1})"
+
+
+def cell_edges(low: float, high: float, cells: int) -> Floats:
+    """Where these cells begin, and where the last one ends."""
+    edges = np.sinh(np.linspace(math.asinh(low), math.asinh(high), cells + 1))
+    edges[0], edges[-1] = low, high
+    return np.asarray(edges, np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class FloatGrid:
     """Bins of a float column; edges are exact doubles.
@@ -84,17 +102,21 @@ class FloatGrid:
         edges: size + 1 ascending doubles; the last bin includes its upper edge.
         width: the common width of equal bins (then edge i is low + i·width, in double arithmetic), or None.
         decimals: drawn values are rounded to so many, where that stays inside the bin.
+        even: the bins are cells on the scale of asinh, whose edges were rounded to few digits.
     """
 
     edges: Floats
     width: float | None = None
     decimals: int | None = None
+    even: bool = False
 
     @property
     def size(self) -> int:
         return len(self.edges) - 1
 
     def sql(self, x: str) -> str:
+        if self.even:
+            return cell_sql(x, float(self.edges[0]), float(self.edges[-1]), self.size)
         if self.width is None:
             return case_tree(x, [double(e) for e in self.edges])
         low, width, last = double(self.edges[0]), double(self.width), self.size - 1
@@ -210,7 +232,10 @@ def float_grid(low: float, high: float, bins: Bins, *, decimals: int | None, whe
     Raises:
         UserError: edges that do not ascend, or bins narrower than doubles can tell apart.
     """
-    if bins.edges is not None:
+    if bins.cells is not None:
+        width = None
+        edges = _few_digits(cell_edges(low, high, bins.cells))
+    elif bins.edges is not None:
         width = None
         edges = np.array(bins.edges, dtype=np.float64)
     else:
@@ -218,10 +243,18 @@ def float_grid(low: float, high: float, bins: Bins, *, decimals: int | None, whe
         width = (high - low) / count
         edges = np.asarray(low + np.arange(count + 1) * width, dtype=np.float64)
         edges[-1] = high
-    finest = 16 * np.spacing(max(abs(edges[0]), abs(edges[-1])))
+    finest = 0.0 if bins.cells is not None else 16 * np.spacing(max(abs(edges[0]), abs(edges[-1])))
     if not (np.isfinite(edges).all() and (np.diff(edges) > finest).all()):
         raise UserError("the bins are too narrow, or do not ascend", where=where, fix="fewer bins, or other bounds")
-    return FloatGrid(edges, width, decimals)
+    return FloatGrid(edges, width, decimals, bins.cells is not None)
+
+
+def _few_digits(edges: Floats) -> Floats:
+    """Inner edges in as many digits as tell them from their neighbours."""
+    inner = [
+        round(float(e), 1 - math.floor(math.log10(w))) for e, w in zip(edges[1:-1], np.diff(edges)[1:], strict=True)
+    ]
+    return np.array([edges[0], *inner, edges[-1]], np.float64)
 
 
 def integer_grid(low: int, high: int, bins: Bins | None, *, unit: str, where: str) -> IntegerGrid:
@@ -241,6 +274,13 @@ def integer_grid(low: int, high: int, bins: Bins | None, *, unit: str, where: st
         _check_codes(values, where)
         starts = np.arange(low, high + 2, dtype=np.int64)
         formula = "{d}"
+    elif bins.cells is not None:
+        begin = np.linspace(math.asinh(low), math.asinh(high + 1), bins.cells + 1)
+        first = np.ceil(np.sinh(begin - EDGE * (begin[1] - begin[0]))).astype(np.int64).clip(low, high + 1)
+        starts = np.unique([low, *first[:-1].tolist(), high + 1])
+        bin_of_cell = ", ".join(f"'{i}'" for i in np.searchsorted(starts[:-1], first[:-1], side="right") - 1)
+        cell = cell_sql(f"CAST({{d}} + ({low}) AS DOUBLE)", low, high + 1, bins.cells)
+        formula = f"list_extract(CAST([{bin_of_cell}] AS INTEGER[]), {cell} + 1)"
     elif bins.edges is not None:
         starts = np.array(bins.edges, dtype=np.int64)
         formula = case_tree("{d}", [str(int(e) - low) for e in starts])

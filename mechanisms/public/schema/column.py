@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from mechanisms.public.domain import Attribute
 from mechanisms.public.schema.bins import Bins, Grid, float_grid, integer_grid
+from mechanisms.public.schema.discover_fields import Discover
 from mechanisms.public.schema.distances import Distances
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.labels import value_labels
@@ -50,6 +51,8 @@ class Column:
         places: where the value codes lie on a map, if that is declared.
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
+        discover: what a run finds out with noise; until then the column is as a plan assumes it.
+        discovered: what of it was found out so: bounds, bins or values.
         fine: ordered kinds: about so many fine cells are measured beside the bins, alone; 0 or None: none.
         shape: how values lie inside the bins, from noisy answers; None: evenly.
         within: of rows given a condition: ranges, both ends included, from which alone values are drawn; or None.
@@ -83,6 +86,8 @@ class Column:
     places: Places | None = field(default=None, repr=False)
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
+    discover: Discover | None = None
+    discovered: tuple[str, ...] = ()
     fine: int | None = None
     shape: Shape | None = field(default=None, repr=False)
     apart: bool = False

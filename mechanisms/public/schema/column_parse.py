@@ -6,6 +6,7 @@ import datetime
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -15,15 +16,18 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.joint_bins import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
+from mechanisms.public.schema.discover_fields import parse_discover, parse_discovered
 from mechanisms.public.schema.fields import as_text, one_of, text_list, true_or_false, whole_number
 from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.schema.hierarchy_fields import parse_relations
+from mechanisms.public.schema.leaf_bins import scouting_column
 from mechanisms.public.schema.places import parse_places
 from mechanisms.public.schema.readings import parse_constant, parse_flag, parse_formats, parse_signs, parse_zip
 
 PLACES = ("coordinates", "geojson")
-COMMON = ("kind", "other", "missing", "outside", "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
-RANGE = ("min", "max", "bins", "fine")
+SPECIAL = ("kind", "other", "missing", "outside", "discovered")
+COMMON = (*SPECIAL, "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
+RANGE = ("min", "max", "bins", "fine", "bounds", "within")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
     "categorical": ("values", "size", "ordinal"),
@@ -58,14 +62,16 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     """
     given = {("true" if k else "false") if isinstance(k, bool) else str(k): v for k, v in fields.items()}
     kind = one_of(given.get("kind"), tuple(FIELDS), "kind", where)
-    common = ("kind",) if kind == "constant" else COMMON
+    common = ("kind", "discovered") if kind == "constant" else COMMON
     for field in given:
         if field not in common + FIELDS[kind]:
             allowed = sorted({*common, *FIELDS[kind]})
             fix = f"{did_you_mean(str(field), allowed)} {kind} knows {', '.join(allowed)}".strip()
             raise UserError(f"unknown field {field!r}", where=where, fix=fix)
     if kind == "constant":
-        return Column(name, missing=False, **parse_constant(given, where))
+        constant = Column(name, missing=False, **parse_constant(given, where))
+        return replace(constant, discovered=parse_discovered(given.pop("discovered", None), where))
+    given, discover = parse_discover(kind, given, where)
     parts = _parts(kind, given, where)
     texts = parts.get("values", ()) + parts.get("true", ()) + parts.get("false", ())
     no_code = "" in texts or "codes" in parts
@@ -78,11 +84,15 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     _check_column(column, where)
     alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
     joint: dict[str, Any] = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
+    joint |= {"discover": discover, "discovered": parse_discovered(given.get("discovered"), where)}
     if alone and joint["joint_bins"] is not None:
         raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
     if given.keys() & set(PLACES):
         joint["places"] = parse_places(given, column.labels, where=where, folder=folder)
-    return Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
+    column = Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
+    if discover is not None:
+        _check_column(scouting_column(column), where)
+    return column
 
 
 def vars_of(column: Column) -> dict[str, Any]:

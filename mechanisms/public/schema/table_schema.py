@@ -22,6 +22,7 @@ from mechanisms.public.rules.table_rules import RULES, Rules, parse_rules
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
+from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
 from mechanisms.public.schema.fields import as_text, text_list
 from mechanisms.public.schema.fine_cells import finest
@@ -108,16 +109,25 @@ class Schema:
         """Rules that refuse the run where a row contradicts them: outside of what the guarantee covers."""
         return tuple(s.rule for s in self.rules.steps if s.conflict == "refuse")
 
+    @property
+    def to_discover(self) -> tuple[Column, ...]:
+        """Columns of which a run finds something out with noise; until then they are as a plan assumes them."""
+        return tuple(c for c in self.columns if c.discover is not None)
+
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.domain.index(name)]
 
-    def to_yaml(self) -> str:
-        """The schema as YAML that `load_schema` reads back; this text is released."""
+    def to_fields(self) -> dict[str, Any]:
+        """The schema as a mapping that `parse_schema` reads back."""
         top: dict[str, Any] = {"name": self.name, "source": self.source, "confirmed_public": self.confirmed_public}
         top["columns"] = {c.name: column_fields(c) for c in self.columns}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
-        return dump_yaml(top | dict(self.rules.declared))
+        return top | dict(self.rules.declared)
+
+    def to_yaml(self) -> str:
+        """The schema as YAML that `load_schema` reads back; this text is released."""
+        return dump_yaml(self.to_fields())
 
 
 def load_schema(path: Path) -> Schema:
@@ -259,6 +269,7 @@ def _schema(
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
+    check_rules({k: v for k, v in (rules or {}).items() if k in RULES}, [c.name for c in parsed if c.discover], where)
     try:
         parsed_rules = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
         schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, parsed_rules)
@@ -272,8 +283,9 @@ def _schema(
 
 def column_fields(column: Column) -> dict[str, Any]:
     """The declaration of a column, with every default that is not obvious written out."""
+    found = {"discovered": list(column.discovered)} if column.discovered else {}
     if column.constant:
-        return constant_fields(column)
+        return constant_fields(column) | found
     fields: dict[str, Any] = {"kind": column.kind}
     if column.codes is not None:
         fields["size"] = column.codes
@@ -286,7 +298,7 @@ def column_fields(column: Column) -> dict[str, Any]:
     if column.width is not None:
         fields |= zip_fields(column)
     elif column.kind in ORDERED_KINDS:
-        fields |= {"min": _written(column, column.low), "max": _written(column, column.high)}
+        fields |= {"min": written_bound(column, column.low), "max": written_bound(column, column.high)}
         fields |= {} if column.bins is None else {"bins": _written_bins(column)}
         fields |= {} if column.fine is None else {"fine": column.fine}
     fields |= {} if column.decimals is None else {"decimals": column.decimals}
@@ -299,10 +311,13 @@ def column_fields(column: Column) -> dict[str, Any]:
         name, value = column.joint_bins
         fields["joint_bins"] = {name: list(value) if isinstance(value, tuple) else value}
     fields |= {"one_way_only": True} if column.one_way_only else {}
-    return fields | relation_fields(column) | place_fields(column.places)
+    if column.discover is not None:
+        return discover_fields(fields, column.discover)
+    return fields | relation_fields(column) | place_fields(column.places) | found
 
 
-def _written(column: Column, value: float) -> object:
+def written_bound(column: Column, value: float) -> object:
+    """A bound in the column's unit as a schema's file says it."""
     if column.kind not in DATE_KINDS:
         return value
     moment = np.datetime64(int(value), "D" if column.kind == "date" else "s").astype(object)
@@ -313,7 +328,7 @@ def _written_bins(column: Column) -> dict[str, Any]:
     bins = column.bins
     if bins is None or bins.edges is None:
         return {} if bins is None else {"count": bins.count} if bins.count else {"calendar": bins.calendar}
-    return {"edges": [_written(column, e) for e in bins.edges]}
+    return {"edges": [written_bound(column, e) for e in bins.edges]}
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

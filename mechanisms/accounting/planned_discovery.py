@@ -1,0 +1,196 @@
+"""The charges for what a schema leaves open: a plan of their own before that of the rest, in the same budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.accounting.accountants import Accountant, Basic, Gdp, PrivacyLoss, Zcdp, accountant_class
+from mechanisms.accounting.calibrate import Charge, calibrate
+from mechanisms.accounting.events import Event, NoiseEvent, as_noise, noise_event, with_failure
+from mechanisms.accounting.thresholds import delta_left, safe_failure, safe_threshold, union_sensitivity
+from mechanisms.public import units
+from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import AUTO, LAPLACE, NOISE_KINDS, NoiseKind
+from mechanisms.public.noise_tails import KNOWN
+from mechanisms.public.queries.query_matrices import sensitivity
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring, Norm
+
+#: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.
+SERVING = (Gdp, Zcdp, Basic)
+
+
+@dataclass(frozen=True)
+class PlannedDiscovery:
+    """One charge and what it tells.
+
+    Attributes:
+        share: the part of the budget, in the accountant's additive currency.
+        event: its sensitivity is that of the tree, in records; of values, that of their weights.
+        threshold: of values: the noisy weight, in units of 2**-WEIGHT_BITS, from which on one is released; else None.
+        most: so many values of one unit count at most.
+    """
+
+    wanted: Wanted
+    share: float
+    event: NoiseEvent
+    threshold: int | None
+    most: int
+
+    def to_json(self, accountant: Accountant) -> dict[str, Any]:
+        """The charge as JSON values; what `verify` needs to compute its sensitivity and its threshold again."""
+        tree = self.wanted.tree
+        asked: dict[str, Any] = {"leaves": tree.leaves, "specials": tree.specials} if tree else {}
+        if self.threshold is not None:
+            asked |= {"values_per_unit": self.most, "threshold": self.threshold * 2.0**-WEIGHT_BITS}
+        return {
+            "id": self.event.id,
+            "discovery": {"column": self.wanted.column, "what": list(self.wanted.what), **asked},
+            "clique": None,
+            "cells": tree.leaves if tree else 0,
+            "answers": tree.query.rows if tree else 0,
+            **self.event.to_facts(),
+            "share": self.share,
+            "cost": accountant.cost(self.event),
+        }
+
+
+@dataclass(frozen=True)
+class DiscoveryPlan:
+    """All charges for what is discovered; the plan of the rest is made from their answers, of what is left.
+
+    Guarantee: as a whole these cost a fixed part of the budget's currency (μ², ρ, ε), which does not depend on any
+        answer, and the rest, whatever its plan is, no more than what remains: ordinary adaptive composition of two
+        steps (Dong, Roth & Su 2019, theorem 3.2; Bun & Steinke 2016, lemma 2.3; Dwork et al. 2006).
+    """
+
+    slots: tuple[PlannedDiscovery, ...]
+    noise: NoiseKind
+    accountant: Accountant
+    epsilon: units.Epsilon
+    delta: units.Delta
+    neighbouring: Neighbouring
+    max_records: int
+
+    @property
+    def events(self) -> tuple[NoiseEvent, ...]:
+        return tuple(s.event for s in self.slots)
+
+    def reserved(self, event: Event) -> Event | None:
+        """The event, if it is in the plan."""
+        return event if any(event == e for e in self.events) else None
+
+    @property
+    def noise_norm(self) -> Norm:
+        """The norm that the sensitivities are taken in."""
+        return NOISE_KINDS[self.noise].norm
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.accountant.loss(self.events)
+
+    @property
+    def share(self) -> float:
+        """The part of the budget that all of them take."""
+        return sum(s.share for s in self.slots)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "discovery": [s.to_json(self.accountant) for s in self.slots],
+            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            "accountant": self.accountant.kind,
+            "neighbouring": str(self.neighbouring),
+            "max_records": self.max_records,
+        }
+
+
+def resolved(accountant: str, mechanism: str, *, delta: float) -> tuple[str, NoiseKind]:
+    """The accountant and the noise of what is discovered, which settings may leave open.
+
+    Raises:
+        UserError: an accountant that cannot set a fixed part of its budget aside; noise without known tails; Gaussian
+            noise under basic composition, which splits δ over a number of charges that is not known yet.
+    """
+    if accountant == AUTO:
+        accountant = Gdp.kind if delta else Basic.kind
+    serving = [a.kind for a in SERVING]
+    if accountant not in serving:
+        fix = f"privacy.accountant={' or '.join(serving)}"
+        what = "what is discovered has no accounting here: the number of charges after it depends on its answers"
+        raise UserError(f"{what} ({accountant})", where="privacy.accountant", fix=fix)
+    kind = accountant_class(accountant).natural_noise if mechanism == AUTO else mechanism
+    if kind not in KNOWN or (accountant == Basic.kind and kind != LAPLACE.name):
+        fix = "mechanism=laplace" if accountant == Basic.kind else f"mechanism={' or '.join(KNOWN)}"
+        raise UserError(f"{kind} noise under {accountant} discovers nothing", where="mechanism", fix=fix)
+    return accountant, kind
+
+
+def plan_discovery(
+    wanted: Sequence[Wanted],
+    *,
+    share: float,
+    mechanism: str,
+    accountant: str,
+    epsilon: float,
+    delta: float,
+    neighbouring: Neighbouring,
+    max_records: int,
+) -> DiscoveryPlan:
+    """A part of the budget for what is discovered, the same for each question, calibrated from public facts alone.
+
+    Args:
+        share: the part, in the accountant's additive currency; and of δ, where values are discovered.
+        mechanism, accountant: settings, each of which may be auto; see `resolved`.
+        max_records: C: of one unit count records of that weight, and so many values.
+    Raises:
+        UserError: a parameter out of range; δ = 0 where values are discovered.
+    """
+    eps, dlt = units.epsilon(epsilon), units.delta(delta)
+    if not 0.001 <= share <= 0.9:
+        raise UserError(f"got {share}", where="privacy.discovery_share", fix="a part of the budget, 0.001 to 0.9")
+    kind_of_accountant, noise = resolved(accountant, mechanism, delta=delta)
+    norm = NOISE_KINDS[noise].norm
+    values = [w for w in wanted if w.tree is None]
+    if values and not dlt:
+        fix = "a privacy.delta above 0, or the values from public knowledge"
+        what = f"values: discover needs a part of δ: with δ = 0 no value of column {values[0].column!r} is ever safe"
+        raise UserError(what, where="privacy.delta", fix=fix)
+    failure = units.round_down(dlt * share / len(values)) if values else 0.0
+    every = [noise_event(noise, "", 1.0, 1.0)] * len(values)
+    keeper = accountant_class(kind_of_accountant).of(delta_left(dlt, [with_failure(e, failure) for e in every]), 0)
+
+    def bound(asked: Wanted) -> float:
+        if asked.tree is None:
+            return union_sensitivity(norm, neighbouring)
+        return sensitivity(asked.tree.query, norm=norm, neighbouring=neighbouring, max_records=max_records)
+
+    each = share / len(wanted)
+    charges = [Charge(w.event, noise, bound(w), each) for w in wanted]
+    events = calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], keeper, eps, dlt)[: len(wanted)]
+    slots = [_slot(w, each, as_noise(e), failure, dlt, max_records) for w, e in zip(wanted, events, strict=True)]
+    for slot in slots:
+        units.check_scale(slot.event.scale)
+    return DiscoveryPlan(tuple(slots), noise, keeper, eps, dlt, neighbouring, max_records)
+
+
+def _slot(
+    wanted: Wanted, share: float, event: NoiseEvent, failure: float, delta: float, max_records: int
+) -> PlannedDiscovery:
+    if wanted.tree is not None:
+        return PlannedDiscovery(wanted, share, event, None, max_records)
+    threshold = safe_threshold(event.kind, event.scale, safe_failure(failure, delta), max_records)
+    return PlannedDiscovery(wanted, share, with_failure(event, failure), threshold, max_records)
+
+
+def before(discovery: DiscoveryPlan | None) -> tuple[Event, ...]:
+    """What was charged before a plan of the rest."""
+    return () if discovery is None else discovery.events
+
+
+def discovery_receipts(discovery: DiscoveryPlan | None, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
+    """What of it was charged, as JSON values."""
+    if discovery is None:
+        return []
+    return [s.to_json(discovery.accountant) for s in discovery.slots if s.event.id in charged]

@@ -1,0 +1,165 @@
+"""From noisy answers to a schema without open ends: post-processing, which costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import NoiseKind
+from mechanisms.public.noise_tails import upper_quantile
+from mechanisms.public.schema.bins import MAX_CODES
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
+from mechanisms.public.schema.leaf_bins import leaf_edges, scouting_column
+from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema, written_bound
+
+#: How likely noise alone may be to widen the bounds of a column.
+FALSE_ALARM = 1e-3
+#: A bin of equal mass holds at least so many standard deviations of the noise of a range.
+SIGNAL = 4.0
+#: No more values than these are listed, so that there is room for *other* and *missing*.
+MAX_VALUES = MAX_CODES - 10
+
+Floats = NDArray[np.float64]
+
+
+def discovered_schema(
+    schema: Schema,
+    answers: Mapping[str, Floats | Sequence[str] | None],
+    *,
+    kind: NoiseKind,
+    scales: Mapping[str, float],
+) -> Schema:
+    """The schema with what noisy answers say in the place of what was to be discovered.
+
+    Args:
+        answers: column → noisy counts of its leaf tree, or its values; None where they were charged and lost.
+        kind, scales: of the noise, by column, in records.
+    """
+    content = schema.to_fields()
+    for column in schema.to_discover:
+        answer = answers[column.name]
+        content["columns"][column.name] = (
+            _with_values(column, [str(v) for v in answer or ()])
+            if column.discover is not None and column.discover.values
+            else _with_range(column, None if answer is None else np.asarray(answer), kind, scales[column.name])
+        )
+    return parse_schema(content, where=f"{schema.name}, as discovered")
+
+
+def _with_values(column: Column, values: Sequence[str]) -> dict[str, Any]:
+    """The values that were released; where there is none, the column says nothing."""
+    if not values:
+        return {"kind": "constant", "value": column.other or OTHER, "discovered": ["values"]}
+    return column_fields(column) | {"values": list(values)[:MAX_VALUES], "discovered": ["values"]}
+
+
+def _with_range(column: Column, answers: Floats | None, kind: NoiseKind, scale: float) -> dict[str, Any]:
+    """Bounds around what stands out of the noise, and bins of equal mass between them."""
+    scout, discover = scouting_column(column), column.discover
+    assert discover is not None
+    tree, edges = LeafTree(scout.value_codes, scout.size - scout.value_codes), leaf_edges(scout)
+    first, last = 0, tree.leaves
+    if discover.bounds and answers is not None:
+        first, last = bounds_of(tree, answers, kind=kind, scale=scale)
+    fields = {k: v for k, v in column_fields(column).items() if k not in ("bounds", "within", "bins")}
+    fields["discovered"] = list(discover.what)
+    if discover.bins:
+        cuts = np.linspace(first, last, min(discover.bins, last - first) + 1).astype(int)
+        if answers is not None:
+            spread = scale * np.sqrt(tree.levels * tree.branching / 2)
+            cuts = equal_mass(tree.estimates(answers), first, last, discover.bins, least=SIGNAL * float(spread))
+        fields = {k: v for k, v in fields.items() if k not in ("min", "max")}
+        fields["bins"] = {"edges": [written_bound(column, e) for e in edges[cuts]]}
+        return _possible(column, fields, [])
+    step = 0 if column.kind == "float" else 1
+    fields["min"] = written_bound(column, edges[first])
+    fields["max"] = written_bound(column, edges[last] - step)
+    return _possible(column, fields, _bins_between(column, float(edges[last] - edges[first])))
+
+
+def _bins_between(column: Column, span: float) -> list[dict[str, Any]]:
+    """Bins between discovered bounds, in the order in which they are tried."""
+    assert column.discover is not None
+    declared = column.discover.declared.get("bins")
+    wanted = [] if declared is None else [{"bins": declared}]
+    if declared is None and (column.kind != "integer" or span <= ASSUMED_BINS):
+        wanted = [{}]
+    fewer = ASSUMED_BINS if column.kind == "float" else int(min(ASSUMED_BINS, span))
+    return [*wanted, {"bins": {"count": max(fewer, 1)}}, {"bins": {"count": 1}}]
+
+
+def _possible(column: Column, fields: dict[str, Any], bins: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first of several declarations that can be; coarse bins for joint marginals only where they are coarser."""
+    joint = {} if column.joint_bins is None else {"joint_bins": fields["joint_bins"]}
+    rest = {k: v for k, v in fields.items() if k not in joint}
+    tries = [{**rest, **more, **extra} for more in (bins or [{}]) for extra in ([joint, {}] if joint else [{}])]
+    return next((c for c in tries[:-1] if _can_be(column.name, c)), tries[-1])
+
+
+def _can_be(name: str, declaration: Mapping[str, Any]) -> bool:
+    try:
+        parse_schema({"columns": {name: declaration}}, where=name)
+    except UserError:
+        return False
+    return True
+
+
+def bounds_of(tree: LeafTree, answers: Floats, *, kind: NoiseKind, scale: float) -> tuple[int, int]:
+    """The first leaf, and the one behind the last, of what stands out of the noise; all leaves where nothing does.
+
+    From the top, the outermost node that is larger than noise alone explains; then likewise among its children, until
+    none stands out.
+
+    Args:
+        answers: noisy counts of all nodes, level after level.
+        scale: of the noise, in records.
+    """
+    tests = 2 * tree.branching * tree.levels
+    least = scale * upper_quantile(kind, FALSE_ALARM / tests)
+    levels = tree.by_level(answers)
+    if not (levels[0] > least).any():
+        return 0, tree.leaves
+    (first, _), (_, last) = (_outermost(tree, levels, least, side) for side in (0, -1))
+    return first, min(last, tree.leaves)
+
+
+def _outermost(tree: LeafTree, levels: Sequence[Floats], least: float, side: int) -> tuple[int, int]:
+    """The leaves under the outermost node that stands out on one side (0: the first, −1: the last)."""
+    node, depth = 0, 0
+    for level in levels:
+        children = level[node * tree.branching : (node + 1) * tree.branching]
+        large = np.flatnonzero(children > least)
+        if not large.size:
+            break
+        node, depth = node * tree.branching + int(large[side]), depth + 1
+    return node * tree.width(depth), (node + 1) * tree.width(depth)
+
+
+def equal_mass(leaves: Floats, first: int, last: int, count: int, *, least: float) -> NDArray[np.int64]:
+    """Where bins of nearly equal mass begin, and where the last one ends, as leaves: ascending.
+
+    A leaf that holds the mass of a bin by itself is a bin of its own.
+
+    Args:
+        leaves: noisy counts.
+        count: so many bins at most.
+        least: fewer bins where each would hold less than that.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(leaves[first:last])])
+    rising = (np.maximum.accumulate(sums) + np.minimum.accumulate(sums[::-1])[::-1]) / 2
+    rising -= rising[0]
+    total = float(rising[-1])
+    most = int(min(count, last - first, max(total / least, 1.0))) if total > 0 else 1
+    for bins in range(most, 1, -1):
+        heavy = np.flatnonzero(np.diff(rising) >= total / bins)
+        cuts = np.searchsorted(rising, total * np.arange(1, bins) / bins, side="left")
+        every = np.unique(np.concatenate([[0, last - first], cuts, heavy, heavy + 1]))
+        if every.size <= count + 1:
+            return np.asarray(first + every, np.int64)
+    return np.array([first, last])

@@ -1,0 +1,48 @@
+"""Leaves: fine public bins by which a column is read before its bounds, bins or values are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.schema.bins import DAY, Bins, FloatGrid, IntegerGrid
+from mechanisms.public.schema.column import Column
+
+#: Leaves of numbers; of days and times at most so many (two hundred years of days).
+LEAVES, MAX_LEAVES = 4096, 80_000
+#: Stands for the value of a column whose values nobody knows: a text of private use, which no table should hold.
+NOTHING_LISTED = "\ue000"
+
+
+def scouting_column(column: Column) -> Column:
+    """The column with leaves for bins; or with all its values under *other*."""
+    assert column.discover is not None
+    if column.discover.values:
+        return replace(column, values=(NOTHING_LISTED,), joint_bins=None)
+    return replace(column, bins=_leaf_bins(column), joint_bins=None, fine=None)
+
+
+def _leaf_bins(column: Column) -> Bins | None:
+    low, high = column.bounds
+    if column.kind == "float":
+        return Bins(cells=LEAVES)
+    span = int(high) - int(low) + 1
+    if column.kind == "integer":
+        return None if span <= LEAVES else Bins(cells=LEAVES)
+    if span <= MAX_LEAVES:
+        return None
+    for name, length in (("hour", 3600), ("day", DAY)):
+        if column.kind == "datetime" and LEAVES * length <= span <= MAX_LEAVES * length:
+            return Bins(calendar=name)
+    return Bins(count=MAX_LEAVES)
+
+
+def leaf_edges(column: Column) -> NDArray[np.float64]:
+    """Where the leaves of a scouting column begin, and where the last one ends: (leaves + 1,), ascending."""
+    grid = column.grid
+    if isinstance(grid, FloatGrid):
+        return grid.edges
+    assert isinstance(grid, IntegerGrid)
+    return np.concatenate([grid.starts, grid.ends[-1:]]).astype(np.float64)

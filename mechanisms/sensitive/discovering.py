@@ -1,0 +1,135 @@
+"""Bounds, bins and values leave by the one exit: a noisy tree of counts, or the values above a safe threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import PlannedMeasurement
+from mechanisms.accounting.planned_discovery import DiscoveryPlan, PlannedDiscovery
+from mechanisms.accounting.thresholds import union_sensitivity
+from mechanisms.public.discovery.wanted import VALUES
+from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
+from mechanisms.sensitive.measurement import MarginalQuestion, marginal_question
+from mechanisms.sensitive.noise import NoiseSource
+from mechanisms.sensitive.value_weights import ValueWeights
+
+
+@dataclass(frozen=True)
+class ValuesQuestion(JsonAnswer):
+    """Which values of a column stand above the threshold.
+
+    Attributes:
+        planned: the charge and the threshold.
+        needed: the most by which the weights move when one unit changes, in the event's norm.
+    """
+
+    planned: PlannedDiscovery
+    needed: float
+
+    @property
+    def event(self) -> NoiseEvent:
+        return self.planned.event
+
+    @property
+    def label(self) -> str:
+        return f"values of {self.planned.wanted.column}"
+
+    def fits(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the answer is a list of texts, under this event."""
+        values = answer.get(VALUES)
+        texts = isinstance(values, list) and all(isinstance(v, str) for v in values)
+        return texts and answer.get("event") == self.event.id
+
+    def check(self) -> None:
+        """UserError for a scale beyond what the lattice holds."""
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> dict[str, Any]:
+        """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
+        assert self.planned.threshold is not None
+        values = released_values(exact.value, self.event, self.planned.threshold, source)
+        return {"event": self.event.id, VALUES: values}
+
+
+def released_values(weights: ValueWeights, event: NoiseEvent, threshold: int, source: NoiseSource) -> list[str]:
+    """The texts whose noisy weight is at least the threshold, in the order of the alphabet. Charge the event before.
+
+    Guarantee: that of Gaussian or Laplace noise on the weights of all texts there may be, but for what the threshold
+        lets through: a text that nobody holds has weight 0 and is never released, so that no noise is drawn for it.
+    Args:
+        threshold: in units of 2**-WEIGHT_BITS.
+    """
+    exact = ExactAnswers(weights.units, np.zeros(weights.units.size, np.int64), 0)
+    answers = noisy(exact, event, source)
+    least = threshold * 2.0**-WEIGHT_BITS
+    return sorted(t for t, answer in zip(weights.texts, answers, strict=True) if answer >= least)
+
+
+def discover(
+    table: Private,
+    weights: Callable[[], Mapping[str, ValueWeights]],
+    plan: DiscoveryPlan,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    answers_dir: Path,
+    progress: Progress | None = None,
+) -> dict[str, NDArray[np.float64] | tuple[str, ...] | None]:
+    """Column → the noisy counts of its leaf tree, or its values; None where they were charged and lost.
+
+    Guarantee: the answers together cost what the plan says, for its unit and neighbouring relation. Every charge is on
+        disk before its noise is drawn; a charge without an answer stays spent and is never drawn again.
+    Args:
+        table: read by the scouting schema, clipped to the plan's C.
+        weights: of the columns whose values are asked for, in the norm of the plan's noise; called only where a draw
+            is due.
+        answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
+    """
+    if table.max_records != plan.max_records:
+        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
+    questions = [_question(slot, plan, answers_dir, i) for i, slot in enumerate(plan.slots)]
+
+    def exact(due: Sequence[MarginalQuestion | ValuesQuestion]) -> Iterator[Exact[Any]]:
+        if any(isinstance(question, ValuesQuestion) for question in due):
+            weights()  # what fails here costs nothing
+        for question in due:
+            if isinstance(question, ValuesQuestion):
+                yield Exact(weights()[question.planned.wanted.column], question.needed)
+            else:
+                clique = question.planned.clique
+                yield question.exact(next(exact_marginals(table, [clique], batch_cells=BATCH_CELLS)))
+
+    answers = leave(questions, exact, ledger, source, progress=progress)
+    named = [slot.wanted.column for slot in plan.slots]
+    return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
+
+
+def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
+    if answer is None:
+        return None
+    return answer.values if isinstance(answer, NoisyMarginal) else tuple(answer[VALUES])
+
+
+def _question(
+    slot: PlannedDiscovery, plan: DiscoveryPlan, folder: Path, place: int
+) -> MarginalQuestion | ValuesQuestion:
+    """The question of a slot; its sensitivity is computed again from what is asked."""
+    if slot.wanted.tree is not None:
+        planned = PlannedMeasurement((slot.wanted.column,), slot.wanted.tree.query, slot.share, slot.event)
+        return marginal_question(planned, plan, folder / f"{place:05d}.npz")
+    needed = union_sensitivity(plan.noise_norm, plan.neighbouring)
+    return ValuesQuestion(folder / f"{place:05d}.json", slot, needed)

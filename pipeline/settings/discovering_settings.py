@@ -1,0 +1,62 @@
+"""Settings and a schema → the charges for what the schema leaves to be discovered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechanisms.accounting.accountants import Basic
+from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
+from mechanisms.public.discovery.scouting import questions_of
+from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import Neighbouring
+from pipeline.settings.config import Config
+from pipeline.settings.selecting import asked_accountant
+
+#: The part of the budget, where something is discovered and nobody says how much of it.
+SHARE = 0.1
+SETTING = "privacy.discovery_share"
+
+
+def build_discovery(config: Config, schema: Schema, *, max_records: int) -> DiscoveryPlan | None:
+    """What is charged before all else; None where the schema leaves nothing open.
+
+    Args:
+        max_records: C.
+    Raises:
+        UserError: a part of the budget for nothing; tries, of which each would have to discover anew; settings that
+            cannot pay for it.
+    """
+    share, privacy = config.privacy.discovery_share, config.privacy
+    wanted = questions_of(schema)
+    if not wanted:
+        if share:
+            fix = "leave it out; or a schema with bounds: discover, bins: discover or values: discover"
+            raise UserError(f"got {share}, but the schema leaves nothing to be discovered", where=SETTING, fix=fix)
+        return None
+    if config.accept and config.accept_tries > 1:
+        fix = "accept_tries=1; or the schema of an earlier release, which is concrete"
+        raise UserError("several tries would each have to discover anew", where="accept_tries", fix=fix)
+    return plan_discovery(
+        wanted,
+        share=SHARE if share is None else share,
+        mechanism=config.mechanism.kind,
+        accountant=asked_accountant(config),
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+        max_records=max_records,
+    )
+
+
+def of_the_rest(config: Config, discovery: DiscoveryPlan | None) -> Config:
+    """The settings of the plan of the rest: its accountant is that of what was discovered, and so is pure noise."""
+    if discovery is None:
+        return config
+    kind = discovery.accountant.kind
+    mechanism = discovery.noise if kind == Basic.kind else config.mechanism.kind
+    return replace(
+        config,
+        privacy=replace(config.privacy, accountant=kind),
+        mechanism=replace(config.mechanism, kind=mechanism),
+    )

@@ -1,0 +1,45 @@
+"""What follows from the settings and a schema before any row is read: the plan, and what is looked up in the schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluation.score import ScoreSpec
+from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.autodp_check import check_with_autodp
+from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.settings import build
+from pipeline.settings.config import Config
+from pipeline.settings.scoring import build_places, build_scores
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What follows from the settings and a schema, checked before anything is charged.
+
+    Attributes:
+        left_out: as of `Run`.
+    """
+
+    schema: Schema
+    plan: AnyPlan
+    scoring: ScoreSpec | None
+    places: tuple[str, str] | None
+    left_out: tuple[str, ...]
+
+
+def prepared(config: Config, schema: Schema, discovery: DiscoveryPlan | None = None) -> Prepared:
+    """The plan and all that is looked up in the schema.
+
+    Args:
+        discovery: as of `build_plan`.
+    Raises:
+        UserError: any mistake of the settings or the schema.
+    """
+    plan = build.build_plan(config, workload := build.build_workload(config, schema), schema, discovery)
+    check_with_autodp(plan.accountant, plan.composed, plan.loss)
+    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
+    places = build_places(config.evaluation, config.data.roles, schema)
+    build.check_memory(config, schema, plan)
+    return Prepared(schema, plan, scoring, places, tuple(build.said_left_out(config, schema, workload)))

@@ -1,0 +1,185 @@
+"""Runs on a schema with open ends: one budget, one ledger, and a release whose schema is concrete."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.settings.build import build_discovery, build_plan, build_schema, build_workload
+from pipeline.settings.config import load_config
+from pipeline.statement.verify import verify
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound
+
+OPEN = """
+name: town
+source: invented for the tests
+confirmed_public: true
+columns:
+  age: {kind: integer, bounds: discover, within: [0, 1000], bins: {discover: 6}, missing: false}
+  sex: {kind: categorical, values: [f, m], missing: false}
+  job: {kind: categorical, values: discover}
+leave_out: [note, person]
+"""
+SETTINGS = ["privacy.unit=person", "privacy.max_records=3", "privacy.epsilon=30", "privacy.delta=1e-6"]
+RUN = [*TOWN, *PAIRS, *SETTINGS, "evaluation.enabled=false", "hydra.run.dir=out"]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """One run, with a person whose job nobody else has."""
+    folder = tmp_path_factory.mktemp("open")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.pipeline.conftest.SCHEMA", OPEN)
+        patch.setattr("tests.pipeline.conftest.people", with_a_king)
+        done_once(folder, "run", *RUN)
+    return folder
+
+
+def with_a_king(rows, seed=1):
+    table = people(rows, seed)
+    table.loc[0, ["person", "job"]] = ["the king", "king of the town"]
+    table.loc[1, "age"] = 999
+    return table
+
+
+@pytest.fixture
+def run(once, tmp_path, monkeypatch):
+    """A copy of it, in which the test stands."""
+    shutil.copytree(once, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_released_schema_is_concrete_and_says_what_was_discovered(once):
+    schema = load_schema(once / "out" / "release" / "schema.yaml")
+    assert not schema.to_discover
+    assert schema["age"].discovered == ("bounds", "bins") and schema["job"].discovered == ("values",)
+    assert schema["job"].values == ("baker", "clerk", "smith") and schema["sex"].discovered == ()
+    assert 0 <= schema["age"].low < 20 and 80 < schema["age"].high < 400
+    everything = b"".join(p.read_bytes() for p in (once / "out" / "release").rglob("*") if p.is_file())
+    assert b"king" not in everything
+
+
+def test_one_ledger_holds_both_plans_and_the_statement_says_what_was_discovered(once):
+    lines = [json.loads(line) for line in (once / "out" / "internal" / "ledger.jsonl").read_text().splitlines()]
+    plans = [i for i, line in enumerate(lines) if "plan" in line]
+    assert plans == [0, 3] and [line["event"]["id"] for line in lines[1:3]] == ["discovery:age", "discovery:job"]
+    statement = json.loads((once / "out" / "release" / "privacy.json").read_text())
+    first = [e for e in statement["events"] if e.get("discovery")]
+    assert [e["discovery"]["column"] for e in first] == ["age", "job"] and all(e["answered"] for e in first)
+    assert sum(e["share"] for e in first) == pytest.approx(0.1)
+    assert first[1]["failure"] == pytest.approx(1e-7) and first[1]["discovery"]["values_per_unit"] == 3
+    assert statement["private"] and statement["spent"]["delta"] <= 1e-6 and statement["original"] == {}
+    assert any("job (values), from noisy answers of this run" in fact for fact in statement["public_facts"])
+
+
+def test_what_anybody_can_check_holds(once):
+    verdict = verify(once / "out" / "release")
+    assert verdict.sound, verdict.as_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "forged", "said"),
+    [
+        ("discovery.threshold", 1.5, "a threshold of 1.5, safe is"),
+        ("discovery.threshold", 1e6, "follows as"),
+        ("discovery.values_per_unit", 1, "follows as 3"),
+        ("sensitivity", 0.5, "moves by 1 when one unit changes"),
+        ("failure", 1e-12, "safe is"),
+        ("failure", 2e-6, "leave nothing of δ"),
+    ],
+)
+def test_a_charge_that_does_not_cover_what_was_discovered_is_told(run, name, forged, said):
+    release = run / "out" / "release"
+    statement = json.loads((release / "privacy.json").read_text())
+    receipt = next(e for e in statement["events"] if e["id"] == "discovery:job")
+    *outer, last = name.split(".")
+    for key in outer:
+        receipt = receipt[key]
+    receipt[last] = forged
+    (release / "privacy.json").write_text(json.dumps(statement))
+    rebound(release)
+    verdict = verify(release)
+    assert not verdict.sound and said in verdict.as_text()
+
+
+def test_a_run_goes_on_from_kept_answers_and_a_new_table_needs_no_rows(run):
+    before = (run / "out" / "release" / "schema.yaml").read_text()
+    shutil.rmtree(run / "out" / "release")
+    assert command("run", *RUN, "resume=true") == 0
+    assert (run / "out" / "release" / "schema.yaml").read_text() == before
+    (run / "town.csv").unlink()
+    assert command("synth", "from=out/release", "output=again") == 0
+    assert command("query", "from=out/release", "marginal=[age,job]") == 0
+
+
+def test_a_released_schema_serves_as_it_is_and_is_said_to_be_an_earlier_ones(run):
+    shutil.copy(run / "out" / "release" / "schema.yaml", run / "town.yaml")
+    assert command("run", *RUN[:-1], "hydra.run.dir=next") == 0
+    statement = json.loads((run / "next" / "release" / "privacy.json").read_text())
+    assert not any(e.get("discovery") for e in statement["events"])
+    assert any("from noisy answers of an earlier release" in fact for fact in statement["public_facts"])
+
+
+def test_values_that_are_not_of_the_kind_stop_the_run_before_any_charge(run, capsys):
+    people(600).assign(age="n/a").to_csv("town.csv", index=False)
+    assert command("run", *RUN[:-1], "hydra.run.dir=next") == 1
+    assert "column 'age' loses 100.0 % of its values" in capsys.readouterr().err
+    assert not (run / "next" / "internal" / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["privacy.discovery_share=0"], "privacy.discovery_share"),
+        (["privacy.max_records=discover"], "it is not discovered"),
+        (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
+        (["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace"], "values: discover needs a part of δ"),
+        (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),
+    ],
+)
+def test_settings_that_cannot_pay_for_a_discovery_are_refused(run, capsys, settings, said):
+    assert command("plan", *RUN, *settings) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_share_without_anything_to_discover_is_refused(town, capsys):
+    assert command("plan", *TOWN, "privacy.discovery_share=0.2") == 1
+    assert "leaves nothing to be discovered" in capsys.readouterr().err
+
+
+def test_a_plan_shows_what_is_asked_first(run, capsys):
+    assert command("plan", *RUN) == 0
+    text = capsys.readouterr().out
+    assert "bounds and bins of age" in text and "discovered first, for 10 % of the budget" in text
+    assert "for δ′ = 1e-07" in text and "the plan spends: ε = 30" in text
+
+
+@pytest.mark.parametrize("accountant", ["gdp", "zcdp", "basic", "auto"])
+@pytest.mark.parametrize("selection", ["auto", "pairs", "mst", "adagrid"])
+def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(run, selection, accountant):
+    config = load_config([*RUN[:-1], f"selection={selection}", f"privacy.accountant={accountant}"])
+    schema = build_schema(config)
+    plan = build_plan(config, build_workload(config, schema), schema)
+    first = build_discovery(config, schema, max_records=3)
+    assert plan.discovery == first and 29.99 < plan.loss.epsilon <= 30 and plan.loss.delta <= 1e-6
+    concrete = load_schema(run / "out" / "release" / "schema.yaml")
+    rest = build_plan(config, build_workload(config, concrete), concrete, first)
+    assert (rest.discovery == first and rest.composed[:2] != plan.composed[:2]) or rest.events[:0] == ()
+    assert 29.99 < rest.loss.epsilon <= 30 and rest.loss.delta <= 1e-6
+
+
+def test_check_says_what_a_run_will_discover(run, capsys):
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    text = capsys.readouterr().out
+    assert "values: a run discovers them with noise" in text
+    assert yaml.safe_load((run / "town.yaml").read_text())["columns"]["job"]["values"] == "discover"
+
+
+@pytest.mark.parametrize("settings", [["mechanism=laplace", "selection=auto"], ["privacy.accountant=basic"]])
+def test_what_anybody_can_check_holds_for_laplace_noise_and_units_that_are_replaced(run, settings):
+    assert command("run", *RUN[:-1], *settings, "privacy.neighbouring=replace", "hydra.run.dir=next") == 0
+    verdict = verify(run / "next" / "release")
+    assert verdict.sound, verdict.as_text()
