@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc
 
 from mechanisms.public.queries.query_matrices import QueryMatrix as Query
 
@@ -72,6 +71,8 @@ class Cells:
 
     def _sides(self, variance: Values, level: Values | float) -> tuple[Values, Values]:
         """Per size E max(count − mean − level, 0) and E max(mean − level − count, 0)."""
+        from scipy.special import gammainc, gammaincc  # not loaded by a plan
+
         mean = self.expected
         shape, scale = mean**2 / variance, variance / mean
         high, low = mean + level, np.maximum(mean - level, 0.0)
@@ -100,6 +101,8 @@ class Cells:
 
     def shown(self, strength: float, level: float) -> float:
         """How many cells hold more than a level of noise."""
+        from scipy.special import gammaincc
+
         variance = self._variance(strength)
         return float(gammaincc(self.expected**2 / variance, level * self.expected / variance) @ self.count)
 
