@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.chance_distance import of_independent, side_error
+from mechanisms.public.designs.chance_distance import ABSOLUTE, of_independent, side_error
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
@@ -80,8 +80,7 @@ def decided(measurements: Measurements) -> Decided:
     cells = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
     whole = [t for p in inside if (t := told(cells, p)) is not None]
     expected = independent_marginals(measurements)
-    absolute = math.sqrt(2 / math.pi)
-    noise = [side_error(expected(t.clique), absolute * float(t.errors.mean())) / (2 * records) for t in whole]
+    noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
     return Decided(len(every), len(inside), len(inside) - len(whole), mean, judged, shown, left)

@@ -242,6 +242,7 @@ class Availability:
         return np.asarray(none[:, None] != missing[None, :]).ravel()
 
     def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+        """Codes of the flags and of the shared column; and the rows whose columns have different values."""
         gap = self.shared.size - 1
         shared = np.array(codes[self.columns[-1]])
         for name in reversed(self.columns[:-1]):

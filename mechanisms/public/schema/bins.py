@@ -115,6 +115,7 @@ class FloatGrid:
         return len(self.edges) - 1
 
     def sql(self, x: str) -> str:
+        """The bin of a number, as DuckDB computes it."""
         if self.even:
             return cell_sql(x, float(self.edges[0]), float(self.edges[-1]), self.size)
         if self.width is None:
@@ -134,6 +135,7 @@ class FloatGrid:
         return self.nearest(codes, low + (high - low) * rng.random(len(codes)))
 
     def nearest(self, codes: Codes, places: Floats) -> Floats:
+        """Places brought into their bins, and to the column's decimals where it has some."""
         low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
         below = np.where(codes == self.size - 1, high, np.nextafter(high, low))
         exact = np.clip(places, low, below)
