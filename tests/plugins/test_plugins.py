@@ -44,7 +44,7 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
     assert command("run", *TOWN, *given) == 0
     printed = capsys.readouterr().out
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
-    assert "largest_cell 0." in printed
+    assert re.search(r"largest_cell [01]\b", printed)
     said = statement("out")
     (part,) = said["not_ours"]
     assert {k: part[k] for k in ("kind", "name", "module", "distribution", "version", "audited")} == {
@@ -103,7 +103,7 @@ def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
     given = ["selection=top_pairs", "synthesis=best_pair", "evaluation.metrics=[largest_cell]", *NOISE[1:]]
     assert command("run", *TOWN, *given, "hydra.run.dir=out") == 0
-    assert "largest_cell 0." in capsys.readouterr().out
+    assert re.search(r"largest_cell [01]\b", capsys.readouterr().out)
     parts = statement("out")["not_ours"]
     assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic"]
     assert {(p["distribution"], p["version"]) for p in parts} == {("shop-of-others", "1.2")}
