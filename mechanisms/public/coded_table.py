@@ -49,6 +49,10 @@ class CodedTable:
     def rows(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
+    @property
+    def weighted(self) -> bool:
+        return self.weights is not None
+
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
         return self.columns[self.domain.index(name)]
 
@@ -56,7 +60,31 @@ class CodedTable:
         return f"CodedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weights is not None})"
 
 
-def check_same_domain(one: CodedTable, other: CodedTable) -> None:
+@dataclass(frozen=True, eq=False)
+class CountedTable:
+    """Rows that lie elsewhere, and are counted there; the repr shows shapes, never rows.
+
+    Attributes:
+        domain: what their codes mean.
+        rows: how many.
+        weighted: whether they have weights, in units of 2**-WEIGHT_BITS records.
+        count: marginals → the counts of each, as of `count_cliques`.
+    """
+
+    domain: Domain
+    rows: int
+    weighted: bool
+    count: Callable[[Sequence[Clique]], list[NDArray[np.int64]]]
+
+    def __repr__(self) -> str:
+        return f"CountedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weighted})"
+
+
+#: Rows at hand, or elsewhere.
+AnyTable: TypeAlias = CodedTable | CountedTable
+
+
+def check_same_domain(one: AnyTable, other: AnyTable) -> None:
     """UserError for two tables whose columns or codes differ: they cannot be compared."""
     if one.domain != other.domain:
         fix = "encode both tables with one schema"

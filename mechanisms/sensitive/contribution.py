@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,14 +13,13 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import Source, literal, stream
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS
+from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
 
 Clip = Literal["weight", "truncate", "none"]
 MissingUnit = Literal["drop", "own", "refuse"]
 #: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
 MAX_RECORDS = 2**32
-#: Coins drawn from one hash.
-COINS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -102,34 +100,82 @@ def unit_forms(texts: Any, source: Source, unit: PrivacyUnit) -> Any:
 _BLANKS = " \t\n\v\f\r\xa0"
 
 
+@dataclass(frozen=True)
+class Aside:
+    """Which units are set aside: each with this probability, by its own keyed coin.
+
+    Attributes:
+        key: secret; the same key, the same choice.
+        share: the probability, between 0 and 1.
+    """
+
+    key: bytes = field(repr=False)
+    share: float
+
+    def __post_init__(self) -> None:
+        coins.below(self.share)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSizes:
+    """How many records the units of a table have, before clipping. NOT private.
+
+    Attributes:
+        sizes: two columns, ascending: so many records, and how many units have them.
+        alone: rows without an id.
+    """
+
+    sizes: NDArray[np.int64]
+    alone: int
+
+    @property
+    def largest(self) -> int:
+        return int(self.sizes[:, 0].max(initial=0))
+
+
+def needs_content(unit: PrivacyUnit, aside: Aside | None) -> bool:
+    """Whether coins are of single records, so that the contents of rows are wanted."""
+    lone = unit.column is None or unit.missing == "own"
+    return (unit.column is not None and unit.clip == "truncate") or (aside is not None and lone)
+
+
+def check_sizes(unit: PrivacyUnit, sizes: UnitSizes) -> None:
+    """Refuse what the settings say is to be refused.
+
+    Raises:
+        UserError: privacy.missing_unit=refuse and an id is missing; privacy.clip=none and a unit is above its bound.
+    """
+    if sizes.alone and unit.missing == "refuse":
+        fix = "privacy.missing_unit=drop or own, or mend the table"
+        raise UserError("a record has no unit id", where="privacy.missing_unit", fix=fix)
+    if unit.clip == "none" and sizes.largest > unit.max_records:
+        fix = "a larger privacy.max_records, or privacy.clip=weight or truncate"
+        what = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
+        raise UserError(what, where="privacy.max_records", fix=fix)
+
+
 def clip_records(
     units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes
 ) -> tuple[NDArray[np.bool_] | None, NDArray[np.uint32] | None]:
     """Which records count, and how much.
 
     Args:
-        units: a Parquet file with one column `unit`, a row per record, in the order of the table.
+        units: a Parquet file with a row per record, in the order of the table: its `unit`, and its `content` where
+            `needs_content` says so.
         rows: how many.
         key: secret; chooses the records that truncation keeps, independently for each unit.
 
     Returns:
         Which rows to keep (None: all), and their weights in units of 2**-WEIGHT_BITS records, one per row of the table
         (None: each counts 1). For clip=weight a record of a unit with R > C records counts floor(2**WEIGHT_BITS · C/R).
-
-    Raises:
-        UserError: privacy.missing_unit=refuse and an id is missing; privacy.clip=none and a unit is above its bound.
     """
     keep: NDArray[np.bool_] | None = None
     weights: NDArray[np.uint32] | None = None
-    table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
+    table = _numbered(units)
     with source.connect() as engine:
-        absent = engine.execute(f"SELECT count(*) FROM {table} WHERE unit IS NULL").fetchall()[0][0]
-        if absent and unit.missing == "refuse":
-            fix = "privacy.missing_unit=drop or own, or mend the table"
-            raise UserError("a record has no unit id", where="privacy.missing_unit", fix=fix)
-        if absent and unit.missing == "drop":
-            keep = np.ones(rows, dtype=np.bool_)
+        if unit.missing == "drop":
             for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
+                keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
                 keep[row] = False
         engine.execute(
             f"CREATE TEMP TABLE large AS SELECT unit, count(*) AS n FROM {table} WHERE unit IS NOT NULL "
@@ -137,10 +183,6 @@ def clip_records(
         )
         if not engine.execute("SELECT count(*) FROM large").fetchall()[0][0]:
             return keep, None
-        if unit.clip == "none":
-            fix = "a larger privacy.max_records, or privacy.clip=weight or truncate"
-            what = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
-            raise UserError(what, where="privacy.max_records", fix=fix)
         rest = f"{table} JOIN large USING (unit)"
         if unit.clip == "weight":
             weights = np.full(rows, 1 << WEIGHT_BITS, dtype=np.uint32)
@@ -166,55 +208,74 @@ def set_aside_units(
         key: secret; the same key, the same choice.
         share: the probability of each unit, between 0 and 1.
     """
+    if unit.column is None:
+        return set_aside_rows(units, source, rows, key, share)
     held = np.zeros(rows, np.bool_)
-    table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
     with source.connect() as engine:
-        sql = f"SELECT file_row_number FROM {table} WHERE unit IS NOT NULL AND {_aside(key, share)}"
+        sql = f"SELECT file_row_number FROM {_numbered(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
         for (row,) in _columns(source, engine, sql):
             held[row] = True
-        if unit.missing == "own":
-            alone = set_aside_rows(rows, key, share)
-            for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
-                held[row] = alone[row]
+    if unit.missing == "own":
+        held |= set_aside_rows(units, source, rows, key, share)
     return held
 
 
-def set_aside_rows(rows: int, key: bytes, share: float) -> NDArray[np.bool_]:
-    """Which rows are set aside where each row is a unit: each by its own coin, from a keyed hash of its place."""
-    coins = []
-    for start in range(0, rows, COINS):
-        count = min(COINS, rows - start)
-        digest = hashlib.shake_256(key + b":aside:" + str(start).encode()).digest(8 * count)
-        coins.append(np.frombuffer(digest, np.uint64) < np.uint64(_threshold(share)))
-    return np.concatenate(coins) if coins else np.zeros(0, np.bool_)
+def set_aside_rows(units: Path, source: Source, rows: int, key: bytes, share: float) -> NDArray[np.bool_]:
+    """Which of the rows without an id are set aside, each by its own coin: of its content, and its number among equals.
+
+    Guarantee: as of `set_aside_units`; of equal rows the last number comes or goes where one of them does, so that one
+        row more or less changes no other's coin.
+    """
+    held = np.zeros(rows, np.bool_)
+    copies = "row_number() OVER (PARTITION BY content ORDER BY file_row_number)"
+    numbered = f"SELECT file_row_number AS row, content, {copies} AS copy FROM {_numbered(units)} WHERE unit IS NULL"
+    mine = _coin(coins.of_row_aside(key), "content", "':'", "copy")
+    with source.connect() as engine:
+        sql = f"SELECT row FROM ({numbered}) WHERE {mine} < {literal(coins.below(share))}"
+        for (row,) in _columns(source, engine, sql):
+            held[row] = True
+    return held
+
+
+def _numbered(units: Path) -> str:
+    return f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
+
+
+def _coin(start: str, *parts: str) -> str:
+    """SQL for a coin."""
+    return f"left(sha256(concat({', '.join((literal(start), *parts))})), {coins.DIGITS})"
 
 
 def _aside(key: bytes, share: float) -> str:
     """SQL for a unit's own coin."""
-    coin = f"left(sha256({literal(key.hex() + ':aside:')} || unit), 16)"
-    return f"{coin} < {literal(f'{_threshold(share):016x}')}"
-
-
-def _threshold(share: float) -> int:
-    if not 0 < share < 1:
-        raise UserError(f"got {share}", where="evaluation.holdout", fix="a share of the units between 0 and 1, or null")
-    return int(share * 2**64)
+    return f"{_coin(coins.of_unit_aside(key), 'unit')} < {literal(coins.below(share))}"
 
 
 def _surplus(records: str, bound: int, key: bytes) -> str:
-    """SQL for the rows beyond the `bound` first of each unit, in the order of a keyed hash of the row's number."""
-    order = f"sha256({literal(key.hex())} || CAST(file_row_number AS VARCHAR))"
-    ranked = f"row_number() OVER (PARTITION BY unit ORDER BY left({order}, 16), file_row_number)"
-    return f"SELECT row FROM (SELECT file_row_number AS row, {ranked} AS place FROM {records}) WHERE place > {bound}"
+    """SQL for the rows beyond the `bound` first of each unit, in the order of their coins."""
+    copies = "row_number() OVER (PARTITION BY unit, content ORDER BY file_row_number)"
+    numbered = f"SELECT file_row_number AS row, unit, content, {copies} AS copy FROM {records}"
+    order = _coin(coins.of_kept(key), "content", "':'", "copy", "':'", "unit")
+    ranked = f"row_number() OVER (PARTITION BY unit ORDER BY {order}, content, copy)"
+    return f"SELECT row FROM (SELECT row, {ranked} AS place FROM ({numbered})) WHERE place > {bound}"
 
 
-def unit_sizes(units: Path, source: Source) -> NDArray[np.int64]:
-    """How many units have so many records: two columns, records and units. NOT private: for internal/ alone."""
-    table = f"read_parquet({literal(str(units))}, hive_partitioning = false)"
-    each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL GROUP BY unit"
+def unit_sizes(units: Path, source: Source, unit: PrivacyUnit, aside: Aside | None = None) -> UnitSizes:
+    """How many units have so many records, those apart that are set aside. NOT private: for internal/ alone.
+
+    Args:
+        units: as of `clip_records`.
+    """
+    others = "" if aside is None else f" AND NOT {_aside(aside.key, aside.share)}"
+    table = _numbered(units)
+    each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL{others} GROUP BY unit"
     with source.connect() as engine:
-        rows = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
-    return np.array(rows, np.int64).reshape(-1, 2)
+        sizes = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
+        rows, ids = engine.execute(f"SELECT count(*), count(unit) FROM {table}").fetchall()[0]
+    alone = rows - ids
+    if aside is not None and unit.missing == "own":
+        alone -= int(set_aside_rows(units, source, rows, aside.key, aside.share).sum())
+    return UnitSizes(np.array(sizes, np.int64).reshape(-1, 2), alone)
 
 
 def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
@@ -238,27 +299,18 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     return numbers
 
 
-def counted_units(
-    units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes, share: float | None
-) -> NDArray[np.int64]:
+def counted_units(sizes: UnitSizes, unit: PrivacyUnit) -> NDArray[np.int64]:
     """How many units have R records, R = 1 … C; a unit with more counts under C. NOT private.
 
     Guarantee: a unit counts in one cell, or in none (it has no record, or was set aside), whatever the others are.
     Args:
-        units, rows, key, share: as of `set_aside_units`; a row without an id is a unit of one record where
+        sizes: without the units that were set aside; a row without an id is a unit of one record where
             privacy.missing_unit=own, and counts nowhere otherwise.
     """
     histogram = np.zeros(unit.max_records, np.int64)
-    table = f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
-    mine = "unit IS NOT NULL" + ("" if share is None else f" AND NOT {_aside(key, share)}")
-    each = f"SELECT least(count(*), {unit.max_records}) AS n FROM {table} WHERE {mine} GROUP BY unit"
-    with source.connect() as engine:
-        for n, count in engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n").fetchall():
-            histogram[n - 1] = count
-        if unit.missing == "own":
-            alone = np.zeros(rows, np.bool_) if share is None else set_aside_rows(rows, key, share)
-            for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
-                histogram[0] += int((~alone[row]).sum())
+    np.add.at(histogram, np.minimum(sizes.sizes[:, 0], unit.max_records) - 1, sizes.sizes[:, 1])
+    if unit.missing == "own":
+        histogram[0] += sizes.alone
     return histogram
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.units import WEIGHT_BITS
@@ -18,7 +18,7 @@ class Private(Protocol):
     """What counting needs of a private table."""
 
     @property
-    def coded(self) -> CodedTable: ...
+    def coded(self) -> AnyTable: ...
 
     @property
     def max_records(self) -> int: ...
@@ -37,7 +37,7 @@ def exact_marginals(
         batch_cells: at most so many cells are counted in one pass over the rows (a single larger marginal goes alone).
     """
     domain, coded = table.coded.domain, table.coded
-    shift = 0 if coded.weights is not None else WEIGHT_BITS
+    shift = 0 if coded.weighted else WEIGHT_BITS
     start = 0
     while start < len(cliques):
         end, cells = start, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.out_of_schema import with_apart
@@ -68,9 +67,8 @@ def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTa
     place = private.kept
     if place is None:
         raise ValueError("the table is not kept")
-    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
-        plain = without_fine(private.coded, schema)
-        return CodedTable(plain.domain, plain.columns, known=kept_counts(place / "counts"))
+    if (plain := private.as_read(schema)) is not None:
+        return replace(plain, known=kept_counts(place / "counts"))
     whole = place / "whole"
     with only_one(place, "whole"):
         if not (whole / "table.json").exists():
@@ -100,6 +98,7 @@ def _mapped(place: Path, files: list[list[str]]) -> tuple[NDArray[Any], ...]:
 def _write(place: Path, private: PrivateTable) -> None:
     """The list of the column files, last: a table without it is not whole."""
     coded, report = private.coded, private.encoding
+    assert isinstance(coded, CodedTable)
     facts = {
         "columns": [_file_of(place, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)],
         "weights": None if coded.weights is None else _file_of(place, coded.weights, "plain-weights"),

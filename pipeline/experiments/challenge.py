@@ -23,8 +23,8 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, encode_table
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
-from mechanisms.sensitive.private_table import aside_rows
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
+from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
@@ -224,7 +224,7 @@ def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
     source, share = stages.open_source(world.path, released, folder), float(released.evaluation.holdout or 0)
-    return aside_rows(source, build.build_unit(released), world.real.rows, key, share, workdir=folder.temporary)
+    return aside_rows(source, build.build_unit(released), Aside(key, share), workdir=folder.temporary)
 
 
 def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:

@@ -58,11 +58,8 @@ def discovered(
     @cache
     def weights() -> dict[str, ValueWeights]:
         columns = [schema[s.wanted.column] for s in plan.slots if s.wanted.tree is None]
-        rows, work = private.encoding.rows, folder.temporary / ANSWERS
-        norm = plan.noise_norm
-        return value_weights(
-            source, columns, private.unit, rows=rows, key=key, norm=norm, holdout=holdout, workdir=work
-        )
+        work, norm = folder.temporary / ANSWERS, plan.noise_norm
+        return value_weights(source, columns, private.unit, key=key, norm=norm, holdout=holdout, workdir=work)
 
     facts = ledger_facts(holdout)
     with show.stage("discover") as report:

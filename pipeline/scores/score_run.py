@@ -18,7 +18,6 @@ from evaluation.score import Scorecard, ScoreSpec, score_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
@@ -136,9 +135,8 @@ def _truth(
     """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
     if private.kept is not None:
         return kept_truth(private, source, schema), None
-    if private.complete and not schema.engineering.steps and not private.encoding.apart(schema):
-        plain = without_fine(private.coded, schema)
-        return CodedTable(plain.domain, plain.columns), None
+    if (plain := private.as_read(schema)) is not None:
+        return plain, None
     whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)
     if private.aside is None:
         return whole, None

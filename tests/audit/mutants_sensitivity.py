@@ -134,7 +134,7 @@ def records_counted_for_units(original: Any) -> Any:
 def set_aside_by_position(original: Any) -> Any:
     """A public permutation of all positions: one row more gives another half."""
 
-    def aside(rows: int, key: bytes, share: float) -> Any:
+    def aside(units: Any, source: Any, rows: int, key: bytes, share: float) -> Any:
         held = np.zeros(rows, np.bool_)
         held[np.random.default_rng(0).permutation(rows)[: round(share * rows)]] = True
         return held
@@ -145,7 +145,7 @@ def set_aside_by_position(original: Any) -> Any:
 @mutant("protocol", "rows aside")
 def the_last_rows_set_aside(original: Any) -> Any:
     """No coins: a fixed share from the end, so that one row more moves the border."""
-    return lambda rows, key, share: np.arange(rows) >= round((1 - share) * rows)
+    return lambda units, source, rows, key, share: np.arange(rows) >= round((1 - share) * rows)
 
 
 @mutant("replay truncate holdout", "units aside")

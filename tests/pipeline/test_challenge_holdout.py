@@ -9,8 +9,9 @@ import pytest
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
-from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.private_table import aside_rows, load_private
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit
+from mechanisms.sensitive.engines.duckdb_engine import aside_rows
+from mechanisms.sensitive.private_table import load_private
 from tests.pipeline.conftest import TOWN, command, people
 
 OWN = ["experiment=anita_tradeoff", *TOWN, "experiment.holdout=0.5", "selection=oneway", "synthesis=independent"]
@@ -65,7 +66,7 @@ def test_the_coins_thrown_again_are_those_of_the_run(column, missing, town):
     source = open_table(town / "town.csv", workdir=work, memory_limit_bytes=10**9, threads=1)
     unit = PrivacyUnit(column, 1 if column is None else 5, missing=missing)
     private = load_private(source, schema, unit, workdir=work, key=key, holdout=0.4)
-    again = aside_rows(source, unit, 600, key, 0.4, workdir=work)
+    again = aside_rows(source, unit, Aside(key, 0.4), workdir=work)
     assert private.aside is not None
     assert (again == private.aside).all()
     if column is not None:

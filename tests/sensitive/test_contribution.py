@@ -94,6 +94,23 @@ def test_the_records_of_one_unit_do_not_change_what_is_kept_of_another(tmp_path:
     assert [r for r in with_bob if r < 9] == without
 
 
+def test_neither_the_order_of_the_file_nor_other_rows_change_what_truncation_keeps(tmp_path: Path) -> None:
+    """Records are known by what they hold: those that are equal have coins of their own, and are interchangeable."""
+    lines = [f"{unit},{row}" for unit in ("ann", "bob", "cy") for row in (1, 1, 1, 2, 3, 3, 4, 5)]
+    unit, facts = PrivacyUnit("id", 4, clip="truncate"), schema(row=ROW)
+
+    def kept_of(name: str, text: list[str]) -> Counter[int]:
+        place = tmp_path / name
+        place.mkdir()
+        table = source(csv(place, "\n".join(["id,row", *text]) + "\n"))
+        return Counter(kept(load_private(table, facts, unit, workdir=place / "work", key=KEY)))
+
+    first = kept_of("first", lines)
+    assert sum(first.values()) == 12 and len(first) > 1
+    assert kept_of("turned", lines[::-1]) == first
+    assert kept_of("longer", ["zed,9", *lines[8:], "zed,9", *lines[:8]]) == first + Counter({9: 2})
+
+
 def test_a_short_key_is_no_key(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least 16 bytes"):
         load(tmp_path, ["ann"], key=b"short")

@@ -37,9 +37,7 @@ def weighed(tmp_path: Path, rows, unit: PrivacyUnit, norm="l2", holdout=None) ->
     work.mkdir(exist_ok=True, mode=0o700)
     path = csv(tmp_path, "id,city,n\n" + "".join(f"{i},{c},{n}\n" for i, c, n in rows))
     facts = [FACTS["city"]]
-    found = value_weights(source(path), facts, unit, rows=len(rows), key=KEY, norm=norm, holdout=holdout, workdir=work)[
-        "city"
-    ]
+    found = value_weights(source(path), facts, unit, key=KEY, norm=norm, holdout=holdout, workdir=work)["city"]
     assert not list(work.glob("*.parquet")) and "rome" not in repr(found)
     return dict(zip(found.texts, found.units.tolist(), strict=True))
 
@@ -127,7 +125,7 @@ def asked(tmp_path: Path, rows, seed=1, plan=None, folder="run"):
 
     def weights():
         return value_weights(
-            source(path), [FACTS["city"]], unit, rows=len(rows), key=KEY, norm=plan.noise_norm, holdout=None,
+            source(path), [FACTS["city"]], unit, key=KEY, norm=plan.noise_norm, holdout=None,
             workdir=home / "v",
         )  # fmt: skip
 

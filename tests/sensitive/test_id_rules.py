@@ -16,9 +16,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
+from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.id_rules import _PLAIN, _once, normal_form, said_rules
-from mechanisms.sensitive.private_table import aside_rows, load_private
+from mechanisms.sensitive.private_table import load_private
 
 ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
 ACCENT = ["\u00e9", "e\u0301", "\u00c9"]
@@ -82,7 +83,7 @@ def test_coins_numbers_and_the_histogram_know_the_same_units(ids, tmp_path):
     ids = ids * 4
     source, unit = source_of(ids, tmp_path), PrivacyUnit("uid", 40)
     assert len(set(unit_numbers(source, unit))) == 1
-    aside = aside_rows(source, unit, len(ids), bytes(32), 0.5, workdir=tmp_path / "work")
+    aside = aside_rows(source, unit, Aside(bytes(32), 0.5), workdir=tmp_path / "work")
     assert len(set(aside)) == 1
     histogram = loaded(source, unit, tmp_path, histogram=True).histogram
     assert histogram.sum() == 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import overload
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
@@ -61,9 +62,15 @@ def varied_columns(domain: Domain) -> list[str]:
     return [a.name for a in domain.attributes if a.size > 1 and a.name not in fine]
 
 
-def without_fine(table: CodedTable, schema: Schema) -> CodedTable:
+@overload
+def without_fine(table: CodedTable, schema: Schema) -> CodedTable: ...
+@overload
+def without_fine(table: CountedTable, schema: Schema) -> CountedTable: ...
+def without_fine(table: AnyTable, schema: Schema) -> AnyTable:
     """The rows of a measured table over what is synthesized: all but the fine columns."""
     if not schema.fine:
         return table
+    if isinstance(table, CountedTable):
+        return replace(table, domain=schema.synthesized)
     names = schema.synthesized.names
     return CodedTable(schema.synthesized, tuple(table.column(n) for n in names), table.weights, table.known)

@@ -1,0 +1,104 @@
+"""What an engine is: five verbs left of the wall. Nobody right of them learns which engine it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import AnyTable
+from mechanisms.public.progress import Progress
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import EncodingReport
+from mechanisms.public.tables.scan import Source
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes
+
+#: A text, t, and how many units count it among t values of theirs.
+ValueCount = tuple[str, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped:
+    """Rows as they count.
+
+    Attributes:
+        rows: codes of the measured domain and weights, or the table that counts them elsewhere.
+        complete: whether every row of the table is in it.
+        aside: which rows of the file belong to units that were set aside; None where none were.
+    """
+
+    rows: AnyTable
+    complete: bool
+    aside: NDArray[np.bool_] | None
+
+
+class Encoded(Protocol):
+    """A table that an engine has encoded, with the unit of each row. NOT private."""
+
+    @property
+    def report(self) -> EncodingReport:
+        """What encoding could not take as it was."""
+        ...
+
+    def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
+        """How many records the units have, those apart that are set aside."""
+        ...
+
+    def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
+        """Which rows count, and how much. What is not needed for counting is deleted.
+
+        Guarantee: the weights of one unit sum to at most C records, exactly.
+        Args:
+            key: secret; chooses the records that truncation keeps.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """Who reads the rows.
+
+    Guarantee: codes, sizes, weights and counts are whole numbers that follow from the rows, the settings and the key:
+        every engine gives the same, however the rows are ordered and cut into parts.
+    """
+
+    def encode(
+        self,
+        source: Source,
+        schema: Schema,
+        unit: PrivacyUnit,
+        *,
+        contents: bool,
+        workdir: Path,
+        progress: Progress | None,
+    ) -> Encoded:
+        """The rows as codes of the measured domain, after the schema's steps, with the unit of each.
+
+        Args:
+            contents: whether coins of single records are wanted (`needs_content`).
+            workdir: where private copies go; a folder with mode 0700.
+        Raises:
+            UserError: a malformed file, an absent column, a full disk, or a value that a column refuses (quoting none).
+        """
+        ...
+
+    def values(
+        self,
+        source: Source,
+        columns: Sequence[Column],
+        unit: PrivacyUnit,
+        *,
+        key: bytes,
+        aside: Aside | None,
+        workdir: Path,
+    ) -> dict[str, list[ValueCount]]:
+        """Column → its texts with the weights of their units, for units that are not set aside.
+
+        Of its distinct values in a column a unit counts at most C, those of least coin. Missing texts and *other* do
+        not count.
+        """
+        ...
