@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,10 +28,12 @@ from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.public.tables.value_summaries import side_by_side, summaries
 from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.engines.engine import Engine
+from mechanisms.sensitive.engines.engines import opened_engine
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_choice import kept_choices
-from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
 from mechanisms.sensitive.same_rows import same_rows
 from pipeline.budget import admission
 from pipeline.demo import write_demo
@@ -124,7 +127,7 @@ def run(
     show = Stages(quiet=quiet)
     for line in (*made.left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
         show.note(line)
-    with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
+    with claimed(Path(root), resume=config.resume) as folder, logged(folder.log), _engine(config, folder) as engine:
         with show.stage("load") as report:
             path = _table(config, folder, report, shared)
             source = open_source(path, config, folder)
@@ -134,12 +137,12 @@ def run(
             key = bytes.fromhex(facts["once"]["key"])
             read = partial(_private, source, unit=unit, folder=folder, key=key, data=facts["data"], aside=aside)
             first = schema if made.plan.discovery is None else scouting_schema(schema)
-            private = read(first, made.plan, shared=shared, report=report)
+            private = read(first, made.plan, engine=engine, shared=shared, report=report)
             _check_public(config, first, folder, source, private)
             losses = _looked_at(private, first, folder, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
-        ask = partial(discovered, source=source, folder=folder, show=show, key=key, holdout=aside)
-        made, private, answered = _concrete(config, made, private, ask, read, show)
+        ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
+        made, private, answered = _concrete(config, made, private, ask, partial(read, engine=engine), show)
         schema, scoring = made.schema, made.scoring
         show.warn(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, answered)
@@ -296,6 +299,12 @@ def _table(config: Config, folder: RunFolder, report: Progress, shared: Path | N
     return path
 
 
+def _engine(config: Config, folder: RunFolder) -> AbstractContextManager[Engine]:
+    """Who reads the rows, while the run lasts."""
+    options = {name: value for name, value in asdict(config.engine).items() if name != "kind"}
+    return opened_engine(config.engine.kind, options, folder.temporary)
+
+
 def _private(
     source: Source,
     schema: Schema,
@@ -306,18 +315,18 @@ def _private(
     key: bytes,
     data: str,
     aside: float | None,
+    engine: Engine,
     shared: Path | None,
     report: Progress,
 ) -> PrivateTable:
-    """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside, or
-    where the schema follows from noisy answers).
+    """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside,
+    where the schema follows from noisy answers, or where another engine than the embedded one holds the rows).
     """
     counted = plan.histogram is not None
-    if shared is None or aside is not None or plan.discovery is not None:
+    if shared is None or aside is not None or plan.discovery is not None or engine != EMBEDDED:
         work = folder.temporary / "scout" if schema.to_discover else folder.temporary
-        return load_private(
-            source, schema, unit, workdir=work, key=key, holdout=aside, histogram=counted, progress=report
-        )
+        load = partial(load_private, source, schema, unit, workdir=work, key=key, progress=report, engine=engine)
+        return load(holdout=aside, histogram=counted)
     return kept_private(shared, source, schema, unit, data=data, key=key, histogram=counted, progress=report)
 
 
@@ -334,7 +343,7 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     settings = asdict(config)
-    for free in ("resume", "limits", "plan", "statement"):
+    for free in ("resume", "limits", "plan", "statement", "engine"):
         del settings[free]
     if settings["privacy"]["discovery_share"] is None:
         del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting

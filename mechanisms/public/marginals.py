@@ -55,8 +55,14 @@ def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np
 
 
 def _counted(table: CodedTable, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+    counts = [np.zeros(table.domain.cells(c), np.int64) for c in cliques]
+    add_counts(counts, table, cliques)
+    return counts
+
+
+def add_counts(counts: Sequence[NDArray[np.int64]], table: CodedTable, cliques: Sequence[Clique]) -> None:
+    """Add the counts of each clique, as of `count_cliques`, to those of other rows."""
     domain = table.domain
-    counts = [np.zeros(domain.cells(c), np.int64) for c in cliques]
     axes = [domain.axes(c) for c in cliques]
     keys = np.empty(STEP, np.int64)
     for start in range(0, table.rows, STEP):
@@ -71,7 +77,6 @@ def _counted(table: CodedTable, cliques: Sequence[Clique]) -> list[NDArray[np.in
                 _tally(out, keys, part.stop - part.start)
             else:
                 _tally_weighted(out, keys, weights)
-    return counts
 
 
 def count_sparse(table: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -56,8 +56,11 @@ class PrivateTable:
         return self.unit.max_records
 
     def public_rows(self, neighbouring: Neighbouring) -> int | None:
-        """The number of rows where it is a public fact: under `replace`, with one record per unit; else None."""
-        public = neighbouring is Neighbouring.REPLACE and self.unit.column is None
+        """The number of rows where it is a public fact: under `replace`, with one record per unit; else None.
+
+        Where records were set aside it is none: a record that replaces another one has a coin of its own.
+        """
+        public = neighbouring is Neighbouring.REPLACE and self.unit.column is None and self.complete
         return self.coded.rows if public else None
 
     def as_read(self, schema: Schema) -> CodedTable | None:

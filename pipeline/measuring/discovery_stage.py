@@ -11,6 +11,7 @@ from mechanisms.public.discovery.found_columns import discovered_schema
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.discovering import discover
+from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.private_table import PrivateTable
 from mechanisms.sensitive.value_weights import ValueWeights, value_weights
@@ -40,6 +41,7 @@ def discovered(
     plan: DiscoveryPlan,
     private: PrivateTable,
     source: Source,
+    engine: Engine,
     folder: RunFolder,
     show: Stages,
     *,
@@ -52,6 +54,7 @@ def discovered(
     Guarantee: that of the plan.
     Args:
         private: read by the scouting schema.
+        engine: who reads the rows.
         key, holdout: as of `load_private`.
     """
 
@@ -59,7 +62,9 @@ def discovered(
     def weights() -> dict[str, ValueWeights]:
         columns = [schema[s.wanted.column] for s in plan.slots if s.wanted.tree is None]
         work, norm = folder.temporary / ANSWERS, plan.noise_norm
-        return value_weights(source, columns, private.unit, key=key, norm=norm, holdout=holdout, workdir=work)
+        return value_weights(
+            source, columns, private.unit, key=key, norm=norm, holdout=holdout, workdir=work, engine=engine
+        )
 
     facts = ledger_facts(holdout)
     with show.stage("discover") as report:

@@ -134,6 +134,16 @@ class LimitsConfig:
 
 
 @dataclass
+class EngineConfig:
+    """Who reads the rows; `master`, `scratch` and `settings` are Spark's."""
+
+    kind: str = "duckdb"
+    master: str | None = None
+    scratch: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
 class PlanConfig:
     format: str = "text"
     rows: int | None = None
@@ -152,6 +162,7 @@ class Config:
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)

@@ -23,6 +23,7 @@ ALLOWED = {
     "privacy.missing_unit_values": "a list of texts: 'privacy.missing_unit_values=[\"\",none]'",
     "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
     "limit": "'limit={epsilon: 5, delta: 1e-6}'",
+    "engine.settings": "Spark's settings: 'engine.settings={spark.executor.memory: 8g}'",
     "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "by": "a list of columns: 'by=[ward]'",

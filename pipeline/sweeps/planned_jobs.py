@@ -32,7 +32,7 @@ from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.scoring import build_scores
 
 #: What may differ between a job and its continuation.
-FREE = ("resume", "limits", "plan")
+FREE = ("resume", "limits", "plan", "engine")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
+from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import load_private
 from tests.pipeline.conftest import TOWN, command, people
@@ -62,6 +63,12 @@ def test_of_records_that_are_units_the_same_are_set_aside_in_any_order_of_the_fi
     people(600).iloc[1:].to_csv(town / "town.csv", index=False)
     without = contents(private(town, PrivacyUnit(), share=0.5, name="w3"))
     assert (first - without).total() <= 1 and not without - first
+
+
+def test_the_number_of_records_left_is_no_public_fact(town):
+    """A record in another's place has a coin of its own: were the number public, it would tell the two tables apart."""
+    assert private(town, PrivacyUnit(), share=0.5).public_rows(Neighbouring.REPLACE) is None
+    assert private(town, PrivacyUnit(), share=None, name="w2").public_rows(Neighbouring.REPLACE) == 600
 
 
 def test_a_row_without_an_id_is_set_aside_alone_or_never(town):

@@ -138,15 +138,23 @@ def engineer(
         for step in plan.steps:
             new, misfit = step.forward(codes)
             count = 0 if misfit is None else int(np.count_nonzero(misfit))
-            if count and step.conflict == "refuse":
-                fix = "mend the table or the rule; or conflict: mapping, which lets the rule win"
-                raise UserError("a row contradicts the rule", where=f"schema: {step.rule}", fix=fix)
             conflicts[step.rule] += count
+            refuse_conflicts(plan, conflicts)
             codes = {n: c for n, c in codes.items() if n not in step.takes} | new
         for name in names:
             buffers[name][start:stop] = codes[name]
     columns = tuple(buffers[n] if n in buffers else coded.column(n) for n in plan.measured.names)
     return CodedTable(plan.measured, columns, coded.weights), conflicts
+
+
+def refuse_conflicts(plan: Engineering, conflicts: Mapping[str, int]) -> None:
+    """Raises:
+    UserError: rows contradict a rule that refuses them; quotes no value.
+    """
+    for step in plan.steps:
+        if conflicts[step.rule] and step.conflict == "refuse":
+            fix = "mend the table or the rule; or conflict: mapping, which lets the rule win"
+            raise UserError("a row contradicts the rule", where=f"schema: {step.rule}", fix=fix)
 
 
 def _changed(plan: Engineering, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,10 +96,8 @@ def encode_columns(
     with mapped_errors(source):
         private_folder(folder)
     plan = encoding(source, schema, further, fine=fine)
-    outside = dict.fromkeys(schema.domain.names, 0)
-    unplaced = dict.fromkeys(schema.domain.names, 0)
+    marks = np.zeros((len(schema.columns), 3), np.int64)
     beside = tuple(schema.fine.values()) if fine else ()
-    places = {name: len(schema.columns) + i for i, name in enumerate(schema.fine if fine else ())}
     paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(beside))]
     rows = 0
     with source.connect() as connection:
@@ -108,29 +106,61 @@ def encode_columns(
         for statement in plan.types:
             connection.execute(statement)
         for batch in stream(source, connection, plan.select):
-            for i, column in enumerate(schema.columns):
-                raw = batch.column(i).to_numpy(zero_copy_only=True)
-                codes, marks = codes_apart(raw, column) if apart else _split(raw, column.size)
-                outside[column.name] += marks[OUTSIDE]
-                unplaced[column.name] += marks[UNPLACED]
-                if column.outside == "refuse" and not apart and (marks[OUTSIDE] or marks[UNPLACED]):
-                    fix = "mend the table, widen the schema, or choose outside: clip, other or missing"
-                    raise UserError("a value lies outside the domain", where=f"column {column.name!r}", fix=fix)
-                with paths[i].open("ab") as file:
-                    _append(file, codes)
-                if (place := places.get(column.name)) is not None:
-                    with paths[place].open("ab") as file:
-                        _append(file, fine_codes(column, codes, batch.column(place).to_numpy(zero_copy_only=True)))
+            columns, seen = coded_batch(batch, schema, apart=apart, fine=fine)
+            marks += seen
+            if not apart:
+                refuse_marked(schema, seen)
+            for path, codes in zip(paths, columns, strict=True):
+                with path.open("ab") as file:
+                    file.write(codes.data)
             if on_batch is not None:
                 on_batch(batch)
             rows += batch.num_rows
             if progress is not None:
                 progress(rows, 0, f"{rows:,} rows")
     sizes = [*(c.size + apart for c in schema.columns), *(a.size for a in beside)]
-    columns = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
-    report = EncodingReport(rows, outside, unplaced)
+    table = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
+    report = report_of(rows, schema, marks)
     domain = with_apart(schema, report.apart(schema) if apart else ()).domain
-    return CodedTable(Domain((*domain.attributes, *beside)), columns), report
+    return CodedTable(Domain((*domain.attributes, *beside)), table), report
+
+
+def coded_batch(
+    batch: Any, schema: Schema, *, apart: bool, fine: bool
+) -> tuple[list[NDArray[np.unsignedinteger]], NDArray[np.int64]]:
+    """A batch of what `encoding` selects as codes, the fine columns behind the schema's own; and what was marked.
+
+    Returns:
+        the codes of each column, and per column of the schema how many values carry each mark.
+    """
+    columns: list[NDArray[np.unsignedinteger]] = []
+    marks = np.zeros((len(schema.columns), 3), np.int64)
+    for i, column in enumerate(schema.columns):
+        raw = batch.column(i).to_numpy(zero_copy_only=True)
+        codes, seen = codes_apart(raw, column) if apart else _split(raw, column.size)
+        columns.append(codes)
+        marks[i] = seen
+    for i, name in enumerate(schema.fine if fine else ()):
+        values = batch.column(len(schema.columns) + i).to_numpy(zero_copy_only=True)
+        columns.append(fine_codes(schema[name], columns[schema.domain.index(name)], values))
+    return columns, marks
+
+
+def refuse_marked(schema: Schema, marks: NDArray[np.int64]) -> None:
+    """Raises:
+    UserError: a column refuses values outside its domain, and has some; quotes none.
+    """
+    for column, seen in zip(schema.columns, marks, strict=True):
+        if column.outside == "refuse" and (seen[OUTSIDE] or seen[UNPLACED]):
+            fix = "mend the table, widen the schema, or choose outside: clip, other or missing"
+            raise UserError("a value lies outside the domain", where=f"column {column.name!r}", fix=fix)
+
+
+def report_of(rows: int, schema: Schema, marks: NDArray[np.int64]) -> EncodingReport:
+    """What encoding could not take as it was, from how many values of each column carry each mark."""
+    names = schema.domain.names
+    outside, unplaced = (dict(zip(names, map(int, marks[:, mark]), strict=True)) for mark in (OUTSIDE, UNPLACED))
+    return EncodingReport(rows, outside, unplaced)
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:
@@ -139,10 +169,6 @@ def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteg
         return raw.astype(code_dtype(size)), [len(raw), 0, 0]
     marks, codes = np.divmod(raw, np.uint32(size))
     return codes.astype(code_dtype(size)), np.bincount(marks, minlength=3).tolist()
-
-
-def _append(file: BinaryIO, codes: NDArray[np.unsignedinteger]) -> None:
-    file.write(codes.data)
 
 
 def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

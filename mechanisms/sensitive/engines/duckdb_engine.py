@@ -171,6 +171,8 @@ def aside_rows(source: Source, unit: PrivacyUnit, aside: Aside, *, workdir: Path
         UserError: the table has no such unit column.
     """
     path = workdir / "units-aside.parquet"
+    with mapped_errors(source):
+        private_folder(workdir)
     wanted = row_names(source, unit, contents=unit.column is None or unit.missing == "own")
     rows = 0
     with source.connect() as engine, ExitStack() as stack:

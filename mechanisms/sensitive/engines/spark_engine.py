@@ -1,0 +1,351 @@
+"""Apache Spark: slices are encoded and counted on its executors, units meet in its shuffle, sums come back."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CountedTable
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.rules.engineering import refuse_conflicts
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import EncodingReport, refuse_marked, report_of
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
+from mechanisms.sensitive.engines import coins
+from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, not_values
+from mechanisms.sensitive.engines.engine import Clipped, ValueCount
+from mechanisms.sensitive.engines.slices import slices
+from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
+from mechanisms.sensitive.engines.spark_tasks import (
+    BLOCK,
+    BLOCK_FIELDS,
+    FAULT,
+    MARKS,
+    WEIGHT,
+    CountCodes,
+    EncodeSlices,
+    ReadTexts,
+    SliceTask,
+    add_blocks,
+    code_name,
+    sum_blocks,
+)
+
+#: Up to so many units above the bound are sent to every executor; more meet their rows in a shuffle.
+BROADCAST = 500_000
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """How Spark is reached.
+
+    Attributes:
+        master: local[2], spark://…, yarn, k8s://…; None: the session that runs, or all cores of this machine.
+        scratch: a folder that driver and executors share, for private copies; None: the run's own.
+        settings: Spark's own, for a session that the run starts.
+    """
+
+    master: str | None = None
+    scratch: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@contextmanager
+def spark_engine(settings: SparkSettings, workdir: Path) -> Iterator[SparkEngine]:
+    """An engine while it is used; its private copies are deleted at the end.
+
+    Args:
+        workdir: of this run, mode 0700.
+    Raises:
+        UserError: no PySpark, no Java, no master, or a folder that cannot be written.
+    """
+    with spark_session(settings.master, dict(settings.settings), workdir) as session:
+        shared = settings.scratch or str(workdir)
+        with _private_folder(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
+            yield SparkEngine(session, place)
+
+
+@contextmanager
+def _private_folder(session: Any, folder: str) -> Iterator[str]:
+    """A folder for the owner alone, where the file system knows owners; deleted at the end."""
+    java, context = session._jvm, session._jsc
+    try:
+        path = java.org.apache.hadoop.fs.Path(folder if "://" in folder else Path(folder).resolve().as_uri())
+        files = path.getFileSystem(context.hadoopConfiguration())
+        mode = java.org.apache.hadoop.fs.permission.FsPermission("700")
+        made = files.mkdirs(path, mode)
+        files.setPermission(path, mode)
+    except Exception:
+        made = False
+    if not made:
+        fix = f"{SCRATCH}=FOLDER that driver and executors can write in"
+        raise UserError(f"cannot make a folder for private copies in {folder}", where=SCRATCH, fix=fix)
+    try:
+        yield str(path.toString())
+    finally:
+        files.delete(path, True)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkEngine:
+    """A session, and the folder for private copies."""
+
+    session: Any
+    folder: str
+
+    def encode(
+        self,
+        source: Source,
+        schema: Schema,
+        unit: PrivacyUnit,
+        *,
+        contents: bool,
+        workdir: Path,
+        progress: Progress | None,
+    ) -> EncodedRows:
+        """As of `Engine`; codes are kept once as Parquet in the engine's folder."""
+        place = self.new_place("codes")
+        task = EncodeSlices(source, unit, contents, self.memory_of(source), schema)
+        with spark_errors():
+            self.rows_of(task).write.parquet(place)
+            rows = self.session.read.parquet(place)
+            refuse_faults(rows)
+            facts = [row[0] for row in rows.where(rows[MARKS].isNotNull()).select(MARKS).collect()]
+        report = _report(schema, np.array(facts, np.int64).reshape(len(facts), -1))
+        return EncodedRows(self, source, schema, unit, rows.drop(MARKS, FAULT), report, workdir)
+
+    def values(
+        self,
+        source: Source,
+        columns: Sequence[Column],
+        unit: PrivacyUnit,
+        *,
+        key: bytes,
+        aside: Aside | None,
+        workdir: Path,
+    ) -> dict[str, list[ValueCount]]:
+        """As of `Engine`."""
+        contents = aside is not None and needs_content(replace(unit, clip="weight"), aside)
+        place = self.new_place("texts")
+        with spark_errors():
+            self.rows_of(ReadTexts(source, unit, contents, self.memory_of(source), columns)).write.parquet(place)
+            rows = self.session.read.parquet(place)
+            refuse_faults(rows)
+            left = rows if aside is None else not_aside(rows, unit, aside)
+            return {c.name: _values(left, f"v{i}", c, unit, key) for i, c in enumerate(columns)}
+
+    def rows_of(self, task: SliceTask) -> Any:
+        """A data frame of what the task makes of each slice of its table, a partition for each."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        parts = slices(task.source)
+        given = self.session.sparkContext.parallelize([(relation,) for relation in parts], max(len(parts), 1))
+        frame = self.session.createDataFrame(given, "relation string")
+        return frame.mapInArrow(task, from_arrow_schema(task.fields))
+
+    def memory_of(self, source: Source) -> int:
+        """What the reader of one slice may use."""
+        return max(source.memory_limit_bytes // max(int(self.session.sparkContext.defaultParallelism), 1), 1 << 28)
+
+    def new_place(self, name: str) -> str:
+        """A path in the engine's folder that nothing has used."""
+        return f"{self.folder}/{name}-{secrets.token_hex(6)}"
+
+
+def refuse_faults(rows: Any) -> None:
+    """Raises:
+    UserError: a slice could not be read.
+    """
+    fault = rows.where(rows[FAULT].isNotNull()).select(FAULT).orderBy(FAULT).first()
+    if fault is not None:
+        what, where, fix = json.loads(fault[0])
+        raise UserError(what, where=where, fix=fix)
+
+
+def _report(schema: Schema, facts: NDArray[np.int64]) -> EncodingReport:
+    """What encoding could not take, from the notes of all batches.
+
+    Raises:
+        UserError: a value that a column refuses, or a row that a rule refuses.
+    """
+    columns = len(schema.columns)
+    total = facts.sum(axis=0) if facts.size else np.zeros(1 + 3 * columns + len(schema.engineering.steps), np.int64)
+    marks = total[1 : 1 + 3 * columns].reshape(columns, 3)
+    refuse_marked(schema, marks)
+    rules = [step.rule for step in schema.engineering.steps]
+    conflicts: Mapping[str, int] = dict(zip(rules, map(int, total[1 + 3 * columns :]), strict=True))
+    refuse_conflicts(schema.engineering, conflicts)
+    return replace(report_of(int(total[0]), schema, marks), conflicts=conflicts)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Codes on Spark, with the unit of each row.
+
+    Attributes:
+        rows: a data frame over the Parquet files that hold them.
+    """
+
+    engine: SparkEngine
+    source: Source
+    schema: Schema
+    unit: PrivacyUnit
+    rows: Any
+    report: EncodingReport
+    workdir: Path
+
+    def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
+        """As of `Encoded`."""
+        with spark_errors():
+            rows = self.rows if aside is None else not_aside(self.rows, self.unit, aside)
+            known = rows.where(rows[UNIT].isNotNull())
+            each = known.groupBy(UNIT).count().groupBy("count").agg({"*": "count"})
+            sizes = sorted((int(n), int(units)) for n, units in each.collect())
+            alone = rows.where(rows[UNIT].isNull()).count()
+        return UnitSizes(np.array(sizes, np.int64).reshape(-1, 2), alone)
+
+    def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
+        """As of `Encoded`; codes and weights are written once more where rows or weights change."""
+        unit, rows, weighted, complete = self.unit, self.rows, False, aside is None
+        if aside is not None:
+            rows = not_aside(rows, unit, aside)
+        held = None if aside is None else aside_rows(self.source, unit, aside, workdir=self.workdir)
+        if unit.column is not None:
+            sizes = self.unit_sizes()
+            heavy = sizes.sizes[sizes.sizes[:, 0] > unit.max_records, 1].sum()
+            if unit.missing == "drop" and sizes.alone:
+                rows, complete = rows.where(rows[UNIT].isNotNull()), False
+            if heavy and unit.clip == "weight":
+                rows, weighted = _weighted(self._with_sizes(rows, int(heavy)), unit), True
+            elif heavy:
+                rows, complete = _truncated(self._with_sizes(rows, int(heavy)), unit, key), False
+        if not complete or weighted:
+            rows = self._kept(rows, weighted)
+        return Clipped(self._counted(rows, weighted), complete=complete, aside=held)
+
+    def _with_sizes(self, rows: Any, heavy: int) -> Any:
+        """The rows with `size`: how many records their unit has, where it has more than C; else null."""
+        from pyspark.sql import functions as f
+
+        large = self.rows.where(self.rows[UNIT].isNotNull()).groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
+        large = large.where(large["size"] > f.lit(self.unit.max_records))
+        return rows.join(f.broadcast(large) if heavy <= BROADCAST else large, UNIT, "left")
+
+    def _kept(self, rows: Any, weighted: bool) -> Any:
+        """The rows that count, without their units, from files of their own."""
+        place = self.engine.new_place("kept")
+        names = [code_name(i) for i in range(len(self.schema.measured))]
+        with spark_errors():
+            rows.select(*names, *([WEIGHT] if weighted else [])).write.parquet(place)
+            return self.engine.session.read.parquet(place)
+
+    def _counted(self, rows: Any, weighted: bool) -> CountedTable:
+        domain = self.schema.measured
+        with spark_errors():
+            total = self.report.rows if rows is self.rows else int(rows.count())
+        return CountedTable(domain, total, weighted, lambda cliques: counted(rows, domain, cliques, weighted=weighted))
+
+
+def counted(rows: Any, domain: Domain, cliques: Sequence[Clique], *, weighted: bool) -> list[NDArray[np.int64]]:
+    """The counts of each clique, as of `count_cliques`: each partition counts its rows, and its blocks are summed.
+
+    Only the columns that the marginals need are read; what travels are counts, never rows.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    names = {name for clique in cliques for name in clique}
+    places = [i for i, a in enumerate(domain.attributes) if a.name in names]
+    task = CountCodes(Domain(tuple(domain.attributes[i] for i in places)), tuple(cliques), weighted)
+    cells = [domain.cells(c) for c in cliques]
+    blocks: dict[int, NDArray[np.int64]] = {}
+    fields = from_arrow_schema(BLOCK_FIELDS)
+    with spark_errors():
+        read = rows.select(*[code_name(i) for i in places], *([WEIGHT] if weighted else []))
+        parts = read.mapInArrow(task, fields).repartition("block").mapInArrow(sum_blocks, fields)
+        for batch in parts.toArrow().to_batches():
+            add_blocks(batch, blocks)
+    flat = np.zeros(-(-sum(cells) // BLOCK) * BLOCK, np.int64)
+    for number, counts in blocks.items():
+        flat[number * BLOCK : (number + 1) * BLOCK] = counts
+    return [part.copy() for part in np.split(flat[: sum(cells)], np.cumsum(cells)[:-1])]
+
+
+def not_aside(rows: Any, unit: PrivacyUnit, aside: Aside) -> Any:
+    """The rows of units that are not set aside."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    least = f.lit(coins.below(aside.share))
+    known = rows.where(rows[UNIT].isNotNull())
+    known = known.where(_coin(coins.of_unit_aside(aside.key), known[UNIT]) >= least)
+    alone = rows.where(rows[UNIT].isNull())
+    if unit.column is None or unit.missing == "own":
+        copy = f.row_number().over(Window.partitionBy(CONTENT).orderBy(CONTENT))
+        alone = alone.withColumn("copy", copy)
+        mine = _coin(coins.of_row_aside(aside.key), alone[CONTENT], f.lit(":"), alone["copy"])
+        alone = alone.where(mine >= least).drop("copy")
+    return known.unionByName(alone)
+
+
+def _coin(start: str, *parts: Any) -> Any:
+    """A coin, as the embedded engine draws it."""
+    from pyspark.sql import functions as f
+
+    return f.left(f.sha2(f.concat(f.lit(start), *(part.cast("string") for part in parts)), 256), f.lit(coins.DIGITS))
+
+
+def _weighted(rows: Any, unit: PrivacyUnit) -> Any:
+    """The rows with weights in units of 2**-WEIGHT_BITS records, rounded down."""
+    from pyspark.sql import functions as f
+
+    share = f.expr(f"CAST({unit.max_records << WEIGHT_BITS} AS BIGINT) div size")
+    return rows.withColumn(WEIGHT, f.coalesce(share, f.lit(1 << WEIGHT_BITS)).cast("int"))
+
+
+def _truncated(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
+    """The rows of each unit that truncation keeps: the C first in the order of their coins."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    light, heavy = rows.where(rows["size"].isNull()), rows.where(rows["size"].isNotNull())
+    copy = f.row_number().over(Window.partitionBy(UNIT, CONTENT).orderBy(CONTENT))
+    heavy = heavy.withColumn("copy", copy)
+    colon = f.lit(":")
+    coin = _coin(coins.of_kept(key), heavy[CONTENT], colon, heavy["copy"], colon, heavy[UNIT])
+    order = Window.partitionBy(UNIT).orderBy(coin, heavy[CONTENT], heavy["copy"])
+    heavy = heavy.withColumn("place", f.row_number().over(order))
+    return light.unionByName(heavy.where(heavy["place"] <= f.lit(unit.max_records)).drop("copy", "place"))
+
+
+def _values(rows: Any, name: str, column: Column, unit: PrivacyUnit, key: bytes) -> list[ValueCount]:
+    """The texts of one column, with how many units count each among so many of theirs."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    mine = rows.where(~rows[name].isin(not_values(column))).select(rows[name].alias("v"), UNIT)
+    counts = []
+    if unit.column is None or unit.missing == "own":
+        alone = mine.where(mine[UNIT].isNull()).groupBy("v").agg(f.count(f.lit(1)).alias("n"))
+        counts += [(str(v), 1, int(n)) for v, n in alone.collect()]
+    if unit.column is not None:
+        each = mine.where(mine[UNIT].isNotNull()).distinct()
+        units = Window.partitionBy(UNIT)
+        coin = _coin(coins.of_value(key, column.name), each[UNIT], f.lit("\0"), each["v"])
+        held = f.least(f.count(f.lit(1)).over(units), f.lit(unit.max_records).cast("bigint"))
+        ranked = each.withColumn("t", held).withColumn("place", f.row_number().over(units.orderBy(coin, each["v"])))
+        chosen = ranked.where(ranked["place"] <= ranked["t"]).groupBy("v", "t").agg(f.count(f.lit(1)).alias("n"))
+        counts += [(str(v), int(t), int(n)) for v, t, n in chosen.collect()]
+    return counts

@@ -1,0 +1,267 @@
+"""What Spark's executors do: slices are encoded, codes are counted, counts are summed. Arrow batches in and out.
+
+The work is done by the functions that the embedded engine uses. No error that leaves a task holds a value of a row.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import add_counts
+from mechanisms.public.rules.engineering import Engineering, engineer
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import coded_batch
+from mechanisms.public.tables.encode import encoding
+from mechanisms.public.tables.scan import Source, stream
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms
+from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, row_names
+
+Batches = Iterator[Any]
+#: Of an encoded row: what encoding marked in its batch (in the first row of each), and why a slice could not be read.
+MARKS, FAULT, WEIGHT = "marks", "fault", "weight"
+#: Cells that travel together.
+BLOCK = 1 << 16
+#: Blocks in a batch of Arrow.
+BLOCKS = 32
+#: Of counts: the number of a block, its cells where they are few, and their counts.
+BLOCK_FIELDS = pa.schema([("block", pa.int32()), ("cells", pa.binary()), ("counts", pa.binary())])
+BESIDE = [(UNIT, pa.string()), (CONTENT, pa.string()), (FAULT, pa.string())]
+
+
+def signed(size: int) -> Any:
+    """The Arrow type that holds codes 0 … size − 1 on an engine without unsigned numbers."""
+    return {1: pa.int16(), 2: pa.int32()}.get(code_dtype(size).itemsize, pa.int64())
+
+
+def code_name(place: int) -> str:
+    """The column of the codes of an attribute, by its place in the domain."""
+    return f"c{place:04}"
+
+
+def code_fields(domain: Domain) -> list[tuple[str, Any]]:
+    """The columns of encoded rows."""
+    return [(code_name(i), signed(a.size)) for i, a in enumerate(domain.attributes)]
+
+
+def encoded_fields(schema: Schema) -> Any:
+    """The columns of encoded rows, with the unit of each."""
+    return pa.schema([*code_fields(schema.measured), (MARKS, pa.list_(pa.int64())), *BESIDE])
+
+
+@dataclass(frozen=True)
+class SliceTask:
+    """Slices are read, one after the other, by the engine that reads tables everywhere.
+
+    Attributes:
+        source: as the driver opened it; the relation is each slice's own.
+        unit: whose ids are read.
+        memory_limit_bytes: of one task.
+    """
+
+    source: Source
+    unit: PrivacyUnit
+    contents: bool
+    memory_limit_bytes: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        """A row per slice in, rows out; a slice that cannot be read gives a row that says why."""
+        for batch in batches:
+            for relation in batch.column(0).to_pylist():
+                with tempfile.TemporaryDirectory(prefix="slice-") as folder:
+                    try:
+                        yield from self.rows(self._slice(relation, Path(folder)))
+                    except UserError as error:
+                        fault = json.dumps([error.what, error.where, error.fix])
+                        yield pa.RecordBatch.from_pylist([{FAULT: fault}], schema=self.fields)
+                    except Exception as error:
+                        raise without_values(error) from None
+
+    def _slice(self, relation: str, folder: Path) -> Source:
+        limit = self.memory_limit_bytes
+        return replace(self.source, relation=relation, workdir=folder, memory_limit_bytes=limit, threads=1)
+
+    @property
+    def fields(self) -> Any:
+        """The columns that come out."""
+        raise TypeError("a slice is read by a task of its own kind")
+
+    def rows(self, source: Source) -> Batches:
+        """The rows of one slice."""
+        raise TypeError("a slice is read by a task of its own kind")
+
+    @cached_property
+    def beside(self) -> dict[str, str]:
+        """What is read beside: name → SQL."""
+        return row_names(self.source, self.unit, contents=self.contents)
+
+    def beside_of(self, batch: Any) -> list[Any]:
+        """Unit, content and no fault of each row of a batch, whose last columns they are."""
+        given = dict(zip(self.beside, batch.columns[batch.num_columns - len(self.beside) :], strict=True))
+        absent = pa.nulls(batch.num_rows, pa.string())
+        ids = unit_forms(given[UNIT], self.source, self.unit).cast(pa.string()) if UNIT in given else absent
+        return [ids, given[CONTENT].cast(pa.string()) if CONTENT in given else absent, absent]
+
+
+@dataclass(frozen=True)
+class EncodeSlices(SliceTask):
+    """Slices become codes of the measured domain."""
+
+    schema: Schema
+
+    @cached_property
+    def fields(self) -> Any:
+        """As of `encoded_fields`."""
+        return encoded_fields(self.schema)
+
+    def rows(self, source: Source) -> Batches:
+        """The rows of one slice as codes."""
+        plan = encoding(source, self.schema, self.beside, fine=True)
+        with source.connect() as connection:
+            for statement in plan.types:
+                connection.execute(statement)
+            for batch in stream(source, connection, plan.select):
+                if batch.num_rows:
+                    yield self._coded(batch)
+
+    def _coded(self, batch: Any) -> Any:
+        columns, marks = coded_batch(batch, self.schema, apart=False, fine=True)
+        own, plan = len(self.schema.columns), steps_that_never_refuse(self.schema.engineering)
+        conflicts: list[int] = []
+        if plan.steps:
+            engineered, by_rule = engineer(CodedTable(self.schema.domain, tuple(columns[:own])), plan)
+            columns, conflicts = [*engineered.columns, *columns[own:]], [by_rule[s.rule] for s in plan.steps]
+        facts = [batch.num_rows, *marks.ravel().tolist(), *conflicts]
+        noted = pa.array([facts, *[None] * (batch.num_rows - 1)], pa.list_(pa.int64()))
+        codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
+        return pa.RecordBatch.from_arrays([*codes, noted, *self.beside_of(batch)], schema=self.fields)
+
+
+def steps_that_never_refuse(plan: Engineering) -> Engineering:
+    """The same steps; rows that contradict a rule are counted, and the driver refuses them."""
+    steps = (replace(s, conflict="mapping") if s.conflict == "refuse" else s for s in plan.steps)  # type: ignore[type-var]
+    return replace(plan, steps=tuple(steps))
+
+
+@dataclass(frozen=True)
+class ReadTexts(SliceTask):
+    """Slices give the texts of some columns, named v0, v1, …, with the unit of each row."""
+
+    columns: Sequence[Column]
+
+    @cached_property
+    def fields(self) -> Any:
+        return pa.schema([*((f"v{i}", pa.string()) for i in range(len(self.columns))), *BESIDE])
+
+    def rows(self, source: Source) -> Batches:
+        """The rows of one slice as texts."""
+        texts = [source.text(source.index(c.name, where=f"schema: column {c.name!r}")) for c in self.columns]
+        named = [f"{sql} AS v{i}" for i, sql in enumerate(texts)]
+        named += [f"{sql} AS {name}" for name, sql in self.beside.items()]
+        with source.connect() as connection:
+            for batch in stream(source, connection, f"SELECT {', '.join(named)} FROM {source.relation}"):
+                values = [batch.column(i).cast(pa.string()) for i in range(len(texts))]
+                yield pa.RecordBatch.from_arrays([*values, *self.beside_of(batch)], schema=self.fields)
+
+
+@dataclass(frozen=True)
+class CountCodes:
+    """Rows of codes become counts of marginals: those of one partition, in blocks of cells.
+
+    Attributes:
+        domain: of the columns that are read, in their order.
+        weighted: whether the last column holds weights.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    weighted: bool
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Rows in, blocks of counts out, of which those without any count are left away."""
+        try:
+            flat = np.zeros(sum(self.domain.cells(c) for c in self.cliques), np.int64)
+            parts = np.split(flat, np.cumsum([self.domain.cells(c) for c in self.cliques])[:-1])
+            for batch in batches:
+                add_counts(parts, self._table(batch), self.cliques)
+            yield from blocks_of(flat)
+        except Exception as error:
+            raise without_values(error) from None
+
+    def _table(self, batch: Any) -> CodedTable:
+        arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+        codes = [a.astype(code_dtype(b.size)) for a, b in zip(arrays, self.domain.attributes, strict=False)]
+        weights = arrays[-1].astype(np.uint32) if self.weighted else None
+        return CodedTable(self.domain, tuple(codes), weights)
+
+
+def sum_blocks(batches: Batches) -> Batches:
+    """Blocks of counts from several partitions → each block once, with the sum of its counts."""
+    try:
+        sums: dict[int, NDArray[np.int64]] = {}
+        for batch in batches:
+            add_blocks(batch, sums)
+        for block, counts in sums.items():
+            yield _batch([(block, counts)])
+    except Exception as error:
+        raise without_values(error) from None
+
+
+def blocks_of(flat: NDArray[np.int64]) -> Batches:
+    """The blocks of a vector of counts that hold any."""
+    held: list[tuple[int, NDArray[np.int64]]] = []
+    for block in range(-(-flat.size // BLOCK)):
+        counts = flat[block * BLOCK : (block + 1) * BLOCK]
+        if counts.any():
+            held.append((block, counts))
+        if len(held) == BLOCKS:
+            yield _batch(held)
+            held = []
+    if held:
+        yield _batch(held)
+
+
+def _batch(blocks: Sequence[tuple[int, NDArray[np.int64]]]) -> Any:
+    """Blocks as Arrow: all counts of a block, or its cells that are not 0 where these take less room."""
+    numbers, cells, counts = [], [], []
+    for number, values in blocks:
+        places = np.flatnonzero(values).astype(np.int32)
+        sparse = 12 * places.size < 8 * values.size
+        numbers.append(number)
+        cells.append(places.tobytes() if sparse else None)
+        counts.append((values[places] if sparse else values).tobytes())
+    arrays = [pa.array(numbers, pa.int32()), pa.array(cells, pa.binary()), pa.array(counts, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, schema=BLOCK_FIELDS)
+
+
+def add_blocks(batch: Any, sums: dict[int, NDArray[np.int64]]) -> None:
+    """Add the blocks of a batch to the sums, by the number of the block."""
+    for number, cells, counts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        total = sums.setdefault(number, np.zeros(BLOCK, np.int64))
+        values = np.frombuffer(counts, np.int64)
+        if cells is None:
+            total[: values.size] += values
+        else:
+            total[np.frombuffer(cells, np.int32)] += values
+
+
+def without_values(error: Exception) -> RuntimeError:
+    """An error of a task as it may be logged: its kind and its place in the code, and nothing of the rows."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = "" if last is None else f" at {Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
+    return RuntimeError(f"a task failed with {type(error).__name__}{place}")
