@@ -208,7 +208,7 @@ def open_table(
     _check_names(names, path)
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     relation = (
-        f"read_csv({literal(_no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"read_csv({literal(no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, "
         f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
     )
@@ -220,7 +220,7 @@ def _open_parquet(path: Path, workdir: Path, memory_limit_bytes: int, threads: i
     names = inspect_file.parquet_names(path)
     _check_names(names, path)
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
-    relation = f"read_parquet({literal(_no_glob(path))}, hive_partitioning = false) AS t({aliases})"
+    relation = f"read_parquet({literal(no_glob(path))}, hive_partitioning = false) AS t({aliases})"
     bare = Source(path, names, ("VARCHAR",) * len(names), relation, workdir, memory_limit_bytes, threads, setting)
     with bare.connect() as connection:
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -235,7 +235,7 @@ def _check_names(names: tuple[str, ...], path: Path) -> None:
         raise UserError(what, where=str(path), fix="give each column a name of its own")
 
 
-def _no_glob(path: Path) -> str:
+def no_glob(path: Path) -> str:
     """The path with the engine's wildcards taken literally."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mechanisms.public.tables.scan import Source
+from dataclasses import replace
+
+from mechanisms.public.tables.scan import Source, literal, no_glob
 
 #: Rows of a Parquet file that are read together, about.
 SLICE_ROWS = 1 << 21
@@ -15,6 +17,8 @@ def slices(source: Source, *, rows: int = SLICE_ROWS) -> list[str]:
 
     The reader is the engine's own, with the same types: a slice is read as the table is.
     """
+    here, anywhere = (literal(no_glob(path)) for path in (source.path, source.path.absolute()))
+    source = replace(source, relation=source.relation.replace(here, anywhere, 1))  # readers have folders of their own
     if "read_parquet(" not in source.relation:
         return [source.relation]
     import pyarrow.parquet as pq

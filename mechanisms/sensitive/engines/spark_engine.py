@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,9 @@ class SparkEngine:
         with spark_errors():
             self.rows_of(task).write.parquet(place)
             rows = self.session.read.parquet(place)
-            refuse_faults(rows)
-            facts = [row[0] for row in rows.where(rows[MARKS].isNotNull()).select(MARKS).collect()]
+            noted = rows.where(rows[MARKS].isNotNull() | rows[FAULT].isNotNull()).select(MARKS, FAULT).collect()
+        refuse_faults(row[1] for row in noted)
+        facts = [row[0] for row in noted]
         report = _report(schema, np.array(facts, np.int64).reshape(len(facts), -1))
         return EncodedRows(self, source, schema, unit, rows.drop(MARKS, FAULT), report, workdir)
 
@@ -143,7 +145,7 @@ class SparkEngine:
         with spark_errors():
             self.rows_of(ReadTexts(source, unit, contents, self.memory_of(source), columns)).write.parquet(place)
             rows = self.session.read.parquet(place)
-            refuse_faults(rows)
+            refuse_faults(row[0] for row in rows.where(rows[FAULT].isNotNull()).select(FAULT).collect())
             left = rows if aside is None else not_aside(rows, unit, aside)
             return {c.name: _values(left, f"v{i}", c, unit, key) for i, c in enumerate(columns)}
 
@@ -165,13 +167,12 @@ class SparkEngine:
         return f"{self.folder}/{name}-{secrets.token_hex(6)}"
 
 
-def refuse_faults(rows: Any) -> None:
+def refuse_faults(faults: Iterable[str | None]) -> None:
     """Raises:
     UserError: a slice could not be read.
     """
-    fault = rows.where(rows[FAULT].isNotNull()).select(FAULT).orderBy(FAULT).first()
-    if fault is not None:
-        what, where, fix = json.loads(fault[0])
+    for fault in sorted(fault for fault in faults if fault is not None):
+        what, where, fix = json.loads(fault)
         raise UserError(what, where=where, fix=fix)
 
 
@@ -209,13 +210,23 @@ class EncodedRows:
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
         """As of `Encoded`."""
+        return self.all_sizes if aside is None else self._sizes(aside)
+
+    @cached_property
+    def all_sizes(self) -> UnitSizes:
+        """The sizes of all units."""
+        return self._sizes(None)
+
+    def _sizes(self, aside: Aside | None) -> UnitSizes:
+        from pyspark.sql import functions as f
+
         with spark_errors():
             rows = self.rows if aside is None else not_aside(self.rows, self.unit, aside)
-            known = rows.where(rows[UNIT].isNotNull())
-            each = known.groupBy(UNIT).count().groupBy("count").agg({"*": "count"})
-            sizes = sorted((int(n), int(units)) for n, units in each.collect())
-            alone = rows.where(rows[UNIT].isNull()).count()
-        return UnitSizes(np.array(sizes, np.int64).reshape(-1, 2), alone)
+            each = rows.groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
+            counted_sizes = each.groupBy("size", each[UNIT].isNull().alias("alone")).agg(f.count(f.lit(1))).collect()
+        sizes = sorted((int(n), int(units)) for n, alone, units in counted_sizes if not alone)
+        alone_rows = sum(int(n) for n, alone, _ in counted_sizes if alone)
+        return UnitSizes(np.array(sizes, np.int64).reshape(-1, 2), alone_rows)
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; codes and weights are written once more where rows or weights change."""

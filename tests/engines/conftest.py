@@ -1,0 +1,41 @@
+"""One session of Spark for all tests of a process; without Java or PySpark they are skipped, and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.extras import need_extra
+from mechanisms.sensitive.engines.spark_session import check_java
+from tests.pipeline.conftest import write_town
+
+
+@pytest.fixture
+def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a tiny table, which is the current one."""
+    monkeypatch.chdir(write_town(tmp_path))
+    return tmp_path
+
+
+def why_not() -> str | None:
+    """Why Spark cannot run here."""
+    try:
+        need_extra("pyspark", "engine")
+        check_java()
+    except UserError as error:
+        return error.what
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """Spark on two cores of this machine."""
+    if why := why_not():
+        pytest.skip(f"left out: {why}")
+    from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
+
+    with spark_engine(SparkSettings("local[2]"), tmp_path_factory.mktemp("spark")) as engine:
+        yield engine

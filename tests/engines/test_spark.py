@@ -1,0 +1,89 @@
+"""Spark itself: what it counts is what the embedded engine counts, and the release is the same, byte for byte."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines.contract import SETTINGS, loaded, seen
+from tests.engines.test_engines import write
+from tests.pipeline.conftest import TOWN, command
+
+
+def released(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def same_release(home: Path, *settings: str) -> None:
+    """Runs with a fixed seed on both engines leave the same release."""
+    common = ["seed=5", "evaluation.enabled=false", "limits.threads=1", *settings]
+    assert command("run", *common, f"hydra.run.dir={home / 'one'}") == 0
+    assert command("run", *common, "engine=spark", f"hydra.run.dir={home / 'other'}") == 0
+    one, other = (released(home / name / "release") for name in ("one", "other"))
+    assert one == other and len(one) > 5
+    assert not any((home / "other" / "internal" / "tmp").glob("*"))
+    shutil.rmtree(home / "one")
+    shutil.rmtree(home / "other")
+
+
+def mixed(rows: int) -> list[Any]:
+    """Rows of the contract's kinds, of units with one record and with a tenth of all."""
+    import numpy as np
+
+    rng = np.random.default_rng(8)
+    units = ["big", "", "NA", *(f"u{i}" for i in range(rows // 3))]
+    share = [0.1, 0.02, 0.01, *[0.87 / (len(units) - 3)] * (len(units) - 3)]
+    pick = lambda values: rng.choice(values, rows).tolist()  # noqa: E731
+    return list(
+        zip(
+            rng.choice(units, rows, p=share).tolist(),
+            pick(["rome", "ça va", 'a"b', "two\nlines", "", "paris"]),
+            pick(["0", "3", "03", "30", "31", "x", ""]),
+            pick(["-2", "0.5", "1.999", "nan", "5"]),
+            pick(["2020-01-01", "2020-02-29", "2021-01-01", "soon"]),
+            pick(["", "x,y"]),
+            strict=True,
+        )
+    )
+
+
+def test_spark_learns_what_the_embedded_engine_learns(spark, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("mechanisms.sensitive.engines.slices.SLICE_ROWS", 100)
+    table = write(tmp_path / "t.parquet", mixed(400))
+    here = seen(loaded(table, SETTINGS[5], tmp_path / "a"))
+    assert seen(loaded(table, SETTINGS[5], tmp_path / "b", engine=spark)) == here
+
+
+def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town) -> None:
+    same_release(town, *TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent")
+
+
+@pytest.mark.slow
+def test_spark_learns_the_same_under_every_setting(spark, tmp_path) -> None:
+    tables = {"empty": [], "one": mixed(1), "many": mixed(3000)}
+    for name, rows in tables.items():
+        for form in ("csv", "parquet"):
+            table = write(tmp_path / name / f"t.{form}", rows)
+            for i, setting in enumerate(SETTINGS):
+                here = seen(loaded(table, setting, tmp_path / name / f"a{i}{form}"))
+                assert seen(loaded(table, setting, tmp_path / name / f"b{i}{form}", engine=spark)) == here
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["selection=pairs", "privacy.neighbouring=replace"],
+        ["selection=mst", "synthesis=pgm"],
+        ["selection=aim", "selection.k=[2]", "selection.rounds=3", "synthesis=pgm"],
+        ["selection=indif"],
+        ["selection=adagrid"],
+        ["privacy.unit=person", "privacy.max_records=2", "privacy.clip=truncate", "evaluation.holdout=0.2"],
+    ],
+    ids=lambda s: s[0],
+)
+def test_each_selection_releases_the_same_on_spark(spark, town, settings) -> None:
+    same_release(town, *TOWN, *settings)
