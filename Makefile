@@ -19,7 +19,14 @@ setup: .venv/ready ## environment from pinned requirements, in .venv
 run: .venv/ready ## the main job on built-in data, then where to look
 	$(BIN)/python -m pipeline run
 
-test: .venv/ready lint types docs ## lint, types, documentation and tests (minutes)
+# Engines are tested where Java 17 or newer is found; `make run` never installs Spark.
+JAVA := $(shell java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' && echo yes)
+
+.venv/spark-ready: .venv/ready requirements-spark.txt
+	$(if $(JAVA),$(BIN)/pip install --quiet --requirement requirements-spark.txt,@echo "no Java 17: the tests of Spark are left out")
+	$(if $(JAVA),@touch .venv/spark-ready)
+
+test: .venv/ready .venv/spark-ready lint types docs ## lint, types, documentation and tests (minutes)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms
@@ -37,7 +44,7 @@ types: .venv/ready ## mypy, strict on mechanisms
 docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-slow: .venv/ready ## checks that take longer than a coffee
+slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 audit: .venv/ready ## attack the privacy claims, write AUDIT.md (minutes)
