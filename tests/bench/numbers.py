@@ -131,7 +131,7 @@ def measured(settings: list[str], case: Case, seed: int, fine: int, folder: Path
     made = pd.read_csv(done.table)
     schema = build.build_schema(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    predicted = {e["column"]: e["mean_standard_error"] for e in mean_errors(schema, plan, len(real))}
+    predicted = {e["column"]: _predicted(e, real) for e in mean_errors(schema, plan, len(real))}
     for name in case.columns:
         edges = plain_edges(finest(schema[name]))
         yield {"column": name, **_figures(real[name], made[name], edges), "predicted": predicted.get(name)}
@@ -140,6 +140,12 @@ def measured(settings: list[str], case: Case, seed: int, fine: int, folder: Path
         means = pd.DataFrame({"real": real.groupby(by)[name].mean(), "made": made.groupby(by)[name].mean()})
         large = means.loc[sizes.index[sizes > LARGE]]
         yield {"column": f"{name} by {by}", "worst group": float((large.made / large.real - 1).abs().max())}
+
+
+def _predicted(error: dict[str, Any], real: pd.DataFrame) -> float:
+    """In the column's unit, where the plan says it as a share of the mean."""
+    share = error["mean_share"]
+    return float(error["mean_standard_error"] if share is None else share * real[error["column"]].mean())
 
 
 def _figures(real: pd.Series[Any], made: pd.Series[Any], edges: Any) -> dict[str, float]:
