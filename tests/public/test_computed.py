@@ -79,7 +79,7 @@ def test_days_months_and_years_are_those_of_the_calendar(a: datetime.date, b: da
 def test_arithmetic_is_that_of_numbers(x: int, y: int) -> None:
     assert value("x + y * 2 - -x", x=x, y=y) == x + y * 2 + x
     assert value("floor(x / 7) + ceil(y / 7) + abs(x)", x=x, y=y) == x // 7 + -(-y // 7) + abs(x)
-    assert value("1 if x < y <= 500 and not x == 3 or y == 7 else 0", x=x, y=y) == (x < y <= 500 and x != 3 or y == 7)
+    assert value("1 if x < y <= 500 and not x == 3 or y == 7 else 0", x=x, y=y) == ((x < y <= 500 and x != 3) or y == 7)
     ratio = value("x / y", x=x, y=y)
     assert math.isnan(ratio) if y == 0 else ratio == x / y
     assert value("round(`my col` / 2)", **{"my col": x}) == math.floor(x / 2 + 0.5)
