@@ -228,10 +228,7 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
     table = folder.release / f"synthetic.{form}"
     if folder.release.exists():  # a resumed run never changes what may be published already
         check_seal(folder)
-        with work.show.stage("reload") as report:
-            again = folder.temporary / "released"
-            source = open_source(table, config, folder, ",")
-            return table, encode_table(source, schema, workdir=again, progress=report)
+        return table, _reloaded(work, table)
     coded, rng = table_of(work, taken)
     with work.show.stage("release") as report:
         content, rows = statement.to_json(), config.synthesis.rows
@@ -247,7 +244,15 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
             signer=signer,
             progress=report,
         )
-    return table, coded
+    # computed columns have values now, and with them codes
+    return table, _reloaded(work, table) if schema.rules.computed else coded
+
+
+def _reloaded(work: Work, table: Path) -> CodedTable:
+    """The rows of a released table as codes."""
+    with work.show.stage("reload") as report:
+        source = open_source(table, work.config, work.folder, ",")
+        return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)
 
 
 def _numbers(source: Source, made: Source, schema: Schema, taken: Taken) -> list[dict[str, Any]]:
