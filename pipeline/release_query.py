@@ -92,9 +92,9 @@ def _count(schema: Schema, measurements: Measurements, where: Mapping[str, Any])
     asked = pd.DataFrame({n: [str(value)] for n, value in where.items()})
     name = next(iter(where))
     # A value on the edge of two bins of floats lies in the upper one, which a range up to it does not seem to touch.
-    if len(where) == 1 and (cut or schema[name].kind == "float"):
-        if (finely := _fine_count(schema, measurements, name, where[name])) is not None:
-            return _of_cells(schema, name, asked, *finely)
+    by_cells = len(where) == 1 and (cut or schema[name].kind == "float")
+    if by_cells and (finely := _fine_count(schema, measurements, name, where[name])) is not None:
+        return _of_cells(schema, name, asked, *finely)
     weights = _by_curves(schema, measurements, where, even) if cut else even
     estimate = estimate_count(measurements, weights)
     reach = 1.96 * estimate.errors
