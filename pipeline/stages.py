@@ -26,7 +26,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source, open_table
-from mechanisms.public.tables.value_summaries import side_by_side, summaries
+from mechanisms.public.tables.value_summaries import QUANTILES, side_by_side, summaries
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.engines.engines import opened_engine
@@ -49,17 +49,17 @@ from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_release, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
-from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.scoring import build_holdout
-from pipeline.settings.selecting import selection_of
+from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
-from synthesis.numbers.value_shapes import mean_stddevs
+from synthesis.numbers.noise_errors import noise_errors
 
 LOG = logging.getLogger("pipeline")
 
@@ -125,12 +125,13 @@ def run(
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, made.plan, Path(root)))
     show = Stages(quiet=quiet)
-    for line in (*made.left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
+    for line in (*made.left_out, *_warnings(config, schema, unit)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log), _engine(config, folder) as engine:
         with show.stage("load") as report:
             path = _table(config, folder, report, shared)
             source = open_source(path, config, folder)
+            check_ready(config, source.names)
             build.check_unit(unit, source.names)
             facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
@@ -139,7 +140,7 @@ def run(
             first = schema if made.plan.discovery is None else scouting_schema(schema)
             private = read(first, made.plan, engine=engine, shared=shared, report=report)
             _check_public(config, first, folder, source, private)
-            losses = _looked_at(private, first, folder, config.data.max_unplaced)
+            losses = _looked_at(private, first, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         made, private, answered = _concrete(config, made, private, ask, partial(read, engine=engine), show)
@@ -186,20 +187,21 @@ def _concrete(
         return made, read(made.schema, made.plan, shared=None, report=report), found.answered
 
 
-def _looked_at(private: PrivateTable, schema: Schema, folder: RunFolder, at_most: float) -> tuple[Loss, ...]:
-    """What the columns lose; a run that would lose too much ends here, and its folder is free for another.
+def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
+    """What a person should know before the run spends, a sentence each."""
+    replaced = replaced_choice(config, schema, max_records=unit.max_records)
+    return *replaced, *budget_warnings(config.privacy.epsilon, config.privacy.delta)
+
+
+def _looked_at(private: PrivateTable, schema: Schema, at_most: float) -> tuple[Loss, ...]:
+    """What the columns lose; a run that would lose too much ends here.
 
     Raises:
         UserError: a column loses a larger share than `at_most`; nothing was charged.
     """
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
-    try:
-        refuse_losses(losses, at_most)
-    except UserError:
-        if not folder.ledger.exists():
-            folder.manifest.unlink()
-        raise
+    refuse_losses(losses, at_most)
     return losses
 
 
@@ -231,10 +233,7 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
     table = folder.release / f"synthetic.{form}"
     if folder.release.exists():  # a resumed run never changes what may be published already
         check_seal(folder)
-        with work.show.stage("reload") as report:
-            again = folder.temporary / "released"
-            source = open_source(table, config, folder, ",")
-            return table, encode_table(source, schema, workdir=again, progress=report)
+        return table, _reloaded(work, table)
     coded, rng = table_of(work, taken)
     with work.show.stage("release") as report:
         content, rows = statement.to_json(), config.synthesis.rows
@@ -250,12 +249,21 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
             signer=signer,
             progress=report,
         )
-    return table, coded
+    # computed columns have values now, and with them codes
+    return table, _reloaded(work, table) if schema.rules.computed else coded
+
+
+def _reloaded(work: Work, table: Path) -> CodedTable:
+    """The rows of a released table as codes."""
+    with work.show.stage("reload") as report:
+        source = open_source(table, work.config, work.folder, ",")
+        return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)
 
 
 def _numbers(source: Source, made: Source, schema: Schema, taken: Taken) -> list[dict[str, Any]]:
     """Numbers and dates of both tables side by side; NOT private."""
-    return side_by_side(summaries(source, schema), summaries(made, schema), mean_stddevs(schema, taken.known))
+    errors = noise_errors(schema, taken.known, QUANTILES)
+    return side_by_side(summaries(source, schema), summaries(made, schema), errors)
 
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
