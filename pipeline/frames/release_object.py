@@ -24,7 +24,7 @@ from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.inference.estimates import question
+from pipeline.inference.estimate_questions import question
 from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
@@ -149,16 +149,22 @@ class Release:
         return answer(self.schema, self.measurements, where=where)
 
     def estimate(
-        self, what: str, column: str | None = None, *, by: str | Sequence[str] = (), **more: Any
+        self,
+        what: str,
+        column: str | None = None,
+        other: str | None = None,
+        *,
+        by: str | Sequence[str] = (),
+        **more: Any,
     ) -> pd.DataFrame:
-        """A count, proportion, mean, median, quantile or test by groups, with 95 % intervals that include the noise.
+        """A count, share, mean, quantile, correlation, odds ratio or test, with 95 % intervals that include the noise.
 
         Args:
-            what, column, by, more: as of `pipeline.estimate`.
+            what, column, other, by, more: as of `pipeline.estimate`.
         Raises:
             UserError: an impossible question; no measured marginal tells it.
         """
-        asked = question(what, column, by=by, **more)
+        asked = question(what, column, other, by=by, **more)
         return estimate_of(self.schema, self.statement, self.measurements, asked)
 
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:

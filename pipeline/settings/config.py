@@ -209,6 +209,7 @@ class QueryConfig:
     bounds: bool = False
     estimate: str | None = None
     column: str | None = None
+    other: str | None = None
     by: list[str] = field(default_factory=list)
     value: Any = None
     quantile: float = 0.5
