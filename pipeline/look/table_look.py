@@ -20,6 +20,7 @@ from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, percent, unplaced_values
 from mechanisms.public.tables.out_of_schema import values_outside
@@ -112,7 +113,7 @@ def look_at(
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
         *_units(source, unit, seen, report.rows, bounded=bounded),
-        *_conflicts(coded, schema, workdir),
+        *_conflicts(source, coded, schema, workdir),
     ]
     return TableLook(report.rows, source.names, columns, tuple(hints), at_most)
 
@@ -244,7 +245,7 @@ def _units(source: Source, unit: PrivacyUnit, seen: Mapping[str, Seen], rows: in
     return hints
 
 
-def _conflicts(coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
+def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
     """Rows that contradict a rule of the schema."""
     if not schema.engineering.steps:
         return []
@@ -253,7 +254,11 @@ def _conflicts(coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
     except UserError as error:
         return [f"{error.where}: {error.what}; a run would be refused"]
     shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
-    return [f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()]
+    differ = {rule: percent(k / coded.rows) for rule, k in rows_that_differ(source, schema).items() if k}
+    return [
+        *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
+        *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
+    ]
 
 
 def as_facts(look: TableLook) -> dict[str, Any]:

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from mechanisms.public.rules.computed import FIELD
+from mechanisms.public.rules.rule_transforms import RULE_FIELDS
 from mechanisms.public.rules.table_rules import RULES
+from mechanisms.public.rules.unit_ids import FIELDS as UNIT_FIELDS
 from mechanisms.public.schema.column_parse import COMMON, FIELDS
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.codec import encode_columns
@@ -52,7 +56,7 @@ def examples(page: str) -> list[Example]:
 
 def rows_of(schema: str, folder: Path) -> str:
     """The rows that a rehearsal would make."""
-    for name, text in re.findall(r"<!-- file: (.*?) -->\n```yaml\n(.*?)```", PAGE, re.DOTALL):
+    for name, text in re.findall(r"<!-- file: (.*?) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL):
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "s.yaml").write_text(schema, encoding="utf-8")
     facts = load_schema(folder / "s.yaml")
@@ -82,12 +86,29 @@ def test_every_section_has_an_example_and_every_field_and_rule_a_section(tmp_pat
     assert {e.title for e in EXAMPLES} == set(titles)
     named = set(re.findall(r"`([a-z_]+)`", " ".join(titles)))
     assert {*RULES, "base", "gaps", *FIELDS} <= named
-    fields = {*COMMON, *(f for fields in FIELDS.values() for f in fields)} - {"kind"}
-    words = set(re.findall(r"[a-z_]+", PAGE))
     first = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "first.yaml").write_text(first[1], encoding="utf-8")
     assert load_schema(tmp_path / "first.yaml")["age"].missing_texts == ("-999",)
-    assert fields <= words, fields - words
+
+
+def keys(content: object) -> set[str]:
+    """All names of fields in a schema, at any depth."""
+    inner = content.values() if isinstance(content, dict) else content if isinstance(content, list) else []
+    return {str(k) for k in (content if isinstance(content, dict) else ())}.union(*map(keys, inner))
+
+
+def test_every_field_of_columns_and_rules_stands_in_an_example_that_is_executed():
+    fields = {*COMMON, *UNIT_FIELDS, *RULES, FIELD, *(f for own in (FIELDS, RULE_FIELDS) for k in own for f in own[k])}
+    shown = set().union(*(keys(yaml.safe_load(e.schema)) for e in EXAMPLES))
+    words = set(re.findall(r"\w+", " ".join(e.schema for e in EXAMPLES)))
+    assert fields <= shown | {"True", "False", "true", "false"}, fields - shown
+    assert {"discover", "month", "refuse", "missing", "common"} <= words
+
+
+def test_a_rule_without_a_section_or_an_example_would_be_told():
+    without = re.sub(r"\n### What comes first: `ordered`.*?(?=\n### )", "\n", PAGE, flags=re.DOTALL)
+    shown = set().union(*(keys(yaml.safe_load(e.schema)) for e in examples(without)))
+    assert "ordered" not in shown and "ordered" in set().union(*(keys(yaml.safe_load(e.schema)) for e in EXAMPLES))
 
 
 def test_a_wrong_row_on_the_page_would_be_told():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import yaml
 
 from mechanisms.public.drafts.column_facts import column_facts
 from mechanisms.public.drafts.column_guess import guess_column
+from mechanisms.public.drafts.derived_guess import guess_derived
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
@@ -55,7 +56,7 @@ def draft_schema(
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE seen AS SELECT * FROM {source.relation}")
-        source = replace(source, relation="seen")
+        whole, source = source, replace(source, relation="seen")
         for index, column in enumerate(source.names):
             tree = trees.get(column)
             guessed = guess_column(source, engine, index) if tree is None else None
@@ -66,6 +67,7 @@ def draft_schema(
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
+    rules = guess_derived(whole, {name: fields for name, fields, _ in drafted})
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
@@ -78,7 +80,20 @@ def draft_schema(
     if left_out:
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
-    return text
+    return text + _derived(rules)
+
+
+def _derived(rules: Sequence[tuple[str, str, int]]) -> str:
+    """Rules that no row breaks, as comments: a person must know that they hold beyond this table."""
+    if not rules:
+        return ""
+    lines = [
+        f"#   {json.dumps(c, ensure_ascii=False)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows"
+        for c, e, n in rules
+    ]
+    return "\n".join(
+        ["# no row breaks these rules; with them the column is computed, not measured:", "# derive:", *lines, ""]
+    )
 
 
 def _entry(column: str, fields: dict[str, Any], guess: str) -> str:

@@ -21,6 +21,12 @@ from mechanisms.public.schema.facts_file import read_facts
 from mechanisms.public.schema.fields import as_text, one_of
 
 Known = Mapping[str, Column]
+#: The fields of each of these rules.
+RULE_FIELDS = {
+    "derive": ("from", "map", "otherwise", "conflict"),
+    "recode": ("columns", "combinations", "conflict"),
+    "availability": ("columns", "shared", "conflict"),
+}
 #: More columns than this in one availability rule would make more flags than any marginal can hold.
 MAX_FLAGS = 16
 
@@ -38,7 +44,7 @@ def parse_derive(
         UserError: unknown columns or values, a value mapped twice, or values without one.
     """
     rule = f"derive {name!r}"
-    fields = _fields(given, ("from", "map", "otherwise", "conflict"), rule, where)
+    fields = _fields(given, RULE_FIELDS["derive"], rule, where)
     target = known_column(name, columns_by_name, rule, where)
     origin = fields.get("from")
     sources = tuple(as_text(n, rule, where) for n in (origin if isinstance(origin, list | tuple) else [origin]))
@@ -130,7 +136,7 @@ def parse_recode(
         UserError: fewer than two columns, unknown values, too many combinations, none possible, a name in use.
     """
     rule = f"recode {name!r}"
-    fields = _fields(given, ("columns", "combinations", "conflict"), rule, where)
+    fields = _fields(given, RULE_FIELDS["recode"], rule, where)
     names = _columns(fields.get("columns"), columns, rule, where)
     sizes = tuple(columns[n].size for n in names)
     check_cells(sizes, rule, where)
@@ -165,7 +171,7 @@ def parse_availability(
         UserError: columns with other values or bins than the first, or that are never missing.
     """
     rule = f"availability {name!r}"
-    fields = _fields(given, ("columns", "shared", "conflict"), rule, where)
+    fields = _fields(given, RULE_FIELDS["availability"], rule, where)
     names = _columns(fields.get("columns"), columns, rule, where)
     if len(names) > MAX_FLAGS:
         raise UserError(f"{rule}: {len(names)} columns", where=where, fix=f"at most {MAX_FLAGS}")

@@ -16,6 +16,7 @@ import numpy as np
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
+from mechanisms.public.rules.computed import FIELD, Computed, check_apart, parse_computed
 from mechanisms.public.rules.joint_bins import coarsened
 from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
@@ -50,6 +51,11 @@ class Rules:
     unit_ids: UnitIds | None = None
     mapped: tuple[Mapped, ...] = ()
 
+    @property
+    def computed(self) -> tuple[Computed, ...]:
+        """Columns that are computed from values; one that reads another stands before it."""
+        return tuple(s for s in self.steps if isinstance(s, Computed))
+
 
 def parse_rules(
     given: Mapping[str, Any], columns: Sequence[Column], *, where: str, folder: Path, leave_out: Sequence[str] = ()
@@ -76,12 +82,14 @@ def parse_rules(
         entries = given.get(field_name) or {}
         if not isinstance(entries, Mapping):
             raise UserError(f"{field_name}: got {entries!r}", where=where, fix=f"{field_name}: {{name: {{…}}}}")
-        parsed_steps = [parse(str(n), e, by_name, zeros=zeros, where=where, folder=folder) for n, e in entries.items()]
-        if parsed_steps:
-            declared[field_name] = {
-                str(n): ids_content for n, (_, ids_content) in zip(entries, parsed_steps, strict=True)
-            }
-        steps += [step for step, _ in parsed_steps]
+        for name, entry in entries.items():
+            if field_name == "derive" and isinstance(entry, Mapping) and FIELD in entry:
+                step: Step = parse_computed(str(name), entry, by_name, where)
+                content: Any = {FIELD: entry[FIELD]}
+            else:
+                step, content = parse(str(name), entry, by_name, zeros=zeros, where=where, folder=folder)
+            declared.setdefault(field_name, {})[str(name)] = content
+            steps.append(step)
     steps += [Constant.of(c.name) for c in columns if c.constant]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
@@ -90,7 +98,20 @@ def parse_rules(
     declared |= {} if ids is None else {"unit_id": ids_content}
     mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
     declared |= {"mapped": pairs} if pairs else {}
-    return Rules(declared, tuple(steps), zeros, ordered, ids, mapped)
+    rules = Rules(declared, tuple(steps), zeros, ordered, ids, mapped)
+    others = {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
+    others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
+    others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
+    check_apart(rules.computed, steps, others, where)
+    return rules
+
+
+def of_codes(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """The rules among a schema's fields that speak of codes: all but expressions, which speak of values."""
+    rules = {k: v for k, v in given.items() if k in RULES}
+    if isinstance(derive := rules.get("derive"), Mapping):
+        rules["derive"] = {k: v for k, v in derive.items() if not (isinstance(v, Mapping) and FIELD in v)}
+    return rules
 
 
 def _sorted(steps: list[Step], where: str) -> list[Step]:

@@ -18,7 +18,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
-from mechanisms.public.rules.table_rules import RULES, Rules, parse_rules
+from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
@@ -269,7 +269,7 @@ def _schema(
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
-    check_rules({k: v for k, v in (rules or {}).items() if k in RULES}, [c.name for c in parsed if c.discover], where)
+    check_rules(of_codes(rules or {}), [c.name for c in parsed if c.discover], where)
     try:
         parsed_rules = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
         schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, parsed_rules)

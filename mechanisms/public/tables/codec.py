@@ -90,7 +90,7 @@ def encode_columns(
         further: name → SQL, handed to `on_batch` with each Arrow batch.
         apart: for scores: what the domain has no place for gets a code of its own behind all others, in the columns
             where there is any (the table's domain is larger by it); nothing is clipped, and nothing refused.
-        fine: for measuring: the fine columns of the schema stand behind its own.
+        fine: for measuring: the fine columns of the schema stand behind its own; computed columns are not read.
     """
     folder = workdir / "codes"
     with mapped_errors(source):

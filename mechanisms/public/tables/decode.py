@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Codes = NDArray[np.unsignedinteger]
+Floats = NDArray[np.float64]
 UNITS = {"date": "D", "datetime": "s"}
 
 
@@ -157,6 +159,7 @@ def draw_table(
         absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
         for place, values in zip(places, ascending([drawn[i].values for i in places], absent), strict=True):
             drawn[place] = replace(drawn[place], values=values)
+    drawn = with_computed(drawn, schema)
     if ids is None or schema.rules.unit_ids is None or stop - start < 2:
         return drawn
     own = ids[start:stop]
@@ -166,6 +169,35 @@ def draw_table(
         keys += [special, drawn[schema.domain.index(name)].values]
     order = np.lexsort(keys[::-1])
     return [_reordered(d, order) for d in drawn]
+
+
+def with_computed(drawn: Sequence[Drawn], schema: Schema) -> list[Drawn]:
+    """The decoded columns with those that are computed from the others' values, row by row.
+
+    Args:
+        drawn: in the order of the schema's columns; what stands in the place of computed ones is not looked at.
+    """
+    every = list(drawn)
+    for step in reversed(schema.rules.computed):  # one that reads a computed column stands before it
+        column = schema[step.target]
+        values = step.values({n: _numbers(every[schema.domain.index(n)]) for n in step.sources}, column)
+        every[schema.domain.index(step.target)] = _drawn(values, column)
+    return every
+
+
+def _numbers(drawn: Drawn) -> Floats:
+    """Values as numbers, NaN where there is none."""
+    values = np.array(drawn.values, np.float64)
+    for absent in (drawn.other, drawn.missing):
+        if absent is not None:
+            values[absent] = np.nan
+    return values
+
+
+def _drawn(values: Floats, column: Column) -> Drawn:
+    missing = np.isnan(values) if column.missing else None
+    filled = values if missing is None else np.where(missing, column.low, values)
+    return Drawn(filled if column.kind == "float" else filled.astype(np.int64), missing=missing)
 
 
 def _reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:

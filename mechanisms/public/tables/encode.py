@@ -36,15 +36,20 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     """The SQL that encodes a table, row by row and in the order of the file.
 
     Args:
-        fine: whether the values of columns with fine cells are wanted beside their codes.
+        fine: for measuring: the values of columns with fine cells are wanted beside their codes, and columns that are
+            computed from others are not read: their codes are 0.
         further: name → SQL over the source's columns, passed through beside the codes.
 
     Raises:
         UserError: a column of the schema is not in the table, or is nested.
     """
     types, inner, outer, values = [], [], [], []
+    unread = {step.target for step in schema.rules.computed} if fine else set()
     for i, column in enumerate(schema.columns):
         index = source.index(column.name, where=f"schema: column {column.name!r}")
+        if column.name in unread:
+            outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
+            continue
         if column.numeric or column.kind in DATE_KINDS:
             value = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
             inner += [f"{value} AS p{i}", f"{source.text(index)} AS t{i}"]

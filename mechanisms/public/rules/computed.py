@@ -1,0 +1,146 @@
+"""Columns that are computed from the values of others: `derive: {column: {expression: …}}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.rules.expressions import Expression, Type, parse_expression
+from mechanisms.public.rules.transforms import Codes, Derive, Found, Step
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+
+FIELD = "expression"
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(Derive):
+    """A column whose value in every written row is an expression of other values of that row.
+
+    It is neither measured nor read where rows are measured; until values are drawn it has no code of its own, and all
+    of its codes are 0.
+    """
+
+    expression: Expression | None = None
+
+    @classmethod
+    def by(cls, column: Column, expression: Expression) -> Computed:
+        return cls(column.name, column.size, expression.sources, (), np.zeros(1, np.uint8), expression=expression)
+
+    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+        return {}, None
+
+    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+        rows = len(next(iter(codes.values())))
+        return {self.target: np.zeros(rows, code_dtype(self.size))}
+
+    def values(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
+        """The column's values as they are written, NaN where missing: rounded to its kind, and inside its bounds.
+
+        Args:
+            sources: as of `Expression.values`.
+            column: the target; a value beyond its bounds is clipped, or missing with `outside: missing`.
+        """
+        assert self.expression is not None
+        found = self.expression.values(sources)
+        if column.kind in DATE_KINDS:
+            found = _in_unit(found, self.expression.type, column.kind)
+        elif column.kind == "integer":
+            found = np.floor(found + 0.5)
+        elif column.decimals is not None:
+            found = np.round(found, column.decimals)
+        low, high = column.bounds
+        if column.outside == "missing":
+            found[(found < low) | (found > high)] = np.nan
+        found = np.clip(found, low, high)
+        return found if column.missing else np.nan_to_num(found, nan=low)
+
+
+def _in_unit(found: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:
+    """Dates in days, times in seconds."""
+    if given == kind:
+        return np.floor(found)
+    return np.floor(found / 86_400) if kind == "date" else np.floor(found * 86_400)
+
+
+def value_types(columns: Mapping[str, Column]) -> dict[str, Type]:
+    """Column → what its values are in an expression; columns of texts are not in it."""
+    types: dict[str, Type] = {}
+    for name, column in columns.items():
+        if column.kind in DATE_KINDS:
+            types[name] = "date" if column.kind == "date" else "datetime"
+        elif column.numeric and column.width is None:
+            types[name] = "number"
+    return types
+
+
+def parse_computed(name: str, given: Mapping[Any, Any], columns: Mapping[str, Column], where: str) -> Computed:
+    """`derive: {column: {expression: "days(admitted, discharged)"}}`.
+
+    Raises:
+        UserError: a column that cannot hold the result; an expression that says what is not allowed, with the position.
+    """
+    rule = f"derive {name!r}"
+    place = f"{where}: {rule}"
+    if set(given) != {FIELD}:
+        others = ", ".join(str(k) for k in given if k != FIELD)
+        raise UserError(f"{others} beside {FIELD}", where=place, fix="an expression alone; or from and map")
+    target = known_column(name, columns, rule, where)
+    _check_target(target, place)
+    types = {n: t for n, t in value_types(columns).items() if n != name}
+    expression = parse_expression(given[FIELD], types, place)
+    dates = expression.type != "number"
+    if dates != (target.kind in DATE_KINDS):
+        fix = "kind: date or datetime" if dates else "kind: integer or float"
+        raise UserError(f"the result is a {expression.type}, the column is of kind {target.kind}", where=place, fix=fix)
+    if not target.missing:
+        empty = [n for n in expression.sources if columns[n].missing or columns[n].other is not None]
+        if empty or expression.divides:
+            why = f"{empty[0]!r} may be" if empty else "a division by 0 is"
+            raise UserError(
+                f"the column is never missing, but {why}", where=place, fix=f"{name}: missing: true; or sources without"
+            )
+    return Computed.by(target, expression)
+
+
+def _check_target(target: Column, place: str) -> None:
+    """UserError where the declaration says what means nothing for a column that is not measured."""
+    if target.kind not in ORDERED_KINDS or target.width is not None:
+        raise UserError(f"the column is of kind {target.kind}", where=place, fix="integer, float, date or datetime")
+    said = {
+        "other": target.other is not None,
+        f"outside: {target.outside}": target.outside not in {"clip", "missing"},
+        "discover": target.discover is not None,
+        "joint_bins": target.joint_bins is not None,
+        "one_way_only": target.one_way_only,
+        "fine": bool(target.fine),
+    }
+    for field, set_so in said.items():
+        if set_so:
+            fix = "leave it out; a value beyond min and max is clipped, or missing with outside: missing"
+            raise UserError(f"{field}: the column is not measured, it is computed", where=place, fix=fix)
+
+
+def check_apart(
+    computed: Sequence[Computed], steps: Sequence[Step], others: Mapping[str, Sequence[str]], where: str
+) -> None:
+    """Refuse rules that need codes of a computed column, which has none before values are drawn.
+
+    Args:
+        others: rule → the columns that it names.
+    Raises:
+        UserError: names the rule and the column.
+    """
+    names = {c.target for c in computed}
+    taken = {s.rule: (*s.takes, *s.reads) for s in steps if not isinstance(s, Computed)}
+    for rule, named in (*taken.items(), *others.items()):
+        for name in named:
+            if name in names:
+                fix = "name the columns that it is computed from, or leave it out of the rule"
+                raise UserError(f"{rule}: {name!r} is computed from other columns", where=where, fix=fix)

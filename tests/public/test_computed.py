@@ -1,0 +1,235 @@
+"""Computed columns: an expression means what Python's dates and numbers mean, and every written row keeps to it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.drafts.draft import draft_schema
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.expressions import Type, parse_expression
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.computing import rows_that_differ
+from pipeline.look.rehearse import write_rows
+from tests.public.table_worlds import csv, source
+
+TYPES: dict[str, Type] = {"a": "date", "b": "date", "t": "datetime", "x": "number", "y": "number", "my col": "number"}
+DAY0 = datetime.date(1970, 1, 1)
+STAY = {
+    "born": {"kind": "date", "min": "1920-01-01", "max": "2023-12-31", "bins": "year"},
+    "admitted": {"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "month", "missing": False},
+    "stay": {"kind": "integer", "min": 0, "max": 60, "bins": {"count": 6}, "missing": False},
+    "discharged": {"kind": "date", "min": "2024-01-01", "max": "2025-03-31", "missing": False},
+    "age": {"kind": "integer", "min": 0, "max": 110},
+    "cost": {"kind": "float", "min": 0, "max": 900, "decimals": 2, "bins": {"count": 2}},
+}
+RULES = {
+    "discharged": {"expression": "admitted + stay"},
+    "age": {"expression": "years(born, discharged)"},
+    "cost": {"expression": "100 / stay * 7 if stay > 3 else 10"},
+}
+
+
+def facts(columns: dict[str, Any] = STAY, derive: dict[str, Any] = RULES, **more: Any) -> Schema:
+    return parse_schema({"columns": columns, "derive": derive, **more}, where="s.yaml")
+
+
+def value(text: str, **sources: float) -> float:
+    expression = parse_expression(text, TYPES, "here")
+    return float(expression.values({n: np.array([v]) for n, v in sources.items()})[0])
+
+
+def number(day: datetime.date) -> int:
+    return (day - DAY0).days
+
+
+days = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 12, 31))
+
+
+@settings(max_examples=200, deadline=None)
+@given(a=days, b=days)
+def test_days_months_and_years_are_those_of_the_calendar(a: datetime.date, b: datetime.date) -> None:
+    sources = {"a": number(a), "b": number(b)}
+    whole = (b.year - a.year) * 12 + b.month - a.month - (b.day < a.day)
+    expected = {
+        "days(a, b)": (b - a).days,
+        "b - a": (b - a).days,
+        "months(a, b)": whole,
+        "years(a, b)": whole // 12,
+        "year(a) * 10000 + month(a) * 100 + day(a)": a.year * 10000 + a.month * 100 + a.day,
+        "max(a, b) - min(a, b)": abs((b - a).days),
+        "1 if a < b else 2 if a == b else 3": 1 if a < b else 2 if a == b else 3,
+        "years('2000-02-29', a)": a.year - 2000 - ((a.month, a.day) < (2, 29)),
+    }
+    for text, meant in expected.items():
+        assert value(text, **{n: v for n, v in sources.items() if n in text.replace("max", "")}) == meant, text
+
+
+@settings(max_examples=100, deadline=None)
+@given(x=st.integers(-1000, 1000), y=st.integers(-1000, 1000))
+def test_arithmetic_is_that_of_numbers(x: int, y: int) -> None:
+    assert value("x + y * 2 - -x", x=x, y=y) == x + y * 2 + x
+    assert value("floor(x / 7) + ceil(y / 7) + abs(x)", x=x, y=y) == x // 7 + -(-y // 7) + abs(x)
+    assert value("1 if x < y <= 500 and not x == 3 or y == 7 else 0", x=x, y=y) == ((x < y <= 500 and x != 3) or y == 7)
+    ratio = value("x / y", x=x, y=y)
+    assert math.isnan(ratio) if y == 0 else ratio == x / y
+    assert value("round(`my col` / 2)", **{"my col": x}) == math.floor(x / 2 + 0.5)
+
+
+def test_times_differ_in_days_and_count_as_midnight_beside_dates() -> None:
+    noon = 86_400 * 10 + 43_200
+    assert value("t - a", t=noon, a=8) == 2.5 and value("hours(a, t)", t=noon, a=8) == 60
+    assert value("hour(t)", t=noon) == 12 and value("t + 0.5", t=noon) == 86_400 * 11
+    assert value("1 if t > a else 0", t=noon, a=10) == 1 and math.isnan(value("x * 0 if x > 1 else y", x=1, y=math.nan))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "says"),
+    [
+        ("x + __import__('os')", 5, "no such function"),
+        ("x.real", 1, "not allowed"),
+        ("x + [y][0]", 5, "not allowed"),
+        ("(lambda: x)()", 1, "no such function"),
+        ("x ** 9", 1, "operator is not allowed"),
+        ("x + 'y'", 5, "got 'y'"),
+        ("x + ärger", 5, "no column"),
+        ("`my col` + `my cal`", 12, "did you mean 'my col'"),
+        ("yers(a, b)", 1, "did you mean 'years'"),
+        ("years(a)", 1, "got 1 arguments"),
+        ("a + b", 1, "no meaning"),
+        ("x if y else x", 6, "where a test belongs"),
+        ("x < y", 1, "a test, not a value"),
+        ("x + 1e300", 5, "got 1e+300"),
+        ("x + f'{y}'", 5, "not allowed"),
+        ("x := 3", None, "cannot be read"),
+        ("3 + 4", None, "names no column"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_its_position_and_the_way_out(
+    text: str, place: int | None, says: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        parse_expression(text, TYPES, "s.yaml: derive 'z'")
+    assert says in f"{error.value.what} {error.value.fix}" and error.value.where == "s.yaml: derive 'z'"
+    assert place is None or f"position {place}:" in error.value.what
+    assert error.value.fix
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, parse_dates=["born", "admitted", "discharged"])
+
+
+def rows_of(schema: Schema, folder: Path, rows: int = 400) -> pd.DataFrame:
+    write_rows(folder / "rows.csv", schema, rows, column=None, most=1, rng=np.random.default_rng(0))
+    return read(folder / "rows.csv")
+
+
+def test_every_written_row_keeps_to_the_rules_and_missing_sources_leave_gaps(tmp_path: Path) -> None:
+    made = rows_of(facts(), tmp_path)
+    assert ((made.discharged - made.admitted).dt.days == made.stay).all()
+    born, left = made.born, made.discharged
+    early = (left.dt.month * 100 + left.dt.day) < (born.dt.month * 100 + born.dt.day)
+    age = (left.dt.year - born.dt.year - early).clip(lower=0)
+    assert born.isna().any() and (made.age.isna() == born.isna()).all()
+    assert (made.age[born.notna()] == age[born.notna()]).all()
+    expected = np.where(made.stay > 3, (700 / made.stay.clip(lower=1)).round(2), 10.0)
+    assert np.allclose(made.cost.fillna(-1), np.where(made.stay == 0, 10, expected), atol=0.0051)
+    assert rows_that_differ(source(tmp_path / "rows.csv"), facts()) == dict.fromkeys(
+        ["derive 'discharged'", "derive 'age'", "derive 'cost'"], 0
+    )
+
+
+@pytest.mark.parametrize(("outside", "negative"), [("clip", 0.0), ("missing", None)])
+def test_a_result_beyond_the_bounds_is_clipped_or_missing(outside: str, negative: float | None, tmp_path: Path) -> None:
+    dates = {n: {**STAY["admitted"]} for n in ("born", "admitted", "discharged")}
+    stay = {"kind": "integer", "min": 0, "max": 400, "outside": outside}
+    schema = facts({**dates, "stay": stay}, {"stay": {"expression": "discharged - admitted"}})
+    made = rows_of(schema, tmp_path)
+    real = (made.discharged - made.admitted).dt.days
+    assert (real < 0).any() and (made.stay[real >= 0] == real[real >= 0]).all()
+    wrong = made.stay[real < 0]
+    assert wrong.isna().all() if negative is None else (wrong == negative).all()
+
+
+def test_where_rows_are_measured_the_column_is_not_read(tmp_path: Path) -> None:
+    schema = facts()
+    rows_of(schema, tmp_path, 50)
+    table = pd.read_csv(tmp_path / "rows.csv", dtype=str)
+    codes = []
+    for text in ("?", "1"):
+        table.assign(age=text, cost=text, discharged=text).to_csv(tmp_path / "t.csv", index=False)
+        coded, report = encode_columns(source(tmp_path / "t.csv"), schema, workdir=tmp_path / text, fine=True)
+        assert report.outside["age"] == report.unplaced["age"] == 0
+        codes.append([c.tolist() for c in coded.columns])
+    assert codes[0] == codes[1]
+    assert schema.measured.names == ("born", "admitted", "stay")
+
+
+def test_rows_that_break_a_rule_are_counted(tmp_path: Path) -> None:
+    rows_of(facts(), tmp_path, 100)
+    table = pd.read_csv(tmp_path / "rows.csv")
+    table.loc[:6, "discharged"] = "2024-02-30"
+    table.loc[90:, "stay"] += 1
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert rows_that_differ(source(tmp_path / "t.csv"), facts())["derive 'discharged'"] == 17
+
+
+def test_the_rules_survive_saving(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(facts().to_yaml(), encoding="utf-8")
+    again = load_schema(tmp_path / "s.yaml")
+    assert again.to_yaml() == facts().to_yaml()
+    pd.testing.assert_frame_equal(rows_of(again, tmp_path), rows_of(facts(), tmp_path))
+
+
+def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
+    born = {"kind": "date", "bounds": "discover"}
+    assert [c.name for c in facts({**STAY, "born": born}).to_discover] == ["born"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rules", "says"),
+    [
+        ({}, {"impossible": [{"age": {"max": 3}, "stay": {"max": 9}}]}, "impossible: 'age' is computed"),
+        ({}, {"ordered": [["admitted", "discharged"]]}, "discharged"),
+        ({}, {"unit_id": {"name": "p", "records": {1: 1.0}, "order_by": ["age"]}}, "unit_id: 'age' is computed"),
+        ({}, {"mapped": {"stay": {"from": "age"}}}, "age"),
+        ({}, {"recode": {"r": {"columns": ["age", "stay"]}}}, "'age' is derived"),
+        ({"w": {"kind": "integer", "min": 0, "max": 1}}, {"derive": {**RULES, "w": {"from": "age", "otherwise": 0,
+          "map": {5: 1}}}}, "derive 'w': 'age' is computed"),
+        ({}, {"derive": {**RULES, "stay": {"expression": "days(admitted, discharged)"}}}, "follow from each other"),
+        ({"age": {"kind": "flag", "true": ["1"], "false": ["0"]}}, {}, "of kind flag"),
+        ({"age": {"kind": "date", "min": "2000-01-01", "max": "2001-01-01"}}, {}, "the result is a number"),
+        ({"age": {**STAY["age"], "missing": False}}, {}, "never missing, but 'born' may be"),
+        ({"cost": {**STAY["cost"], "missing": False}}, {}, "a division by 0"),
+        ({"age": {**STAY["age"], "other": "old"}}, {}, "other: the column is not measured"),
+        ({"age": {**STAY["age"], "outside": "refuse"}}, {}, "outside: refuse"),
+        ({}, {"derive": {"age": {"expression": "stay", "map": {}}}}, "map beside expression"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_when_the_schema_is_read(
+    columns: dict[str, Any], rules: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UserError, match=says):
+        facts({**STAY, **columns}, **{"derive": RULES, **rules})
+
+
+def test_a_draft_proposes_what_no_row_breaks_and_nothing_else(tmp_path: Path) -> None:
+    rows_of(facts(), tmp_path, 300)
+    table = pd.read_csv(tmp_path / "rows.csv").rename(columns={"admitted": "day in"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    assert '#   "stay": {expression: "days(`day in`, discharged)"}  # in all 300 rows' in text
+    table.loc[7, "stay"] += 1
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    assert '"stay": {expression' not in text and '"age": {expression: "years(born, discharged)"}' in text
+    assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")
