@@ -36,12 +36,13 @@ def coarse_intervals(evidence: Evidence, question: Question, coarse: Coarse, gro
     """
     clique = coarse.known.clique
     spread = coarse.spread(column_counts(evidence, clique))
-    lines: list[Interval | None] = [_of_whole_cells(evidence, question, coarse, groups, m) for m in groups.members]
+    codes = None if question.column is None else _by_code(coarse, question.column, groups)
+    lines = [_of_whole_cells(evidence, question, coarse, groups, m, codes, spread) for m in groups.members]
     places = [i for i, line in enumerate(lines) if line is None]
     limits = limit_intervals(evidence, question, clique, groups, places) if places else []
     assert limits is not None  # there is an answer
     for place, limit in zip(places, limits, strict=True):
-        value = _figure(question, groups, groups.members[place], spread)
+        value = _figure(question, groups, groups.of(place), spread)
         lines[place] = limit if value is None else _around(limit, value)
     return [line for line in lines if line is not None]
 
@@ -74,12 +75,18 @@ class _Cells:
 
 
 def _of_whole_cells(
-    evidence: Evidence, question: Question, coarse: Coarse, groups: Groups, members: Values
+    evidence: Evidence,
+    question: Question,
+    coarse: Coarse,
+    groups: Groups,
+    members: Values,
+    codes: tuple[Values, Values] | None,
+    spread: Values,
 ) -> Interval | None:
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    cells = _cells(evidence, question, coarse, groups, members)
+    cells = _cells(evidence, question, coarse, members * groups.counted, codes)
     part = question.quantile
     hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
@@ -94,17 +101,20 @@ def _of_whole_cells(
     if (cells.low[order][1:] < cells.high[order][:-1]).any():
         return None  # groups of values that do not follow each other have no order
     line = quantile_interval(sums, cells.low, cells.high, part)
-    value = _figure(question, groups, members, coarse.spread(column_counts(evidence, coarse.known.clique)))
+    value = _figure(question, groups, members, spread)
     return line if value is None else _around(line, value)
 
 
-def _cells(evidence: Evidence, question: Question, coarse: Coarse, groups: Groups, members: Values) -> _Cells:
+def _cells(
+    evidence: Evidence, question: Question, coarse: Coarse, counted: Values, codes: tuple[Values, Values] | None
+) -> _Cells:
+    """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
     size = coarse.known.values.size
-    inside = np.minimum(np.bincount(coarse.place, members * groups.counted, minlength=size), 1.0)
+    inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
-    if name is None:
+    if name is None or codes is None:
         return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
-    labels, low, high = coarse.labels[name], *_by_code(coarse, name, groups)
+    labels, (low, high) = coarse.labels[name], codes
     own = codes_of(coarse.shape, coarse.known.clique)[name]
     told = evidence.told((name,))
     share = coarse.within(name, None if told is None else told.values)
@@ -117,10 +127,10 @@ def _cells(evidence: Evidence, question: Question, coarse: Coarse, groups: Group
         room = np.maximum(told.values + told.reach(alpha), 0.0)
         records = coarse.known.values - coarse.known.reach(alpha)
         for place in np.flatnonzero(inside):
-            codes = np.flatnonzero(labels == own[place])
-            if codes.size > 1:
-                ends[0][place] = least_mean(low[codes], room[codes], float(records[place]))
-                ends[1][place] = -least_mean(-high[codes], room[codes], float(records[place]))
+            here = np.flatnonzero(labels == own[place])
+            if here.size > 1:
+                ends[0][place] = least_mean(low[here], room[here], float(records[place]))
+                ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
     return _Cells(inside, ends[0], ends[1], np.clip(middle, *ends))
 
 

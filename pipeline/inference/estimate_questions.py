@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,15 +135,26 @@ class Groups:
     """The cells of each group, and what each cell counts; flattened over the question's marginal.
 
     Attributes:
-        members: (groups × cells) of 0 and 1.
+        group: per cell the number of its group, 0, 1, …
+        count: how many groups there are.
         counted: per cell 1 where it counts in the denominator.
         low, high: per cell the least and the largest value.
     """
 
-    members: Values
+    group: NDArray[np.int64]
+    count: int
     counted: Values
     low: Values
     high: Values
+
+    def of(self, place: int) -> Values:
+        """Per cell 1 where it belongs to a group, else 0."""
+        return np.asarray(self.group == place, np.float64)
+
+    @property
+    def members(self) -> Iterator[Values]:
+        """The cells of each group; one at a time, for there may be many of both."""
+        return (self.of(place) for place in range(self.count))
 
 
 def groups_of(schema: Schema, question: Question, clique: Clique) -> Groups:
@@ -153,13 +164,13 @@ def groups_of(schema: Schema, question: Question, clique: Clique) -> Groups:
     by = schema.measured.canonical(question.by)
     sizes = schema.measured.shape(by)
     group = np.ravel_multi_index([codes[n] for n in by], sizes) if by else np.zeros(math.prod(shape), np.int64)
-    members = (group[None, :] == np.arange(math.prod(sizes))[:, None]).astype(np.float64)
+    count = math.prod(sizes)
     if question.column is None or question.what in OF_TWO:
         ones = np.ones(math.prod(shape))
-        return Groups(members, ones, ones, ones)
+        return Groups(group, count, ones, ones, ones)
     values = values_of(schema, question)
     own = codes[question.column]
-    return Groups(members, values.counted[own], values.low[own], values.high[own])
+    return Groups(group, count, values.counted[own], values.low[own], values.high[own])
 
 
 def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64]]:

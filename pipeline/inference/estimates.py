@@ -51,18 +51,20 @@ def estimate(schema: Schema, measurements: Measurements, question: Question) -> 
     check_question(schema, question)
     clique, evidence = schema.measured.canonical(question.columns), Evidence(measurements)
     known = evidence.told(clique)
+    tests = question.what == "equal_means"
+    coarse = None if known or tests else coarse_told(measurements, clique)
+    bounds = question.what not in OF_TWO
+    if known is None and coarse is None and not (bounds and question.unmeasured == BOUNDS):
+        raise _untold(measurements, clique, bounds=bounds)
     groups = groups_of(schema, question, clique)
-    if question.what == "equal_means":
-        if known is None and question.unmeasured != BOUNDS:
-            raise _untold(measurements, clique)
+    if tests:
         return _test(schema, question, known, groups)
-    coarse = None if known else coarse_told(measurements, clique)
     how = MEASURED if known else COARSE
     lines = _lines(schema, question, evidence, known or coarse, groups)
-    if lines is None and question.unmeasured == BOUNDS and question.what not in OF_TWO:
-        lines, how = limit_intervals(evidence, question, clique, groups, range(len(groups.members))), FRECHET
+    if lines is None and bounds:
+        lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
-        raise _untold(measurements, clique, bounds=question.what not in OF_TWO)
+        raise _untold(measurements, clique, bounds=bounds)
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))
     frame = frame.rename(columns={n: f"({n})" for n in frame.columns if n in {"estimate", "low", "high", "how"}})
@@ -128,18 +130,18 @@ def _from_answers(question: Question, known: Told, groups: Groups) -> list[Inter
 
 def _test(schema: Schema, question: Question, known: Told | None, groups: Groups) -> pd.DataFrame:
     """One line: the statistic, its degrees of freedom, the p-value and how many groups took part."""
-    if known is None or len(groups.members) < 2:
+    if known is None or groups.count < 2:
         fix = "by=[COLUMN]" if known else "selection.marginals in another run"
         raise UserError("a test of equal means compares measured groups", where="by", fix=fix)
     middle = (groups.low + groups.high) / 2
-    result = equal_means(known, list(groups.members * groups.counted), middle, sampling=question.sampling)
+    result = equal_means(known, [m * groups.counted for m in groups.members], middle, sampling=question.sampling)
     frame = pd.DataFrame(
         {
             "statistic": [result.statistic],
             "degrees_of_freedom": [result.degrees],
             "p_value": [result.p_value],
             "groups": [len(result.groups)],
-            "groups_too_small": [len(groups.members) - len(result.groups)],
+            "groups_too_small": [groups.count - len(result.groups)],
             "how": ["measured"],
         }
     )

@@ -26,10 +26,12 @@ def limit_intervals(
     limits = cell_limits(evidence, clique, ALPHA)
     if limits is None:
         return None
-    chosen = groups.members[list(places)]
-    totals = limits.least_sums(chosen * groups.counted)
-    ends = [_extremes(question, groups, m, limits, float(t)) for m, t in zip(chosen, totals, strict=True)]
-    return [Interval(None, low, high) for low, high in ends]
+    lines = []
+    for place in places:
+        members = groups.of(place)
+        total = float(limits.least_sums((members * groups.counted)[None, :])[0])
+        lines.append(Interval(None, *_extremes(question, groups, members, limits, total)))
+    return lines
 
 
 def _extremes(question: Question, groups: Groups, members: Values, limits: Limits, total: float) -> tuple[float, float]:
