@@ -76,10 +76,22 @@ class Auto(ScoredPairs):
     Attributes:
         candidates, combine_cells: as in `ScoredPairs`.
         max_cells: the most cells of a query over a pair; larger pairs are asked over coarser values.
+        important: columns whose errors count so many times.
     """
 
     kind: ClassVar[str] = "auto"
     max_cells: int = MAX_CELLS
+    important: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """As of all methods; columns that count more where there are any."""
+        return {k: v for k, v in super().description.items() if k != "important" or v}
+
+    @property
+    def in_words(self) -> str:
+        named = ", ".join(f"{n} ({w:g} times)" for n, w in self.important)
+        return f"errors in marginals of these columns count more: {named}" if named else ""
 
     def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
         """As of `ScoredPairs`; the charge of the distances is that of two looks."""
@@ -102,10 +114,10 @@ class Auto(ScoredPairs):
         ask_given(context, FINE_STAGE)
         expected = once(context.fit)()
         queries = self._queries(context, expected, len(given))
-        known = _known(context, {c: expected(c) for c in given})
         spread = {a.clique: a.stddev for a in context.known}
         level = float(context.reserve_noise(np.array([PAIRS_PART / len(given)]))[0])
-        view = PairView(queries, expected, spread, sides_of(given, tuple(queries)), level)
+        view = PairView(queries, expected, spread, sides_of(given, tuple(queries)), level, dict(self.important))
+        known = _known(context, view, {c: expected(c) for c in given})
         look = _first_look(context, view)
         if look is None:
             shares = allocate(known, NO_PAIRS, context.reserve_noise, context.power).shares
@@ -119,7 +131,7 @@ class Auto(ScoredPairs):
         others, wanted = _second_look(context, view, tree, look, [i for i in range(len(view.pairs)) if i not in first])
         left = 1 - sum(first.values())
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
-        known = _known(context, {c: expected(c) for c in given} | held)
+        known = _known(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
         pairs_again = dict(zip(forest, plan.known[len(given) :].tolist(), strict=True))
         chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
@@ -174,11 +186,12 @@ class _Look:
     wanted: Wanted
 
 
-def _known(context: Context, expected: Mapping[Clique, Values]) -> Known:
+def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
     """Marginals that were asked, with the mean absolute noise of their answers; of one that was charged and lost: as if
     never asked."""
     noise = {a.clique: a.mean_abs for a in context.known}
-    return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]))
+    weights = np.array([view.weight(c) for c in expected])
+    return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights)
 
 
 def _first_look(context: Context, view: PairView) -> _Look | None:
@@ -223,7 +236,8 @@ def _second_look(
     """
     more, stddev = look.more[others], np.full(len(others), look.stddev)
     cells = [look.cells[i] for i in others]
-    asked = np.sort(np.argsort(-more, kind="stable")[: asked_again(len(view.pairs))]).tolist()
+    weights = np.array([view.weight(view.pairs[i]) for i in others])
+    asked = np.sort(np.argsort(-weights * more, kind="stable")[: asked_again(len(view.pairs))]).tolist()
     pairs = [view.pairs[others[j]] for j in asked]
     again = context.distances(pairs, lambda: tree.marginal, view.queries, look=1, below=view.level) if pairs else None
     if again is not None:
@@ -274,6 +288,9 @@ class AutoSettings(Fixed):
         split: parts of the budget for first one-way marginals, distances, and what these two decide.
         fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
         fine_share: the part of the budget that these take, all columns together.
+        important: columns whose errors count `important_weight` times in what is chosen and shared out, a pair of two
+            of them the square of that: what a reader asks about, or the target of a model. Public: costs no privacy.
+        important_weight: at least 1.
     """
 
     kind: ClassVar[str] = "auto"
@@ -284,6 +301,8 @@ class AutoSettings(Fixed):
     split: list[float] = field(default_factory=lambda: [1.0, 0.3, 8.7])
     fine_cells: int = 256
     fine_share: float = 0.1
+    important: list[str] = field(default_factory=list)
+    important_weight: float = 4.0
 
     def given(self, facts: Facts) -> Selection | None:
         """The marginals that somebody named, or that an accountant leaves which cannot count later decisions; or None.
@@ -325,7 +344,7 @@ class AutoSettings(Fixed):
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """One-way marginals, distances, and a reserve."""
-        given = self.given(facts)
+        given, important = self.given(facts), self._important(facts)
         if given is not None:
             return given.schedule(facts, workload)
         domain, mapped = facts.domain, facts.schema.rules.mapped
@@ -335,7 +354,7 @@ class AutoSettings(Fixed):
         if self.max_cells is not None and self.max_cells < LEAST_CELLS:
             fix = f"at least {LEAST_CELLS}: two groups of values of each column; or null"
             raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
-        method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS)
+        method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS, important)
         own = Domain(tuple(facts.schema.fine.values()))
         slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), self.split)
         if not len(own):
@@ -346,6 +365,20 @@ class AutoSettings(Fixed):
         part = math.fsum(self.split) * self.fine_share / (1 - self.fine_share)
         before, scores = [s for s in slots if not s.scores], [s for s in slots if s.scores]
         return Schedule(method, [*before, *one_way_slots(own, part, FINE_STAGE), *scores], rest)  # as they are charged
+
+    def _important(self, facts: Facts) -> tuple[tuple[str, float], ...]:
+        """The important columns with their weight, checked; none where public facts decide what is measured."""
+        for name in self.important:
+            if name not in facts.joint:
+                fix = f"columns of {', '.join(facts.joint)}"
+                raise UserError(f"no joint marginal holds {name!r}", where="selection.important", fix=fix)
+        if not 1 <= self.important_weight < float("inf"):
+            fix = "a number of at least 1"
+            raise UserError(f"got {self.important_weight}", where="selection.important_weight", fix=fix)
+        if self.important and self.given(facts) is not None:
+            fix = "selection.weights for marginals that are given; an accountant with a privacy filter otherwise (gdp)"
+            raise UserError("nothing is chosen from answers here", where="selection.important", fix=fix)
+        return tuple((n, self.important_weight) for n in dict.fromkeys(self.important))
 
 
 def _has_filter(facts: Facts) -> bool:

@@ -88,6 +88,11 @@ class Method(ABC):
         """The most cells of the graphical model between the rounds; None where the method limits none."""
         return None
 
+    @property
+    def in_words(self) -> str:
+        """What `plan` says of it beside its charges; empty: nothing."""
+        return ""
+
     @abstractmethod
     def run(self, context: Context) -> None:
         """Ask, choose and measure until the budget is spent."""

@@ -48,6 +48,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "max_records": unit.max_records,
         **plan.to_json(),
         **_selection(config, plan),
+        "selected": "" if isinstance(plan, Plan) else method_of(plan.method).in_words,
         "compared": [p.to_json() for p in plan.compared],
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
@@ -137,7 +138,7 @@ def as_text(facts: dict[str, Any]) -> str:
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
     ]
-    lines[5:5] = _pairs(facts["compared"])
+    lines[5:5] = [*_pairs(facts["compared"]), *([facts["selected"]] if facts["selected"] else [])]
     lines[5:5] = _accepting(facts)
     lines[3:3] = _discovering(facts.get("discovery", []))
     lines += [f"warning: {w}" for w in facts["warnings"]]

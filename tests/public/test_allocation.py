@@ -1,6 +1,7 @@
 """Shares that lower the expected error: laws, and brute force over all sets of pairs."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,3 +97,26 @@ def test_pairs_that_depend_for_certain_are_measured_with_the_others():
     without = allocate(known, wanted, noise_of(40.0), POWER).shares.chosen
     certain = Wanted(wanted.left, wanted.shown, wanted.cells, wanted.sides, wanted.gaps, (1,))
     assert 1 not in without and {0, 1} <= set(allocate(known, certain, noise_of(40.0), POWER).shares.chosen)
+
+
+def test_a_pair_that_counts_more_gets_a_larger_part_and_its_columns_too():
+    known, wanted = world([3000.0] * 6)
+    alike = allocate(known, wanted, noise_of(20.0), POWER).shares
+    place = 4  # of the second and the fourth column
+    weights = np.where(np.arange(6) == place, 8.0, 1.0)
+    more = allocate(known, replace(wanted, weights=weights), noise_of(20.0), POWER).shares
+
+    def part(shares):
+        return shares.parts[shares.chosen.index(place)]
+
+    assert part(more) > 1.5 * part(alike)
+    assert (more.known / alike.known)[[1, 3]].min() > (more.known / alike.known)[[0, 2]].max()
+
+
+def test_weights_that_are_all_the_same_change_nothing():
+    known, wanted = world([9000, 10, 4000, 0, 700, 2500])
+    plain = allocate(known, wanted, noise_of(20.0), POWER).shares
+    tripled = replace(known, weights=np.full(4, 3.0)), replace(wanted, weights=np.full(6, 3.0))
+    again = allocate(*tripled, noise_of(20.0), POWER).shares
+    assert again.chosen == plain.chosen
+    assert again.parts == pytest.approx(plain.parts) and again.known == pytest.approx(plain.known)

@@ -31,10 +31,12 @@ class Known:
     Attributes:
         expected: per marginal its cells, in records.
         noise: per marginal the mean absolute noise of its answers so far, in records.
+        weights: how often the error of each counts.
     """
 
     expected: Sequence[Values]
     noise: Values
+    weights: Values | float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,7 @@ class Wanted:
         sides: pairs × 2: the places of its two sides among the known marginals.
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
         certain: the places of pairs that are measured with the others, where that promises less error than no pair.
+        weights: how often the error of each pair counts.
     """
 
     left: Callable[[int, Values], Values]
@@ -56,6 +59,12 @@ class Wanted:
     sides: NDArray[np.intp]
     gaps: Values
     certain: tuple[int, ...] = ()
+    weights: Values | float = 1.0
+
+    @property
+    def often(self) -> Values:
+        """The weight of each pair."""
+        return np.broadcast_to(np.asarray(self.weights, np.float64), self.cells.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +130,9 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
     measured, and what noise leaves of it where it is (`Wanted.left`); the sides are the errors of its one-way
     marginals, which every pair of theirs suffers from. A marginal of load w · cells gets a part in proportion to
     (w · cells)^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
-    are the strengths); for a known marginal w is the number of pairs that its error shows in. Pairs are taken greedily:
-    each step takes the one that lowers the sum most, until none does. PrivSyn's trade-off (Zhang et al. 2021, section
-    4.2) is the case of fixed parts for the one-way marginals.
+    are the strengths); for a known marginal w is the weight of the pairs that its error shows in. Pairs are taken
+    greedily: each step takes the one that lowers the sum most, until none does. PrivSyn's trade-off (Zhang et al. 2021,
+    section 4.2) is the case of fixed parts for the one-way marginals.
 
     Args:
         noise: the mean absolute noise of a marginal, in records, from its part of the budget.
@@ -181,9 +190,9 @@ class _Work:
         return ones, np.sqrt((ones[self.wanted.sides] ** 2).sum(axis=1)), own
 
     def error(self, shares: Shares) -> float:
-        """The expected L1 error of all pairs and known marginals together, in records."""
+        """The expected L1 error of all pairs and known marginals together, in records, each as often as it counts."""
         ones, both, own = self.errors(shares)
-        return float(ones.sum() + (own + both).sum())
+        return float((self.known.weights * ones).sum() + (self.wanted.often * (own + both)).sum())
 
     def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
@@ -192,23 +201,23 @@ class _Work:
         known = weights * self.ones.slope(places, self.noise(np.maximum(total, 1e-12)))
         parts = np.full(self.wanted.cells.size, np.nan)
         parts[list(shares.chosen)] = shares.parts
-        taken = self.wanted.cells[list(shares.chosen)] ** self.power
-        scale = float(np.mean(shares.parts / taken)) if shares.chosen else 1.0
-        guess = np.minimum(scale * self.wanted.cells**self.power, 1.0)
+        loads = (self.wanted.often * self.wanted.cells) ** self.power
+        scale = float(np.mean(shares.parts / loads[list(shares.chosen)])) if shares.chosen else 1.0
+        guess = np.minimum(scale * loads, 1.0)
         noise = self.noise(np.where(np.isnan(parts), guess, parts)).tolist()
         pairs = np.array([max(self.wanted.shown(i, n), 1.0) for i, n in enumerate(noise)])
-        return known**self.power, pairs**self.power
+        return known**self.power, (self.wanted.often * pairs) ** self.power
 
     def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
-        count, sides = len(self.known.expected), self.wanted.sides
+        count, sides, often = len(self.known.expected), self.wanted.sides, self.wanted.often
         errors, both, _ = self.errors(shares)
-        weights = np.ones(count)
+        weights = self.known.weights * np.ones(count)
         for end in (0, 1):
-            np.add.at(weights, sides[:, end], errors[sides[:, end]] / np.maximum(both, 1e-9))
+            np.add.at(weights, sides[:, end], often * (errors[sides[:, end]] / np.maximum(both, 1e-9)))
         if first:
             loads = (weights * np.array([e.size for e in self.known.expected], np.float64)) ** self.power
-            wanted = self.wanted.cells**self.power
+            wanted = (often * self.wanted.cells) ** self.power
         else:
             loads, wanted = self.loads(shares, weights)
         before = self.before()
@@ -222,8 +231,8 @@ class _Work:
         measured = np.zeros((0, STEPS))
         if wanted.size:
             own = [self.pairs.at(i, self.noise(load * more / grid)) for i, load in enumerate(wanted)]
-            measured = np.stack(own) + both[:, None]
-        chosen, sums = _greedy(grid, row, base, measured, self.wanted.gaps + both, wanted, certain)
+            measured = often[:, None] * (np.stack(own) + both[:, None])
+        chosen, sums = _greedy(grid, row, base, measured, often * (self.wanted.gaps + both), wanted, certain)
         known = np.maximum(loads * more / sums - before, 0.0)
         parts = wanted[list(chosen)] * more / sums
         whole = float(known.sum() + parts.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
 
@@ -39,6 +39,7 @@ class PairView:
         spread: the standard deviations of the answers to the one-way marginals so far.
         sides: per candidate the places of the known marginals of its columns.
         level: the noise that a measurement is likely to have: distances of cells count as far as they are beyond it.
+        important: columns whose errors count so many times; others count once.
     """
 
     queries: Mapping[Clique, QueryMatrix]
@@ -46,6 +47,11 @@ class PairView:
     spread: Mapping[Clique, float]
     sides: NDArray[np.intp]
     level: float
+    important: Mapping[str, float] = field(default_factory=dict)
+
+    def weight(self, clique: Clique) -> float:
+        """How often the error of a marginal counts: the product over its columns."""
+        return math.prod(self.important.get(n, 1.0) for n in clique)
 
     @cached_property
     def pairs(self) -> tuple[Clique, ...]:
@@ -71,7 +77,8 @@ class PairView:
         told = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
         strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, told.tolist(), strict=True)]
         shown = more > NormalDist().inv_cdf(1 - LEVEL / more.size) * stddev
-        certain = heaviest_forest([self.pairs[i] for i in places], np.where(shown, told, 0.0).tolist())
+        weights = np.array([self.weight(self.pairs[i]) for i in places])
+        certain = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * told, 0.0).tolist())
         gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
         rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
         return Wanted(
@@ -81,6 +88,7 @@ class PairView:
             self.sides[list(places)],
             gaps,
             certain,
+            weights,
         )
 
 
