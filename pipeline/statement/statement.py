@@ -277,10 +277,8 @@ def public_facts(
         counted = "" if holdout is None else ", in all and of those that were not set aside"
         facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
     if cap is not None:
-        facts.append(
-            f"the largest C that might be discovered, {cap:,} (privacy.max_records_cap); C = {unit.max_records:,} is not "
-            "declared, but follows from noisy counts of this run"
-        )
+        largest = f"the largest C that might be discovered, {cap:,} (privacy.max_records_cap)"
+        facts.append(f"{largest}; C = {unit.max_records:,} is not declared, but follows from noisy counts of this run")
     return (*facts, *taken.facts())
 
 
