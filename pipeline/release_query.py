@@ -11,14 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
+from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
+from synthesis.numbers.value_shapes import answers_about, shapes_of
 from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
@@ -47,8 +51,9 @@ def answer(
     Args:
         marginal: columns: one row per cell.
         where: column → a value, a list of values, or [low, high] of an ordered column, both included: one row. A bin
-            that this cuts counts in part, as if its records were spread evenly, and the interval holds whatever lies
-            inside: `cut` names such bins.
+            that this cuts counts in part: by the column's fine cells or the curve through them, where the release has
+            them, else as if its records were spread evenly. The interval holds whatever lies inside: `cut` names such
+            bins, or fine cells.
     Returns:
         the columns asked for, count (may be negative; unbiased where no bin is cut), standard_error (of the noise), low
         and high (95 % intervals), and for a range: cut.
@@ -82,16 +87,66 @@ def no_column(schema: Schema, name: str, where: str) -> UserError:
 
 def _count(schema: Schema, measurements: Measurements, where: Mapping[str, Any]) -> pd.DataFrame:
     """How many records satisfy all conditions; of a bin that one cuts, anything from none to all of its records may."""
-    weights = {name: code_weights(schema, name, value) for name, value in where.items()}
+    even = {name: code_weights(schema, name, value) for name, value in where.items()}
+    cut = [f"{n}: {label}" for n, w in even.items() for label in _cut_bins(schema, n, w)]
+    asked = pd.DataFrame({n: [str(value)] for n, value in where.items()})
+    name = next(iter(where))
+    # A value on the edge of two bins of floats lies in the upper one, which a range up to it does not seem to touch.
+    by_cells = len(where) == 1 and (cut or schema[name].kind == "float")
+    if by_cells and (finely := _fine_count(schema, measurements, name, where[name])) is not None:
+        return _of_cells(schema, name, asked, *finely)
+    weights = _by_curves(schema, measurements, where, even) if cut else even
     estimate = estimate_count(measurements, weights)
     reach = 1.96 * estimate.errors
     low, high = estimate.values - reach, estimate.values + reach
-    cut = [f"{n}: {label}" for n, w in weights.items() for label in _cut_bins(schema, n, w)]
     if cut:
-        low = np.minimum(low, _end(measurements, {n: np.floor(w) for n, w in weights.items()}, -1.96))
-        high = np.maximum(high, _end(measurements, {n: np.ceil(w) for n, w in weights.items()}, 1.96))
-    frame = _rounded(pd.DataFrame({n: [str(value)] for n, value in where.items()}), estimate, low, high)
-    return frame.assign(cut="; ".join(cut))
+        low = np.minimum(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -1.96))
+        high = np.maximum(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, 1.96))
+    return _rounded(asked, estimate, low, high).assign(cut="; ".join(cut))
+
+
+def _fine_count(
+    schema: Schema, measurements: Measurements, name: str, value: Any
+) -> tuple[RangeCount, tuple[Clique, ...]] | None:
+    """The count of one column's range by its fine cells, and what tells it; None where it has none."""
+    if name not in schema.fine:
+        return None
+    fine, bins = answers_about(schema, measurements, name)
+    ranges = asked_ranges(schema[name], value, name)
+    if fine is None or ranges is None:
+        return None
+    shape = shapes_of(schema, measurements, (name,)).get(name)
+    sources = ((name,), (schema.fine[name].name,))
+    return range_count(schema[name], shape, fine, bins, ranges), sources[bins is None :]
+
+
+def _of_cells(
+    schema: Schema, name: str, asked: pd.DataFrame, count: RangeCount, sources: tuple[Clique, ...]
+) -> pd.DataFrame:
+    """The count as a row; the interval holds whatever lies inside the fine cells that the range cuts."""
+    low, high = count.value - 1.96 * count.error, count.value + 1.96 * count.error
+    if count.cut:
+        low = min(low, count.least[0] - 1.96 * count.least[1])
+        high = max(high, count.most[0] + 1.96 * count.most[1])
+    estimate = Estimate(np.array([count.value]), np.array([count.error]), sources)
+    labels = finest(schema[name]).labels
+    row = _rounded(asked, estimate, np.array([low]), np.array([high]))
+    return row.assign(cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
+
+
+def _by_curves(
+    schema: Schema, measurements: Measurements, where: Mapping[str, Any], even: Mapping[str, Weights]
+) -> dict[str, Weights]:
+    """The part of each bin that a condition holds by the column's curve, where it has one; else by its width."""
+    shapes, weights = shapes_of(schema, measurements, where), dict(even)
+    for name, shape in shapes.items():
+        column, edges = schema[name], plain_edges(schema[name])
+        ranges = asked_ranges(column, where[name], name)
+        cut = (even[name] > 0) & (even[name] < 1)
+        if ranges is not None and edges is not None and cut.any():
+            shares = np.append(curve_shares(shape, edges, column, ranges), np.zeros(column.size - column.value_codes))
+            weights[name] = np.where(cut, shares, even[name])
+    return weights
 
 
 def _end(measurements: Measurements, weights: dict[str, Weights], errors: float) -> Weights:

@@ -25,7 +25,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source, open_table
-from mechanisms.public.tables.value_summaries import side_by_side, summaries
+from mechanisms.public.tables.value_summaries import QUANTILES, side_by_side, summaries
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
@@ -57,7 +57,7 @@ from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
-from synthesis.numbers.value_shapes import mean_stddevs
+from synthesis.numbers.noise_errors import noise_errors
 
 LOG = logging.getLogger("pipeline")
 
@@ -262,7 +262,8 @@ def _reloaded(work: Work, table: Path) -> CodedTable:
 
 def _numbers(source: Source, made: Source, schema: Schema, taken: Taken) -> list[dict[str, Any]]:
     """Numbers and dates of both tables side by side; NOT private."""
-    return side_by_side(summaries(source, schema), summaries(made, schema), mean_stddevs(schema, taken.known))
+    errors = noise_errors(schema, taken.known, QUANTILES)
+    return side_by_side(summaries(source, schema), summaries(made, schema), errors)
 
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:
 def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
     """The notes of a range end with the bins that it cuts."""
     if cut := answer.get("cut", [""])[0]:
-        what = "their records count as spread evenly; the interval holds whatever lies inside"
+        what = "their records count in part; the interval holds whatever lies inside"
         bins = cut.count("; ") + 1
         answer.attrs["notes"].append(f"the range cuts {bins} bin{'s' * (bins > 1)} ({cut}): {what}")
     return answer

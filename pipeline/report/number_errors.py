@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.column import DATE_KINDS
-from mechanisms.public.schema.fine_cells import cells_of_bins
 from mechanisms.public.schema.table_schema import Schema
-from synthesis.numbers.fine_evidence import mean_stddev
+from synthesis.numbers.expected_errors import expected_error
 
 
 def mean_errors(schema: Schema, plan: AnyPlan, rows: int | None) -> list[dict[str, Any]]:
-    """Per column with fine cells: their number and noise, and the standard error of its mean at `rows` records.
+    """Per column with fine cells: their number and noise, and the error to expect of its mean at `rows` records.
 
-    An upper estimate: bins are measured once more with what marginals of several columns leave.
+    `mean_share` is that error as a share of the mean where values have a long tail, `mean_standard_error` in the
+    column's unit where they do not; `assumed` says what is assumed of the values. Bins are measured once more with what
+    marginals of several columns leave, which is not counted in.
     """
     noise = {} if isinstance(plan, Plan) else _slots(plan)
-    errors = []
+    errors: list[dict[str, Any]] = []
     for name, fine in schema.fine.items():
         if fine.name not in noise:
             continue
-        sizes = np.diff(cells_of_bins(schema[name]))
-        precision = 1 / (sizes * noise[fine.name] ** 2) + (noise[name] ** -2 if name in noise else 0.0)
         known = rows is not None and schema[name].kind not in DATE_KINDS
-        error = mean_stddev(schema[name], 1 / precision, float(rows or 1)) if known else None
+        error = expected_error(schema[name], noise[fine.name], noise.get(name), rows or 1) if known else None
         errors.append(
-            {"column": name, "fine_cells": fine.ordered, "stddev": noise[fine.name], "mean_standard_error": error}
+            {
+                "column": name,
+                "fine_cells": fine.ordered,
+                "stddev": noise[fine.name],
+                "mean_standard_error": error.value if error and error.share is None else None,
+                "mean_share": error.share if error else None,
+                "assumed": error.assumed if error else None,
+            }
         )
     return errors
 
@@ -42,9 +46,12 @@ def _slots(plan: Any) -> dict[str, float]:
 
 def said_errors(errors: list[dict[str, Any]]) -> list[str]:
     """The same in lines for people; none without columns of numbers."""
-    lines = ["numbers, measured finely alone (cells; noise of a cell; standard error of the mean, at most):"]
+    lines = ["numbers, measured finely alone (cells; noise of a cell; standard error to expect of the mean):"]
     for e in errors:
-        mean = e["mean_standard_error"]
+        mean, share = e["mean_standard_error"], e["mean_share"]
         told = "set plan.rows" if mean is None else f"{mean:.4g}"
+        told = told if share is None else f"{share:.1%}"
         lines.append(f"  {e['column']}: {e['fine_cells']} cells ± {e['stddev']:.3g} records; mean ± {told}")
+    assumed = dict.fromkeys((e["assumed"], e["mean_share"] is None) for e in errors if e["assumed"])
+    lines += [f"  assumed for {'numbers' if plain else 'shares of the mean'}: {a}" for a, plain in assumed]
     return lines if errors else []

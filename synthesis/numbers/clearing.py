@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from synthesis.numbers.fine_evidence import FineEvidence
+from mechanisms.public.schema.column import Column
+from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
 
-#: A half at the end of the range is empty where its records are fewer than so many standard deviations of their noise.
-EMPTY = 2.5
+#: A half at the end of the range is empty where its records are fewer than so many standard deviations of their noise …
+EMPTY = 3.0
+#: … unless a part of it stands out so far that noise alone does so in no more than this share of the columns: a peak.
+PEAK = 0.004
 #: Halves are told apart where they differ from an even spread by more than so many: the non-negative garrote.
 APART = 2.0**0.5
 
@@ -24,29 +31,51 @@ class Part:
     records: float
 
 
-def cleared(evidence: FineEvidence, widths: Values) -> list[Part]:
+def cleared(column: Column, fine: Answer | None, bins: Answer | None, widths: Values) -> list[Part]:
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
-    range, or beside an empty one, stays empty unless it stands out of its noise: noise alone never fills a tail.
+    range, or beside an empty one or a peak, stays empty unless it stands out of its noise: noise alone never fills a
+    tail or a gap.
     Elsewhere the records are split as the answers say where that differs from an even spread by more than their noise
     (non-negative garrote; Breiman 1995), else evenly; where all halves of a part are even, it stays one part.
 
+    All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
+
     Args:
+        fine, bins: as of `evidence_of`.
         widths: what an even spread is even in, per cell.
     """
-    halving = _Halving(evidence, *(np.concatenate([[0.0], np.cumsum(x)]) for x in (evidence.cells, widths)))
-    total = max(float(evidence.cells.sum()), 0.0)
-    return halving.parts(0, evidence.cells.size, total, tails=(True, True))
+    every = evidence_of(column, fine, bins)
+    total = max(float(every.cells.sum()), 0.0)
+    support = np.zeros(every.cells.size, np.bool_)
+    for part in _Halving.of(every, widths).parts(0, every.cells.size, total, tails=(True, True)):
+        support[part.start : part.stop] = part.records > 0
+    ends = np.flatnonzero(support)[[0, -1]] if support.any() else (0, 0)
+    support[: ends[0]] = support[ends[1] :] = True
+    again = _Halving.of(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0))
+    return again.parts(0, every.cells.size, total, tails=(True, True))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Halving:
     """One pass of `cleared`: the evidence, and running sums of its cells and their widths."""
 
     evidence: FineEvidence
-    sums: Values
-    widths: Values
+    sums: list[float]
+    widths: list[float]
+    first: list[int]
+    known_peaks: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    @cached_property
+    def far(self) -> float:
+        """Standard deviations of a peak."""
+        return NormalDist().inv_cdf(1 - PEAK / (2 * self.evidence.cells.size))
+
+    @classmethod
+    def of(cls, evidence: FineEvidence, widths: Values) -> _Halving:
+        sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]).tolist() for x in (evidence.cells, widths))
+        return cls(evidence, sums, lengths, evidence.first.tolist())
 
     def parts(self, start: int, stop: int, records: float, *, tails: tuple[bool, bool]) -> list[Part]:
         """The parts of a part; `tails`: whether nothing lies below it, and above it."""
@@ -60,28 +89,40 @@ class _Halving:
 
     def middle(self, start: int, stop: int) -> int | None:
         """Where the cells are halved: between bins, where there are several; None where nothing more is known."""
-        first, half = self.evidence.first, (start + stop) // 2
-        inner = first[(first > start) & (first < stop)]
-        if inner.size:
-            return int(inner[np.argmin(np.abs(inner - half))])
+        first, half = self.first, (start + stop) // 2
+        low, high = bisect_right(first, start), bisect_left(first, stop)
+        if low < high:
+            return min(first[low:high], key=lambda edge: abs(edge - half))
         return half if stop - start > 1 and self.evidence.cell_variance > 0 else None
+
+    def has_peak(self, start: int, stop: int) -> bool:
+        """Whether some half of a half stands far out of its noise."""
+        if (start, stop) not in self.known_peaks:
+            middle = self.middle(start, stop)
+            own = self.sums[stop] - self.sums[start] > self.far * math.sqrt(self.evidence.variance(start, stop))
+            inner = middle is not None and (self.has_peak(start, middle) or self.has_peak(middle, stop))
+            self.known_peaks[start, stop] = own or inner
+        return self.known_peaks[start, stop]
 
     def lower(self, start: int, middle: int, stop: int, records: float, tails: tuple[bool, bool]) -> tuple[float, bool]:
         """The records of the lower half, and whether they are those of an even spread."""
         below, above = self.evidence.variance(start, middle), self.evidence.variance(middle, stop)
-        gap = records - float(self.sums[stop] - self.sums[start])
-        answer = float(self.sums[middle] - self.sums[start]) + gap * below / (below + above)
-        least = EMPTY * float(np.sqrt(below)), EMPTY * float(np.sqrt(above))
-        if tails[1] and records - answer < least[1] and answer >= records - answer:
+        if not below or not above:  # one of them is known to be empty
+            return (records if below else 0.0), False
+        gap = records - (self.sums[stop] - self.sums[start])
+        answer = self.sums[middle] - self.sums[start] + gap * below / (below + above)
+        least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
+        peaks = self.has_peak(start, middle), self.has_peak(middle, stop)
+        if (tails[1] or peaks[0]) and not peaks[1] and records - answer < least[1] and answer >= records - answer:
             return records, False
-        if tails[0] and answer < least[0] and answer < records - answer:
+        if (tails[0] or peaks[1]) and not peaks[0] and answer < least[0] and answer < records - answer:
             return 0.0, False
-        share = float((self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start]))
+        share = (self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start])
         even = records * share
-        off, reach = answer - even, APART * float(np.sqrt((1 - share) ** 2 * below + share**2 * above))
+        off, reach = answer - even, APART * math.sqrt((1 - share) ** 2 * below + share**2 * above)
         if abs(off) <= reach:
             return even, True
-        answer = even + off * (1 - (reach / off) ** 2)
-        if answer < least[0] and off < 0:
+        answer = min(max(even + off * (1 - (reach / off) ** 2), 0.0), records)
+        if answer < least[0] and off < 0 and not peaks[0]:
             return 0.0, False
-        return (records if records - answer < least[1] and off > 0 else answer), False
+        return (records if records - answer < least[1] and off > 0 and not peaks[1] else answer), False

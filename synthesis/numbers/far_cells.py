@@ -40,7 +40,7 @@ def with_far_cells_cleared(
     """
     columns = {n: np.array(table.column(n)) for n in shapes}
     for answer in measurements.answers:
-        labels = _labels(answer, table.domain)
+        labels = pair_labels(answer, table.domain)
         for axis in (0, 1) if labels is not None else ():
             name, by = answer.clique[axis], answer.clique[1 - axis]
             if labels is None or name not in shapes:
@@ -56,7 +56,7 @@ def with_far_cells_cleared(
     return replace(table, columns=tuple(every))
 
 
-def _labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64], ...] | None:
+def pair_labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64], ...] | None:
     """The groups of codes that a pair is asked over; None for other answers."""
     if len(answer.clique) != 2:
         return None
@@ -107,7 +107,7 @@ def _exchanges(
 
 def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which groups of bins lie far from the mean, as values of the shape do; *other* and *missing* never."""
-    values, records = _middles(shape), shape.counts
+    values, records = middles(shape), shape.counts
     mean = float(np.average(values, weights=records))
     stddev = float(np.sqrt(np.average((values - mean) ** 2, weights=records)))
     groups = int(labels.max()) + 1
@@ -120,7 +120,7 @@ def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(there & (np.abs(middle - mean) > FAR * stddev))
 
 
-def _middles(shape: Shape) -> Values:
+def middles(shape: Shape) -> Values:
     """The mean value of each bin; its middle where it is empty."""
     halves = (shape.places[1:] + shape.places[:-1]) / 2 * np.diff(shape.below)
     sums = np.concatenate([[0.0], np.cumsum(halves)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,10 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fine_cells import cells_of_bins, plain_edges, wide
+from mechanisms.public.schema.fine_cells import cells_of_bins
+
+#: Noisy records per code, and the variance of one.
+Answer = tuple[Values, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,28 +24,39 @@ class FineEvidence:
     """What noisy answers say of the fine cells of a column.
 
     Attributes:
-        cells: unbiased records per fine cell, from both kinds of answers.
+        cells: records per fine cell, from both kinds of answers; unbiased where cells that are no support hold none.
         first: (bins + 1,) the first fine cell of each bin, and their number.
         bin_variance: of the records of a bin.
         cell_variance: of a fine answer alone; 0 where none was measured: then a bin is known as a whole.
+        support: cells that may hold records.
     """
 
     cells: Values
     first: NDArray[np.int64]
     bin_variance: Values
     cell_variance: float
+    support: NDArray[np.bool_]
 
     def variance(self, start: int, stop: int) -> float:
         """Of the sum of the cells from `start` to before `stop`, which are whole bins or lie inside one."""
-        bins = np.searchsorted(self.first, [start, stop - 1], side="right") - 1
-        if bins[0] != bins[1] or (self.first[bins[0]], self.first[bins[0] + 1]) == (start, stop):
-            return float(self.bin_variance[bins[0] : bins[1] + 1].sum())
-        size, part = self.first[bins[0] + 1] - self.first[bins[0]], stop - start
-        share = part / size
-        return float(self.cell_variance * part * (1 - share) + share**2 * self.bin_variance[bins[0]])
+        bin_of, first, cells, variances = self._sums
+        low, high = bin_of[start], bin_of[stop - 1]
+        if low != high or (first[low], first[low + 1]) == (start, stop):
+            return variances[high + 1] - variances[low]
+        size, part = cells[first[low + 1]] - cells[first[low]], cells[stop] - cells[start]
+        share = part / max(size, 1)
+        return self.cell_variance * part * (1 - share) + share**2 * (variances[low + 1] - variances[low])
+
+    @cached_property
+    def _sums(self) -> tuple[list[int], list[int], list[int], list[float]]:
+        """The bin of each cell, `first`, and running sums of the support and of the bins' variances."""
+        sizes, support = np.diff(self.first), np.cumsum(self.support)
+        bin_of = np.repeat(np.arange(sizes.size), sizes).tolist()
+        variances = np.concatenate([[0.0], np.cumsum(self.bin_variance)])
+        return bin_of, self.first.tolist(), [0, *support.tolist()], variances.tolist()
 
 
-def mean_of(answers: Sequence[NoisyMarginal]) -> tuple[Values, float] | None:
+def mean_of(answers: Sequence[NoisyMarginal]) -> Answer | None:
     """The mean of whole answers about one marginal, weighed by 1/σ², and its variance; None where there is none."""
     whole = [a for a in answers if isinstance(a.query, Identity)]
     if not whole:
@@ -50,39 +65,32 @@ def mean_of(answers: Sequence[NoisyMarginal]) -> tuple[Values, float] | None:
     return np.asarray(sum(a.values * a.stddev**-2 for a in whole)) / precision, 1 / precision
 
 
-def mean_stddev(column: Column, variance: Values, records: float, mean: float = 0.0) -> float:
-    """The standard error that noise gives to the mean of a column: of Σ value · records in the bin / all records.
-
-    Args:
-        variance: of the records of each bin, and `records` all of them.
-        mean: about; 0, which is no less than what any mean gives where values have one sign, if it is not known.
-    """
-    edges = plain_edges(column)
-    assert edges is not None
-    ends = np.abs(np.stack([edges[:-1], edges[1:]]))
-    middle = edges[:-1] / 2 + edges[1:] / 2
-    if wide(column):  # where values lie as their ratios do
-        middle = np.sign(middle) * np.sinh(np.arcsinh(ends).mean(axis=0))
-    return float(np.sqrt(((middle - mean) ** 2 * variance).sum())) / max(records, 1.0)
-
-
-def evidence_of(column: Column, fine: tuple[Values, float] | None, bins: tuple[Values, float] | None) -> FineEvidence:
+def evidence_of(
+    column: Column,
+    fine: Answer | None,
+    bins: Answer | None,
+    support: NDArray[np.bool_] | None = None,
+) -> FineEvidence:
     """Both answers as one: the bins' records weighed by precision, and what is left of the fine answers inside them.
 
-    Two levels of a tree with a consistent sum (Hay et al. 2010, section 4), for bins of any size.
+    Two levels of a tree with a consistent sum (Hay et al. 2010, section 4), for bins of any size: least squares, given
+    that cells outside of the support hold nothing.
 
     Args:
-        fine, bins: answers per code and the variance of one, as of `mean_of`; not both None.
+        fine, bins: as of `mean_of`; not both None.
+        support: cells that may hold records; None: all.
     """
     first = cells_of_bins(column)
-    sizes = np.diff(first)
-    values = np.zeros(first[-1]) if fine is None else fine[0][: first[-1]]
+    support = np.ones(first[-1], np.bool_) if support is None else support
+    sizes = np.add.reduceat(support.astype(np.int64), first[:-1])
+    some, least = sizes > 0, np.maximum(sizes, 1)
+    values = np.where(support, 0.0 if fine is None else fine[0][: first[-1]], 0.0)
     precision, total = np.zeros(sizes.size), np.zeros(sizes.size)
     sums = np.add.reduceat(values, first[:-1])
     if fine is not None:
-        precision, total = precision + 1 / (sizes * fine[1]), total + sums / (sizes * fine[1])
+        precision, total = precision + 1 / (least * fine[1]), total + sums / (least * fine[1])
     if bins is not None:
         precision, total = precision + 1 / bins[1], total + bins[0][: sizes.size] / bins[1]
-    counts = total / precision
-    cells = values + np.repeat((counts - sums) / sizes, sizes)
-    return FineEvidence(cells, first, 1 / precision, 0.0 if fine is None else fine[1])
+    counts = np.where(some, total / precision, 0.0)
+    cells = values + np.where(support, np.repeat((counts - sums) / least, np.diff(first)), 0.0)
+    return FineEvidence(cells, first, np.where(some, 1 / precision, 0.0), 0.0 if fine is None else fine[1], support)

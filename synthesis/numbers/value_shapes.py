@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,20 +16,20 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.fine_columns import tied_columns
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.rules.transforms import spread_codes
-from mechanisms.public.schema.column import DATE_KINDS, Column
-from mechanisms.public.schema.fine_cells import finest, peaks_of, plain_edges, wide
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import fine_edges, peaks_of, plain_edges, wide
 from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import with_far_cells_cleared
-from synthesis.numbers.fine_evidence import FineEvidence, evidence_of, mean_of, mean_stddev
+from synthesis.numbers.fine_evidence import Answer, mean_of
 from synthesis.records_per_unit import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
 PIECES = 16
 
 
-def shape_of(column: Column, evidence: FineEvidence) -> Shape | None:
+def shape_of(column: Column, fine: Answer | None, bins: Answer | None) -> Shape | None:
     """The monotone curve through the records below each part of the range; None where the answers leave no record.
 
     Piecewise cubic Hermite (Fritsch & Carlson 1980), in the logarithm of the values where the range is wide; peaks of
@@ -37,10 +37,10 @@ def shape_of(column: Column, evidence: FineEvidence) -> Shape | None:
     """
     from scipy.interpolate import PchipInterpolator
 
-    edges, bins = plain_edges(finest(column)), plain_edges(column)
-    assert edges is not None and bins is not None
+    edges, ends = fine_edges(column), plain_edges(column)
+    assert edges is not None and ends is not None
     to, back = (np.arcsinh, np.sinh) if wide(column) else (np.asarray, np.asarray)
-    parts = cleared(evidence, np.diff(to(edges)))
+    parts = cleared(column, fine, bins, np.diff(to(edges)))
     if not sum(p.records for p in parts) > 0:
         return None
     peaks, knots, below, jumps = set(peaks_of(column).tolist()), [edges[0]], [0.0], []
@@ -54,51 +54,38 @@ def shape_of(column: Column, evidence: FineEvidence) -> Shape | None:
         knots, below = [*knots, edges[-1]], [*below, below[-1]]
     curve = PchipInterpolator(to(np.array(knots)), below)
     lines = np.linspace(to(np.array(knots))[:-1], to(np.array(knots))[1:], PIECES + 1)[1:-1].ravel()
-    places = np.unique(np.concatenate([np.clip(back(lines), edges[0], edges[-1]), knots, bins, [v for v, _ in jumps]]))
+    places = np.unique(np.concatenate([np.clip(back(lines), edges[0], edges[-1]), knots, ends, [v for v, _ in jumps]]))
     heights = np.maximum.accumulate(np.clip(curve(to(places)), 0.0, below[-1]))
     for value, records in jumps:
         after = int(np.searchsorted(places, value, side="right"))
         heights[after:] += records
         places, heights = np.insert(places, after, value), np.insert(heights, after, heights[after - 1] + records)
-    at_edges = heights[np.searchsorted(places, bins, side="left")]
+    at_edges = heights[np.searchsorted(places, ends, side="left")]
     at_edges[-1] = heights[-1]
-    return Shape(places, heights, bins, at_edges)
+    return Shape(places, heights, ends, at_edges)
 
 
-def shapes_of(schema: Schema, measurements: Measurements) -> dict[str, Shape]:
-    """The shape of every column with fine cells, from all answers about it alone.
+def shapes_of(schema: Schema, measurements: Measurements, names: Iterable[str] | None = None) -> dict[str, Shape]:
+    """The shape of every column with fine cells, or of those named, from all answers about it alone.
 
     Guarantee: post-processing; costs no privacy.
     """
     shapes: dict[str, Shape] = {}
-    for name, fine in schema.fine.items():
-        own, bins = (
-            mean_of([a for a in measurements.answers if a.clique == clique]) for clique in ((fine.name,), (name,))
-        )
-        if own is not None or bins is not None:
-            shape = shape_of(schema[name], evidence_of(schema[name], own, bins))
+    for name in schema.fine if names is None else set(names) & set(schema.fine):
+        fine, bins = answers_about(schema, measurements, name)
+        if fine is not None or bins is not None:
+            shape = shape_of(schema[name], fine, bins)
             shapes |= {} if shape is None else {name: shape}
     return shapes
 
 
-def mean_stddevs(schema: Schema, measurements: Measurements) -> dict[str, float]:
-    """Column of numbers → the standard error that noise gives to its mean, about, from the answers alone.
-
-    As if none of them were cleared: an upper estimate where a range has a long tail.
-    """
-    errors: dict[str, float] = {}
-    for name, shape in shapes_of(schema, measurements).items():
-        if schema[name].kind in DATE_KINDS:
-            continue
-        own, bins = (
-            mean_of([a for a in measurements.answers if a.clique == clique])
-            for clique in ((schema.fine[name].name,), (name,))
-        )
-        variance = evidence_of(schema[name], own, bins).bin_variance
-        halves = (shape.places[1:] + shape.places[:-1]) / 2
-        mean = float(np.average(halves, weights=np.diff(shape.below)))
-        errors[name] = mean_stddev(schema[name], variance, float(shape.below[-1]), mean)
-    return errors
+def answers_about(schema: Schema, measurements: Measurements, name: str) -> tuple[Answer | None, Answer | None]:
+    """What is known of the fine cells of a column, and of its bins."""
+    fine, bins = (
+        mean_of([a for a in measurements.answers if a.clique == clique])
+        for clique in ((schema.fine[name].name,), (name,))
+    )
+    return fine, bins
 
 
 def as_written(schema: Schema, measurements: Measurements) -> Schema:

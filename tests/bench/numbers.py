@@ -131,7 +131,8 @@ def measured(settings: list[str], case: Case, seed: int, fine: int, folder: Path
     made = pd.read_csv(done.table)
     schema = build.build_schema(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    predicted = {e["column"]: e["mean_standard_error"] for e in mean_errors(schema, plan, len(real))}
+    expected = [e for e in mean_errors(schema, plan, len(real)) if e["column"] in case.columns]
+    predicted = {e["column"]: _predicted(e, real) for e in expected}
     for name in case.columns:
         edges = plain_edges(finest(schema[name]))
         yield {"column": name, **_figures(real[name], made[name], edges), "predicted": predicted.get(name)}
@@ -140,6 +141,12 @@ def measured(settings: list[str], case: Case, seed: int, fine: int, folder: Path
         means = pd.DataFrame({"real": real.groupby(by)[name].mean(), "made": made.groupby(by)[name].mean()})
         large = means.loc[sizes.index[sizes > LARGE]]
         yield {"column": f"{name} by {by}", "worst group": float((large.made / large.real - 1).abs().max())}
+
+
+def _predicted(error: dict[str, Any], real: pd.DataFrame) -> float | None:
+    """In the column's unit, where the plan says it as a share of the mean; None where it says nothing."""
+    share = error["mean_share"]
+    return error["mean_standard_error"] if share is None else float(share * real[error["column"]].mean())
 
 
 def _figures(real: pd.Series[Any], made: pd.Series[Any], edges: Any) -> dict[str, float]:

@@ -9,6 +9,8 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.rules.fine_columns import with_fine_columns
+from mechanisms.public.schema.fine_cells import fine_codes, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.release_query import answer
 from tests.pipeline.conftest import PAIRS, TOWN, command, people
@@ -88,6 +90,96 @@ def test_answers_of_merged_bins_tell_no_part_of_them():
     assert answer(AGES, known, where={"age": [0, 59]})["count"][0] == 900
     with pytest.raises(UserError, match="over coarser values"):
         answer(AGES, known, where={"age": [0, 20]})
+
+
+CHARGES = with_fine_columns(
+    parse_schema(
+        {
+            "columns": {
+                "charge": {"kind": "float", "min": 0, "max": 100_000, "bins": {"count": 20}, "decimals": 2},
+                "stay": {"kind": "integer", "min": 0, "max": 199, "bins": {"count": 10}, "missing": False},
+                "sex": {"kind": "categorical", "values": ["f", "m"], "missing": False},
+            }
+        },
+        where="s",
+    ),
+    256,
+)
+
+
+def stays(rows=20_000):
+    rng = np.random.default_rng(4)
+    charge = np.where(rng.random(rows) < 0.1, 1_500.0, np.round(np.exp(rng.normal(7.5, 1.0, rows)), 2))
+    return pd.DataFrame(
+        {
+            "charge": charge.clip(0, 100_000),
+            "stay": rng.geometric(0.08, rows).clip(0, 199),
+            "sex": rng.integers(0, 2, rows),
+        }
+    )
+
+
+def noisy_answers(table, rng, sigma=15.0):
+    """Answers about every column, its fine cells, and stay by sex, as a run would leave them."""
+    cells, answers = {}, []
+    for name, column in ((n, CHARGES[n]) for n in ("charge", "stay")):
+        bins = np.searchsorted(plain_edges(column), table[name], side="right") - 1
+        cells[name] = np.minimum(bins, column.value_codes - 1)
+        cells[f"{name} (fine)"] = fine_codes(column, cells[name], table[name].to_numpy(float))
+    cells["sex"] = table.sex.to_numpy()
+    for clique in (("charge",), ("charge (fine)",), ("stay",), ("stay (fine)",), ("stay", "sex")):
+        shape = CHARGES.measured.shape(clique)
+        counts = np.bincount(np.ravel_multi_index([cells[n] for n in clique], shape), minlength=np.prod(shape))
+        values = counts + sigma * rng.standard_normal(counts.size)
+        answers.append(NoisyMarginal(clique, Identity(counts.size), values, "gaussian", sigma, "-".join(clique)))
+    return Measurements(CHARGES.measured, tuple(answers))
+
+
+def test_a_range_that_cuts_bins_is_counted_by_fine_cells_and_its_interval_holds_the_truth():
+    table, rng = stays(), np.random.default_rng(5)
+    inside, widths, errors = [], [], []
+    for _ in range(25):
+        known = noisy_answers(table, rng)
+        for name, top in (("charge", 20_000), ("stay", 60)):
+            low, high = np.sort(rng.uniform(0, top, 2)).round(2 if name == "charge" else 0).tolist()
+            row = answer(CHARGES, known, where={name: [low, high]}).iloc[0]
+            truth = table[name].between(low, high).sum()
+            inside.append(row["low"] <= truth <= row["high"])
+            widths.append(row["high"] - row["low"])
+            errors.append(abs(row["count"] - truth))
+    assert np.mean(inside) >= 0.95
+    assert np.median(widths) < 600 and np.median(errors) < 120, "bins alone: intervals of thousands of records"
+
+
+def test_a_range_of_whole_numbers_cuts_no_fine_cell_and_has_the_interval_of_its_noise():
+    rows = [
+        answer(CHARGES, noisy_answers(stays(), np.random.default_rng(s)), where={"stay": [3, 11]}) for s in range(60)
+    ]
+    told = pd.concat(rows)
+    truth = stays().stay.between(3, 11).sum()
+    assert (told["cut"] == "").all() and told.low.le(truth).mul(told.high.ge(truth)).mean() >= 0.9
+    assert told["count"].std() == pytest.approx(told["standard_error"].iloc[0], rel=0.3)
+    assert told["high"].iloc[0] - told["low"].iloc[0] == pytest.approx(
+        2 * 1.96 * told["standard_error"].iloc[0], abs=0.1
+    )
+
+
+def test_an_end_on_a_peak_holds_the_peak_or_not():
+    """2,000 charges are 1,500.00; whether a range that ends there has them, its fine cell does not tell."""
+    table, known = stays(), noisy_answers(stays(), np.random.default_rng(6))
+    for low, high in ((700, 1_500), (700, 1_499.99), (1_500, 2_600)):
+        row = answer(CHARGES, known, where={"charge": [low, high]}).iloc[0]
+        assert row["low"] <= table.charge.between(low, high).sum() <= row["high"]
+
+
+def test_a_cut_bin_among_other_conditions_counts_by_the_columns_curve_and_keeps_the_wide_interval():
+    table, known = stays(), noisy_answers(stays(), np.random.default_rng(7))
+    truth = ((table.stay <= 6) & (table.sex == 1)).sum()
+    row = answer(CHARGES, known, where={"stay": [0, 6], "sex": "m"}).iloc[0]
+    first = ((table.stay < 20) & (table.sex == 1)).sum()
+    assert abs(row["count"] - truth) < 0.05 * first, "spread evenly it would be 35 % of the first bin"
+    assert abs(0.35 * first - truth) > 0.1 * first
+    assert row["low"] <= 0 and row["high"] >= first and row["cut"] == "stay: 0 to 19"
 
 
 def test_the_command_says_which_bins_are_cut(town, capsys):

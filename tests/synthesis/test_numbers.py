@@ -1,5 +1,7 @@
 """Values inside bins follow the fine answers: their laws, and what noise must not do."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,8 +19,10 @@ from mechanisms.public.schema.fine_cells import cells_of_bins, finest, plain_edg
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import decode_column
 from synthesis.numbers.clearing import cleared
+from synthesis.numbers.expected_errors import expected_error
 from synthesis.numbers.far_cells import with_far_cells_cleared
-from synthesis.numbers.fine_evidence import evidence_of, mean_stddev
+from synthesis.numbers.fine_evidence import evidence_of
+from synthesis.numbers.noise_errors import group_errors, noise_errors
 from synthesis.numbers.value_shapes import as_written, shape_of, shapes_of
 
 CHARGE = {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}, "decimals": 2, "missing": False}
@@ -40,7 +44,7 @@ def noisy(values, stddev, rng):
 
 def drawn(schema, name, fine, bins, rng, rows):
     """Values of a column whose bins follow its shape, as they would be written."""
-    shape = shape_of(schema[name], evidence_of(schema[name], fine, bins))
+    shape = shape_of(schema[name], fine, bins)
     codes = rng.choice(shape.counts.size, rows, p=shape.counts / shape.counts.sum())
     return schema[name].grid.nearest(codes, shape.inside(codes, rng))
 
@@ -51,15 +55,14 @@ def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, wi
     rng = np.random.default_rng(seed)
     column = schema_of(charge=CHARGE)["charge"]
     fine, bins = counts_of(column, rng.lognormal(8, 1.5, 500))
-    evidence = evidence_of(
-        column,
-        noisy(fine, stddev, rng) if with_fine or not with_bins else None,
-        noisy(bins, stddev, rng) if with_bins else None,
-    )
-    parts = cleared(evidence, np.ones(fine.size))
+    told = noisy(fine, stddev, rng) if with_fine or not with_bins else None
+    told_of_bins = noisy(bins, stddev, rng) if with_bins else None
+    parts = cleared(column, told, told_of_bins, np.ones(fine.size))
     assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])] and parts[-1].stop == fine.size
     assert min(p.records for p in parts) >= 0
-    assert sum(p.records for p in parts) == pytest.approx(max(evidence.cells.sum(), 0.0), abs=1e-6)
+    assert sum(p.records for p in parts) == pytest.approx(
+        max(evidence_of(column, told, told_of_bins).cells.sum(), 0.0), abs=1e-6
+    )
 
 
 def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
@@ -82,7 +85,7 @@ def test_without_noise_the_curve_goes_through_every_fine_cell():
     rng = np.random.default_rng(1)
     column = schema_of(charge=CHARGE)["charge"]
     fine, bins = counts_of(column, np.concatenate([rng.lognormal(8, 1.5, 20_000).clip(0, 1e6), np.zeros(3000)]))
-    shape = shape_of(column, evidence_of(column, (fine, 1e-6), (bins, 1e-6)))
+    shape = shape_of(column, (fine, 1e-6), (bins, 1e-6))
     np.testing.assert_allclose(shape.counts, bins, atol=0.01)
     assert (np.diff(shape.below) >= 0).all() and (np.diff(shape.places) >= 0).all()
     below = np.interp(plain_edges(finest(column))[2:-2], shape.places, shape.below)
@@ -95,7 +98,7 @@ def test_noise_alone_never_fills_a_tail():
     fine, bins = counts_of(column, rng.uniform(0, 900, 5000))
     tails = []
     for _ in range(150):
-        shape = shape_of(column, evidence_of(column, noisy(fine, 40.0, rng), noisy(bins, 30.0, rng)))
+        shape = shape_of(column, noisy(fine, 40.0, rng), noisy(bins, 30.0, rng))
         tails.append(shape.counts[column.grid.edges[:-1] >= 100_000].sum())
     assert np.mean(np.array(tails) > 0) < 0.03, "it would always hold some if answers were only made non-negative"
 
@@ -153,14 +156,96 @@ def test_values_stay_in_their_bins():
         assert ((edges[codes] <= numbers) & (numbers <= edges[codes + 1])).all()
 
 
-def test_the_standard_error_of_the_mean_is_that_of_noisy_bins():
+def test_a_peak_beyond_a_gap_is_kept_and_takes_no_noise_of_the_gap():
+    """250 of 50,000 records at the cap are half of the mean, and less than the noise of all bins up to there."""
+    rng = np.random.default_rng(9)
+    gain = {"kind": "integer", "min": 0, "max": 99_999, "bins": {"count": 5}, "missing": False}
+    column = schema_of(gain=gain)["gain"]
+    values = np.concatenate([np.zeros(46_000), rng.lognormal(8, 0.5, 3_750), np.full(250, 99_999)])
+    fine, bins = counts_of(column, values)
+    peaks = []
+    for _ in range(60):
+        shape = shape_of(column, noisy(fine, 35.0, rng), noisy(bins, 75.0, rng))
+        peaks.append(shape.below[-1] - np.interp(99_000, shape.places, shape.below))
+    assert min(peaks) > 150, "a tail that is tested as a whole would be lost in a third of all cases"
+    assert np.std(peaks) < 50 and np.mean(peaks) == pytest.approx(250, abs=25)
+
+
+LONG_TAILS = {"amount": (CHARGE, 60_000, 40.0, 20.0), "days": ({"kind": "integer", "max": 999}, 40_000, 30.0, 40.0)}
+
+
+@pytest.mark.parametrize("name", LONG_TAILS)
+def test_the_plan_expects_the_error_that_a_table_as_it_assumes_has(name):
+    rng = np.random.default_rng(10)
+    fields, rows, cell, bin_ = LONG_TAILS[name]
+    column = schema_of(x={"min": 0, "bins": {"count": 20}, "missing": False, **fields})["x"]
+    top = NormalDist().inv_cdf(1 - 1 / rows)
+    values = np.minimum(np.exp(np.log(column.high) + 1.5 * (rng.standard_normal(rows) - top)), column.high)
+    values = np.floor(values) if column.kind == "integer" else values
+    fine, bins = counts_of(column, values)
+
+    def mean(shape):
+        return np.average((shape.places[1:] + shape.places[:-1]) / 2, weights=np.diff(shape.below))
+
+    exact = mean(shape_of(column, (fine, 1e-6), (bins, 1e-6)))
+    means = [mean(shape_of(column, noisy(fine, cell, rng), noisy(bins, bin_, rng))) for _ in range(40)]
+    error = np.sqrt(np.mean((np.array(means) / exact - 1) ** 2))
+    assert expected_error(column, cell, bin_, rows).share == pytest.approx(error, rel=0.5)
+    without_clearing = np.sqrt((bin_ * plain_edges(column)[1:]) @ (bin_ * plain_edges(column)[1:])) / rows / exact
+    assert without_clearing > 2 * error, "what noise in empty tails would make of it"
+
+
+def test_the_plan_expects_of_even_values_what_the_noise_of_their_bins_does():
+    column = schema_of(age={"kind": "integer", "min": 0, "max": 99, "bins": {"count": 20}, "missing": False})["age"]
     rng = np.random.default_rng(7)
-    age = {"kind": "integer", "min": 0, "max": 100, "bins": {"count": 20}, "missing": False}
-    column = schema_of(age=age)["age"]
+    fine, bins = np.full(100, 300.0), np.full(20, 1500.0)
     middle = (plain_edges(column)[:-1] + plain_edges(column)[1:]) / 2
-    counts = np.full(20, 500.0)
-    means = [(counts + 30 * rng.standard_normal(20)) @ middle / counts.sum() for _ in range(4000)]
-    assert mean_stddev(column, np.full(20, 900.0), counts.sum()) == pytest.approx(np.std(means), rel=0.1)
+    means = []
+    for _ in range(2000):
+        both = evidence_of(column, noisy(fine, 30.0, rng), noisy(bins, 30.0, rng))
+        means.append((np.add.reduceat(both.cells, cells_of_bins(column)[:-1]) - bins) @ (middle - 50) / 30_000)
+    error = expected_error(column, 30.0, 30.0, 30_000)
+    assert error.share is None and error.value == pytest.approx(np.std(means), rel=0.1)
+
+
+def test_the_errors_that_noise_gives_to_a_mean_and_quantiles_are_those_of_other_noise():
+    """The bootstrap from one release says what many releases of the same table show."""
+    rng = np.random.default_rng(11)
+    schema = schema_of(charge=CHARGE)
+    fine, bins = counts_of(schema["charge"], np.exp(rng.normal(9, 0.8, 60_000)).clip(0, 1e6))
+
+    def released():
+        answers = []
+        for clique, counts, stddev in ((("charge (fine)",), fine, 60.0), (("charge",), bins, 40.0)):
+            values = counts + stddev * rng.standard_normal(counts.size)
+            answers.append(NoisyMarginal(clique, Identity(counts.size), values, GAUSSIAN.name, stddev, "e"))
+        return Measurements(schema.measured, tuple(answers))
+
+    told = [noise_errors(schema, released(), (0.25, 0.5, 0.99))["charge"] for _ in range(3)]
+    shapes = [shapes_of(schema, released())["charge"] for _ in range(80)]
+    means = [np.average((s.places[1:] + s.places[:-1]) / 2, weights=np.diff(s.below)) for s in shapes]
+    places = np.array([[np.interp(q * s.below[-1], s.below, s.places) for q in (0.25, 0.5, 0.99)] for s in shapes])
+    assert np.median([t.mean for t in told]) == pytest.approx(np.std(means), rel=0.4)
+    for i in range(3):
+        assert np.median([t.quantiles[i] for t in told]) == pytest.approx(places[:, i].std(), rel=0.5)
+
+
+def test_the_error_of_a_groups_mean_is_that_of_the_noise_in_its_cells():
+    rng = np.random.default_rng(12)
+    age = {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": False}
+    schema = schema_of(age=age, ward={"kind": "categorical", "size": 3, "missing": True})
+    fine, sizes = np.full(100, 400.0), np.array([20_000.0, 15_000, 5_000, 0])
+    cells = np.outer(np.full(10, 0.1), sizes)
+    domain = schema.measured
+    own = NoisyMarginal(("age (fine)",), Identity(100), fine, GAUSSIAN.name, 10.0, "e")
+    pair = NoisyMarginal(("age", "ward"), Identity(40), cells.ravel(), GAUSSIAN.name, 25.0, "f")
+    told = group_errors(schema, Measurements(domain, (own, pair)), "age", "ward")
+    middle = np.arange(10) * 10 + 5.0
+    noisy_cells = cells + 25.0 * rng.standard_normal((4000, 10, 4))
+    means = np.einsum("b,rbg->rg", middle, noisy_cells) / noisy_cells.sum(axis=1)
+    np.testing.assert_allclose(told[:3], means[:, :3].std(axis=0), rtol=0.1)
+    assert np.isnan(told[3]), "nobody is missing"
+    assert group_errors(schema, Measurements(domain, (own,)), "age", "ward") is None
 
 
 def test_groups_are_solid_and_large_codes_stay_alone():
@@ -178,7 +263,7 @@ def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays():
     column, ward = schema["charge"], rng.choice(3, 20_000, p=[0.6, 0.3, 0.1])
     charge = np.exp(rng.normal(np.array([9.0, 8.5, 6.0])[ward], 0.8)).clip(0, 1e6)
     fine, bins = counts_of(column, charge)
-    shape = shape_of(column, evidence_of(column, (fine, 400.0), (bins, 200.0)))
+    shape = shape_of(column, (fine, 400.0), (bins, 200.0))
     codes = np.searchsorted(plain_edges(column), charge, side="right") - 1
     domain = schema.synthesized
     labels = (solid_groups(domain["charge"], bins, 1500.0), np.arange(3))

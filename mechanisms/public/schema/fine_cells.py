@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,12 @@ def finest(column: Column) -> Column:
     return replace(column, bins=bins, fine=None, tree=None, distances=None, places=None)
 
 
+@lru_cache(maxsize=256)
+def fine_edges(column: Column) -> Floats | None:
+    """Where the fine cells of a column begin and the last one ends; its bins' where it has none."""
+    return plain_edges(finest(column))
+
+
 def _split(low: float, high: float, count: int, *, ratio: bool) -> Floats:
     """The edges of `count` cells from `low` on, without `high`: equal steps, or equal ratios if asked for."""
     if ratio and low * high > 0 and max(abs(low), abs(high)) >= 2 * min(abs(low), abs(high)):
@@ -117,7 +124,7 @@ def _as_declared(column: Column, edges: Floats) -> tuple[float, ...]:
 
 def peaks_of(column: Column) -> Floats:
     """The places where a fine cell of a float column stands for a single value: where it begins."""
-    edges = plain_edges(finest(column))
+    edges = fine_edges(column)
     if edges is None or column.kind != "float":
         return np.zeros(0)
     step = 2 * PEAK * np.spacing(max(abs(edges[0]), abs(edges[-1])))
@@ -126,7 +133,7 @@ def peaks_of(column: Column) -> Floats:
 
 def cells_of_bins(column: Column) -> NDArray[np.int64]:
     """(bins + 1,) the first fine cell of each bin, and their number."""
-    edges, cells = plain_edges(column), plain_edges(finest(column))
+    edges, cells = plain_edges(column), fine_edges(column)
     assert edges is not None and cells is not None
     return np.searchsorted(cells, edges).astype(np.int64)
 
@@ -137,7 +144,7 @@ def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Float
     Args:
         values: inside the bounds; of no account where the code is none of a value.
     """
-    cells, first, bins = plain_edges(finest(column)), cells_of_bins(column), column.value_codes
+    cells, first, bins = fine_edges(column), cells_of_bins(column), column.value_codes
     assert cells is not None
     own = np.minimum(codes, bins - 1).astype(np.int64)
     inner = np.clip(np.searchsorted(cells, values, side="right") - 1, first[own], first[own + 1] - 1)

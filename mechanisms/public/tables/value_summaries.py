@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
@@ -55,13 +55,25 @@ def _shown(column: Column, value: float | None) -> float | str | None:
     return moment.isoformat(sep=" ") if column.kind == "datetime" else moment.date().isoformat()
 
 
+class NoiseErrors(Protocol):
+    """The standard errors that noise gives to a mean and to QUANTILES; in days or seconds of dates."""
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def quantiles(self) -> tuple[float, ...]: ...
+
+
 def side_by_side(
     real: Mapping[str, Mapping[str, Any]],
     synthetic: Mapping[str, Mapping[str, Any]],
-    errors: Mapping[str, float] | None = None,
+    errors: Mapping[str, NoiseErrors] | None = None,
 ) -> list[dict[str, Any]]:
-    """One row per column: both summaries, and the standard error that noise gives to its mean, where that is known."""
-    return [
-        {"column": n, "real": real[n], "synthetic": synthetic[n], "mean_standard_error": (errors or {}).get(n)}
-        for n in real
-    ]
+    """One row per column: both summaries, and the standard errors that noise gives to mean and quantiles, if known."""
+    rows = []
+    for name in real:
+        error = (errors or {}).get(name)
+        told = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
+        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **told})
+    return rows
