@@ -21,7 +21,6 @@ POINTS = {
     "weights of values": "mechanisms.sensitive.value_weights:value_weights",
     "buckets of units": "mechanisms.public.discovery.unit_sizes:UnitSizes.bucketed",
     "sensitivity of sizes": "mechanisms.public.discovery.unit_sizes:UnitSizes.sensitivity",
-    "choice of C": "mechanisms.public.discovery.unit_sizes:UnitSizes.chosen",
     "sensitivity of values": "mechanisms.accounting.thresholds:union_sensitivity",
     "threshold": "mechanisms.accounting.thresholds:safe_threshold",
     "choice": "mechanisms.sensitive.exponential:choose_index",

@@ -74,10 +74,6 @@ def values_under_replace_counted_as_add_remove(original: Any) -> Any:
     return lambda norm, neighbouring: original(norm, Neighbouring.ADD_REMOVE)
 
 
-#: Counts of units that a fault keeps from before the noise.
-EXACT: list[int] = []
-
-
 @mutant("replay records/", "buckets of units")
 def a_unit_counted_once_per_record_for_c(original: Any) -> Any:
     """The counts from which C is chosen add up records, not units."""
@@ -92,20 +88,6 @@ def a_unit_counted_once_per_record_for_c(original: Any) -> Any:
 def one_bucket_moves_where_a_unit_is_replaced(original: Any) -> Any:
     """A unit that is replaced leaves one bucket and enters another: two counts move."""
     return lambda self, **named: original(self, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
-
-
-@mutant("replay records/", "buckets of units", "choice of C")
-def c_chosen_from_exact_sizes(original: Any) -> Any:
-    """The least C that clips no unit, by the counts before noise."""
-
-    def bucketed(self: Any, histogram: Any) -> Any:
-        EXACT[:] = original(self, histogram).tolist()
-        return original(self, histogram)
-
-    def chosen(self: Any, noisy: Any, **named: Any) -> int:
-        return max((b for b, n in zip(self.bounds, EXACT, strict=True) if n), default=1)
-
-    return bucketed if original.__name__ == "bucketed" else chosen
 
 
 @mutant("replay /weight/", "clip")

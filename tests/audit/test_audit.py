@@ -109,7 +109,6 @@ QUICK = (
     "threshold without the term of delta",
     "a unit counted more than once per value",
     "one bucket moves where a unit is replaced",
-    "c chosen from exact sizes",
 )
 
 

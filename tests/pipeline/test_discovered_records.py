@@ -109,12 +109,15 @@ def test_columns_and_c_are_discovered_together_the_columns_at_one_record_per_uni
         (["privacy.unit=record"], "there is nothing to discover"),
         (["privacy.max_records=some"], "got 'some'"),
         (["privacy.max_records_cap=1"], "privacy.max_records_cap"),
+        (["privacy.max_records_cap=20000", "data.schema=ids.yaml"], "at most 10,000 with unit_id"),
         (["privacy.discovery_share=0"], "privacy.discovery_share"),
         (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_spent(run: Path, capsys, settings: list[str], said: str) -> None:
+    ids = (run / "town.yaml").read_text() + "unit_id: {name: person, records: measured}\n"
+    (run / "ids.yaml").write_text(ids)
     assert command("run", *RUN, *settings, "hydra.run.dir=none") == 1
     assert said in capsys.readouterr().err and not (run / "none" / "internal" / "ledger.jsonl").exists()
 
