@@ -64,7 +64,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         "unit": who_is_protected(unit),
         "holdout": held_out(aside),
         "public_facts": list(
-            public_facts(schema, Neighbouring(statement["neighbouring"]), unit, aside, taken, discovered, cap=cap)
+            public_facts(schema, Neighbouring(statement["neighbouring"]), unit, aside, taken, discovered, cap)
         ),
         "outside": outside(schema, unit, taken),
     }

@@ -127,6 +127,10 @@ def make_statement(
     """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
+
+    def receipt(charge: dict[str, Any]) -> dict[str, Any]:
+        return _with_score(_with_bound(_answered(charge, answered, chosen), found_bound), scores)
+
     reasons = why_not_private(schema, noise_seed, confirmed=taken.confirmed)
     spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
     conversion, selection = plan.accountant.conversion, None
@@ -149,14 +153,9 @@ def make_statement(
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),
         noise_source=SECURE if noise_seed is None else "a fixed seed",
-        public_facts=public_facts(
-            schema, plan.neighbouring, unit, holdout, taken, discovered_columns(plan), cap=_cap(plan)
-        ),
+        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken, *discovered_here(plan)),
         outside=tuple(outside(schema, unit, taken)),
-        events=tuple(
-            _with_score(_with_bound(_answered(r, answered, chosen), found_bound), scores)
-            for r in plan.receipts(ledger.events)
-        ),
+        events=tuple(receipt(r) for r in plan.receipts(ledger.events)),
         selection=selection,
         warnings=budget_warnings(budget.epsilon, budget.delta),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
@@ -170,14 +169,11 @@ def make_statement(
     )
 
 
-def _cap(plan: AnyPlan) -> int | None:
-    """The largest C that may be discovered; None where it was declared."""
-    return None if plan.discovery is None else plan.discovery.cap
-
-
-def discovered_columns(plan: AnyPlan) -> tuple[str, ...]:
-    """Columns of which the plan's own charges discovered something."""
-    return () if plan.discovery is None else tuple(s.wanted.column for s in plan.discovery.slots)
+def discovered_here(plan: AnyPlan) -> tuple[tuple[str, ...], int | None]:
+    """Columns of which the plan's own charges discovered something; and the largest C that they might, or None."""
+    if plan.discovery is None:
+        return (), None
+    return tuple(s.wanted.column for s in plan.discovery.slots), plan.discovery.cap
 
 
 def _in_other_terms(plan: AnyPlan) -> dict[str, Any]:
@@ -260,7 +256,6 @@ def public_facts(
     holdout: float | None,
     taken: Declared,
     discovered: Collection[str] = (),
-    *,
     cap: int | None = None,
 ) -> tuple[str, ...]:
     """What is taken as public, a sentence each.
