@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from mechanisms.public.errors import UserError, choices_fix, one_of
 from mechanisms.public.files import write_whole
 from pipeline.conf_folder import with_own_folder
-from pipeline.error_messages import explained, say_what_is_safe
+from pipeline.error_messages import explained, say_what_is_safe, show_what_can_be_shown
 from pipeline.help import help_text
 from pipeline.version import __version__
 
@@ -31,6 +32,21 @@ COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schem
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns the exit code: 0, or 1 with a message on standard error."""
+    show_what_can_be_shown()
+    try:
+        code = _main(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except BaseException as error:
+        with suppress(OSError):  # it would be flushed again at the end
+            sys.stdout.close() if isinstance(error, OSError) and not error.filename else sys.stdout.flush()
+        return _failed(error)
+
+
+def _main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in {"-h", "--help", "help"}:
         print(help_text(None), end="")
         return 0 if argv else 1
@@ -39,29 +55,20 @@ def main(argv: Sequence[str]) -> int:
         return 0
     command, rest = argv[0], list(argv[1:])
     if command in COMMANDS and {"-h", "--help"} & set(rest):
-        try:
-            print(help_text(command, rest), end="")
-        except UserError as error:
-            return _failed(error)
+        print(help_text(command, rest), end="")
         return 0
     signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        if command not in COMMANDS:
-            fix = choices_fix(command, COMMANDS)
-            raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
-        rest = with_own_folder(rest)
-        unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
-        if unknown:
-            fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
-            raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
-        run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
-        more = {"report": _report, "query": _query, "verify": _verify, "budget": _budget}
-        return {**run, **more, "check": _check, "rehearse": _rehearse}[command](rest)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except BaseException as error:
-        return _failed(error)
+    if command not in COMMANDS:
+        fix = choices_fix(command, COMMANDS)
+        raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+    rest = with_own_folder(rest)
+    unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
+    if unknown:
+        fix = "setting=value, --help" + (", or -m for a sweep" if command == "run" else "")
+        raise UserError(f"no flag {unknown[0]!r}", where=f"python -m pipeline {command}", fix=fix)
+    run = {"run": _run, "plan": _plan, "synth": _synth, "score": _score, "schema": _schema}
+    more = {"report": _report, "query": _query, "verify": _verify, "budget": _budget}
+    return {**run, **more, "check": _check, "rehearse": _rehearse}[command](rest)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
@@ -99,6 +106,7 @@ def _run(overrides: list[str]) -> int:
 
     from pipeline import stages
     from pipeline.experiments import experiments
+    from pipeline.folders import no_empty_folders
     from pipeline.measuring.acceptance import Withheld
     from pipeline.report import last_lines as report_run
     from pipeline.sweeps.launching import run_alone
@@ -119,11 +127,12 @@ def _run(overrides: list[str]) -> int:
         except Exception as error:  # Hydra would say it in its own way
             failures.append((root, error))
 
-    run_alone(composed, job)
-    for root, error in failures:
-        if not isinstance(error, Withheld) and (not isinstance(error, UserError) or error.where != "hydra.run.dir"):
-            say_what_is_safe(root)
-        raise error
+    with no_empty_folders(Path(composed.hydra.run.dir)):
+        run_alone(composed, job)
+        for root, error in failures:
+            if not isinstance(error, Withheld) and (not isinstance(error, UserError) or error.where != "hydra.run.dir"):
+                say_what_is_safe(root)
+            raise error
     return 0
 
 
@@ -132,6 +141,8 @@ def _outside_releases(composed: DictConfig) -> None:
     from pipeline.folders import not_in_release
 
     hydra_own = composed.hydra
+    if not hydra_own.run.dir:
+        raise UserError("no folder given", where="hydra.run.dir", fix="hydra.run.dir=outputs/mine")
     root = Path(hydra_own.run.dir)
     not_in_release(root, "hydra.run.dir")
     if hydra_own.output_subdir is not None:
@@ -237,16 +248,16 @@ def _synth(overrides: list[str]) -> int:
 
 
 def _score(overrides: list[str]) -> int:
-    from pipeline.folders import not_in_release
+    from pipeline.folders import PAGES, SCORES, check_output
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import ScoreConfig, typed
     from pipeline.settings.inputs import check_tables
 
     config = typed(compose_config("score", overrides), ScoreConfig)
     check_tables(config)
-    for setting, path in (("output", config.output), ("report", config.report)):
+    for setting, path, own in (("output", config.output, SCORES), ("report", config.report, PAGES)):
         if path:
-            not_in_release(Path(path), setting)
+            check_output(Path(path), setting, own=own)
     from pipeline.report import deep_dive_tables as report_dive
     from pipeline.report import last_lines as report_run
     from pipeline.scores import two_tables
@@ -285,37 +296,35 @@ def _report(arguments: list[str]) -> int:
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import ReportConfig, typed
     from pipeline.settings.inputs import check_scored
-    from pipeline.settings.overrides import quoted
+    from pipeline.settings.overrides import with_names
 
-    runs = [f"run={quoted(a)}" if "=" not in a else a for a in arguments]
-    config = typed(compose_config("report", runs), ReportConfig)
+    config = typed(compose_config("report", with_names("report", arguments)), ReportConfig)
     if not config.run:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
     folder = RunFolder(Path(config.run))
     check_scored(folder)
-    from pipeline.report.run_page import render_run
+    from pipeline.report.run_page import render_again
 
-    path = render_run(folder, Path(config.output) if config.output else None)
+    path = render_again(folder, Path(config.output) if config.output else None)
     print(f"report (NOT private): {path}")
     return 0
 
 
 def _query(overrides: list[str]) -> int:
     """What a release tells: a marginal, a range, an estimate or bounds, as CSV."""
-    from pipeline.folders import not_in_release
+    from pipeline.folders import check_output
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import QueryConfig, typed
     from pipeline.settings.inputs import check_release
 
     config = typed(compose_config("query", overrides), QueryConfig)
     release = check_release(config.source)
-    if config.output:
-        not_in_release(Path(config.output), "output")
     from pipeline.inference.asked import asked
 
     answer = asked(release, config)
     text = answer.to_csv(index=False, lineterminator="\n")
     if config.output:
+        check_output(Path(config.output), "output", own=[text[: text.index("\n") + 1]])  # the same answer, again
         write_whole(Path(config.output), text)
         print(f"{len(answer):,} answers, at no privacy cost: {config.output}")
     else:
@@ -329,10 +338,9 @@ def _verify(arguments: list[str]) -> int:
     """Whether a release is sound, line by line; exit code 1 where it is not."""
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import VerifyConfig, typed
-    from pipeline.settings.overrides import quoted
+    from pipeline.settings.overrides import with_names
 
-    releases = [f"from={quoted(a)}" if "=" not in a else a for a in arguments]
-    config = typed(compose_config("verify", releases), VerifyConfig)
+    config = typed(compose_config("verify", with_names("verify", arguments)), VerifyConfig)
     if not config.source:
         raise UserError("no release given", where="from", fix="python -m pipeline verify RUN/release")
     from pipeline.statement.verify import verify
@@ -347,37 +355,36 @@ def _budget(arguments: list[str]) -> int:
     from pipeline.budget import ledger_report
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import BudgetFileConfig, typed
-    from pipeline.settings.overrides import quoted, spelled
+    from pipeline.settings.overrides import quoted, spelled, with_names
 
-    named = [a if "=" in a else f"file={a}" for a in arguments]
     texts = {"file", "reason"}  # whatever is in them
-    split = [a.partition("=") for a in named]
-    given = [f"{key}={quoted(value)}" if key in texts else spelled(f"{key}={value}") for key, _, value in split]
+    split = [a.partition("=") for a in with_names("budget", arguments)]
+    as_text = [key in texts and not value.startswith('"') for key, _, value in split]
+    given = [
+        f"{key}={quoted(value)}" if text else spelled(f"{key}={value}")
+        for text, (key, _, value) in zip(as_text, split, strict=True)
+    ]
     print(ledger_report.show(typed(compose_config("budget_file", given), BudgetFileConfig)))
     return 0
 
 
 def _schema(arguments: list[str]) -> int:
-    from pipeline.folders import not_in_release
+    from pipeline.folders import check_output
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import DraftConfig, typed
     from pipeline.settings.inputs import check_table
-    from pipeline.settings.overrides import quoted
+    from pipeline.settings.overrides import with_names
 
-    tables = [f"table={quoted(a)}" if "=" not in a else a for a in arguments]
-    config = typed(compose_config("schema_draft", tables), DraftConfig)
+    config = typed(compose_config("schema_draft", with_names("schema", arguments)), DraftConfig)
     if config.output:
-        not_in_release(Path(config.output), "output")
+        check_output(Path(config.output), "output")
     table = check_table(config.table)
     from pipeline import synth_again as other
 
     text = other.draft(table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:
-        target = Path(config.output)
-        if target.exists():
-            raise UserError("there is a file already", where=f"output={target}", fix="another name, or move it away")
-        write_whole(target, text)
-        print(f"a draft (it looked at the data; check it, then set confirmed_public: true): {target}")
+        write_whole(Path(config.output), text)
+        print(f"a draft (it looked at the data; check it, then set confirmed_public: true): {config.output}")
     else:
         print(text, end="")
     return 0

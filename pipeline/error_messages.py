@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import io
 import sys
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
+from pipeline.folders import RunFolder
 
 
 def explained(error: BaseException) -> str:
@@ -24,15 +26,25 @@ def explained(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename:
         fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
         return f"{error.filename}: {error.strerror}\n  fix: {fix}"
+    if type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:  # not loaded for their names alone
+        where, line = getattr(error, "full_key", None) or "settings", str(error).strip().partition("\n")[0]
+        return f"{where}: {line}\n  fix: see `python -m pipeline COMMAND --help`"
     return (
         f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
         "HYDRA_FULL_ERROR=1 shows the traceback"
     )
 
 
+def show_what_can_be_shown() -> None:
+    """A terminal without ε or δ shows a ? for them: no run ends over its last lines."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if any((root / "internal" / name).exists() for name in ("ledger.jsonl", "rows", "tries")):
+    if RunFolder(root).charged:
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
             file=sys.stderr,

@@ -6,7 +6,7 @@ import fcntl
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,12 @@ from mechanisms.public.files import write_whole
 BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
 Do not publish it and do not share it. What may leave is in ../release, under the terms of its privacy.json.
 """
+#: Under a run's internal/: the random name of its booking in a shared budget, there before the booking is.
+BOOKING = "booking.json"
+#: How the files begin that a command writes and may replace: reports and their drawings, and scores.
+PAGES, SCORES = ("<!doctype html", "<svg"), ('{\n "format": "scores/',)
+#: What a run keeps under internal/ once it may have charged something.
+CHARGED = ("ledger.jsonl", "answers", "rows", "tries", "withheld.json")
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,11 @@ class RunFolder:
         """Digests of the files of `release/`, as they were written."""
         return self.internal / "release.json"
 
+    @property
+    def charged(self) -> bool:
+        """Whether something may have been charged here: a ledger is on disk before its first charge."""
+        return self.release.exists() or any((self.internal / name).exists() for name in CHARGED)
+
 
 def is_sweep(folder: Path) -> bool:
     """Whether a sweep left its results here."""
@@ -92,12 +103,21 @@ def is_sweep(folder: Path) -> bool:
 def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
     """The folder, made, closed to others (mode 0700 under `internal/`) and locked against a second process.
 
+    A mistake that ends the run before anything was charged leaves nothing of it in the folder.
+
     Raises:
         UserError: the folder holds a run already and `resume` is off; there is nothing to resume; another process is
             at work in it; it cannot be written.
     """
     folder = RunFolder(root)
     not_in_release(root, "hydra.run.dir")
+    with nothing_left(folder.internal, unless=lambda: folder.charged, but={BOOKING}), _locked(folder, resume):
+        yield folder
+
+
+@contextmanager
+def _locked(folder: RunFolder, resume: bool) -> Iterator[None]:
+    root = folder.root
     try:
         folder.internal.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.internal.chmod(0o700)
@@ -112,20 +132,68 @@ def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
             raise UserError(f"another process is at work in {root}", where="hydra.run.dir", fix=fix) from error
         _check_state(folder, resume)
         try:
+            if not folder.charged:
+                folder.manifest.unlink(missing_ok=True)  # of a run that spent nothing: it binds nobody
             write_whole(folder.internal / "NOT_PRIVATE.txt", BANNER)
             shutil.rmtree(folder.temporary, ignore_errors=True)
             folder.temporary.mkdir(mode=0o700)
         except OSError as error:
             raise _unwritable(root, error) from error
         try:
-            yield folder
+            yield
         finally:
             shutil.rmtree(folder.temporary, ignore_errors=True)
+
+
+@contextmanager
+def nothing_left(inside: Path, *, unless: Callable[[], bool], but: Collection[str] = ()) -> Iterator[None]:
+    """After a user's mistake or an interruption, a folder is as it was: what is new in it is deleted.
+
+    Args:
+        unless: asked after the failure: what is there by then has to stay.
+        but: names of files that stay in any case.
+    """
+    before = _names(inside)
+    with no_empty_folders(inside):
+        try:
+            yield
+        except (UserError, KeyboardInterrupt):
+            if not unless():
+                for name in _names(inside) - before - set(but):
+                    _removed(inside / name)
+            raise
+
+
+def _names(folder: Path) -> set[str]:
+    return {p.name for p in folder.iterdir()} if folder.is_dir() else set()
+
+
+def _removed(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+@contextmanager
+def no_empty_folders(path: Path) -> Iterator[None]:
+    """After a failure, the folders up to `path` that were not there before are gone again where they are empty."""
+    new = [p for p in (path, *path.parents) if not p.exists()]
+    try:
+        yield
+    except BaseException:
+        for folder in new:
+            with suppress(OSError):  # not empty, or not made
+                folder.rmdir()
+        raise
 
 
 def _check_state(folder: RunFolder, resume: bool) -> None:
     """A new run starts in a folder without one; a resumed one goes on with what is there."""
     started = folder.manifest.exists()
+    if not folder.charged and (started or not resume):
+        return
     if started and not resume:
         fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {folder.root})"
         raise UserError("this folder already holds a run", where="hydra.run.dir", fix=fix)
@@ -149,6 +217,30 @@ def check_free(root: Path) -> None:
 
 def _unwritable(root: Path, error: OSError) -> UserError:
     return UserError(f"cannot write in {root} ({error.strerror})", where="hydra.run.dir", fix="another folder")
+
+
+def check_output(path: Path, where: str, *, own: Sequence[str] = ()) -> None:
+    """Refuse to write over a file that this command did not write: it may be a table.
+
+    Args:
+        own: how files begin that it wrote itself, and may replace.
+
+    Raises:
+        UserError: another file or a folder is there; the path lies in a release folder.
+    """
+    not_in_release(path, where)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", where=where, fix=f"a file: {where}={path / 'NAME'}")
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            start = file.read(200)
+    except OSError as error:
+        raise UserError(f"{path} cannot be replaced ({error.strerror})", where=where, fix="another name") from error
+    if not any(start.startswith(mark.encode()) for mark in own):
+        fix = "another name, or move it away: only what this command wrote before is replaced"
+        raise UserError(f"there is a file already: {path}", where=where, fix=fix)
 
 
 def not_in_release(path: Path, where: str) -> None:

@@ -183,6 +183,8 @@ OWN = {
     "rehearse": ("selection", "synthesis"),
     "synth": ("synthesis",),
 }
+#: Commands in which a word without `=` stands for no path.
+WORDLESS = ("run", "plan", "synth", "score", "query", "check", "rehearse")
 #: What each synthesizer has.
 COMMON = ("rows", "seed")
 
@@ -203,14 +205,11 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     chosen = [(group, name) for group, name in chosen if (CONF / group).is_dir() and group != "schemas"]
     if chosen:
         return "\n\n".join("\n".join(_of_choice(group, name, arguments)) for group, name in chosen) + "\n"
-    lines = [ABOUT[command], "", "settings:"]
-    for name in FILES[command]:
-        lines += _settings((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name)
-        if name == "evaluation/default":
-            lines += _metric_settings()
-    if "synthesis" in OWN.get(command, ()):
-        every = _settings((CONF / "synthesis" / "gum.yaml").read_text(encoding="utf-8"), "synthesis/gum")
-        lines += [row for row in every if row.split("=")[0].split(".")[-1] in COMMON]
+    rows = _settings_of(command)
+    words = [a for a in arguments if "=" not in a and not a.startswith("-")]
+    if words and command in WORDLESS:
+        return "\n".join(_with_words(command, rows, words)) + "\n"
+    lines = [ABOUT[command], "", "settings:", *rows]
     if command in OWN:
         groups = OWN[command] if command == "synth" else [p.name for p in sorted(CONF.iterdir()) if _is_group(p)]
         lines += ["", "ready choices:"]
@@ -219,6 +218,33 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
         lines += ["", f"a choice has settings of its own: python -m pipeline {command} --help {example}"]
     lines += ["", "examples:", *(f"  {e}" for e in EXAMPLES[command])]
     return "\n".join(lines) + "\n"
+
+
+def _settings_of(command: str) -> list[str]:
+    """One line per setting of a command, those of single choices aside."""
+    rows: list[str] = []
+    for name in FILES[command]:
+        rows += _settings((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name)
+        if name == "evaluation/default":
+            rows += _metric_settings()
+    if "synthesis" in OWN.get(command, ()):
+        every = _settings((CONF / "synthesis" / "gum.yaml").read_text(encoding="utf-8"), "synthesis/gum")
+        rows += [row for row in every if row.split("=")[0].split(".")[-1] in COMMON]
+    return rows
+
+
+def _with_words(command: str, rows: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The settings whose names hold one of the words.
+
+    Raises:
+        UserError: a word that is in no name.
+    """
+    names = [row.partition("=")[0].strip() for row in rows]
+    for word in words:
+        if not any(word in name for name in names):
+            fix = f"{did_you_mean(word, names)} python -m pipeline {command} --help lists them all".strip()
+            raise UserError("no setting has that in its name", where=f"--help {word}", fix=fix)
+    return ["settings:", *(row for row, name in zip(rows, names, strict=True) if any(w in name for w in words))]
 
 
 def _is_group(folder: Path) -> bool:
@@ -265,10 +291,25 @@ def _metric_settings() -> list[str]:
     return rows
 
 
+def meaning(setting: str) -> str:
+    """What a setting of a run or of another command is, by its comment in conf/; empty where none has that name."""
+    for name in dict.fromkeys(file for files in FILES.values() for file in files):
+        for full, _, comment in _entries((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name):
+            if full == setting:
+                return comment
+    return ""
+
+
 def _settings(text: str, name: str) -> list[str]:
     """One line per setting of a conf file that has a comment or a value: its full name, its default, its comment."""
+    return [f"  {full}={value}".ljust(44) + f" {comment}".rstrip() for full, value, comment in _entries(text, name)]
+
+
+def _entries(text: str, name: str) -> list[tuple[str, str, str]]:
+    """Full name, default and comment of each setting of a conf file."""
     group = f"{name.split('/')[0]}." if "/" in name else ""
-    rows, parent = [], ""
+    rows: list[tuple[str, str, str]] = []
+    parent = ""
     for line in text.splitlines():
         if re.match(r"^(defaults|hydra):", line):
             parent = "-"
@@ -278,5 +319,5 @@ def _settings(text: str, name: str) -> list[str]:
             indent, key, value, comment = match.groups()
             parent = parent if indent else ""
             if parent != "-" and (key, value) != ("kind", name.split("/")[-1]):
-                rows.append(f"  {group}{parent}{key}={value or 'null'}".ljust(44) + f" {comment}".rstrip())
+                rows.append((f"{group}{parent}{key}", value or "null", comment))
     return rows

@@ -47,11 +47,11 @@ from pipeline.scores.score_run import score_release, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.discovering_settings import with_bound
-from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.scoring import build_holdout
-from pipeline.settings.selecting import selection_of
+from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
@@ -123,12 +123,13 @@ def run(
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, made.plan, Path(root)))
     show = Stages(quiet=quiet)
-    for line in (*made.left_out, *budget_warnings(config.privacy.epsilon, config.privacy.delta)):
+    for line in (*made.left_out, *_warnings(config, schema, unit)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, folder, report, shared)
             source = open_source(path, config, folder)
+            check_ready(config, source.names)
             build.check_unit(unit, source.names)
             facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
@@ -137,7 +138,7 @@ def run(
             first = schema if made.plan.discovery is None else scouting_schema(schema)
             private = read(first, made.plan, unit=unit, shared=shared, report=report)
             _check_public(config, first, folder, source, private)
-            losses = _looked_at(private, first, folder, config.data.max_unplaced)
+            losses = _looked_at(private, first, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
         ask = partial(discovered, source=source, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, ask, read, show)
@@ -187,20 +188,21 @@ def _concrete(
         return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found
 
 
-def _looked_at(private: PrivateTable, schema: Schema, folder: RunFolder, at_most: float) -> tuple[Loss, ...]:
-    """What the columns lose; a run that would lose too much ends here, and its folder is free for another.
+def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
+    """What a person should know before the run spends, a sentence each."""
+    replaced = replaced_choice(config, schema, max_records=unit.max_records)
+    return *replaced, *budget_warnings(config.privacy.epsilon, config.privacy.delta)
+
+
+def _looked_at(private: PrivateTable, schema: Schema, at_most: float) -> tuple[Loss, ...]:
+    """What the columns lose; a run that would lose too much ends here.
 
     Raises:
         UserError: a column loses a larger share than `at_most`; nothing was charged.
     """
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
-    try:
-        refuse_losses(losses, at_most)
-    except UserError:
-        if not folder.ledger.exists():
-            folder.manifest.unlink()
-        raise
+    refuse_losses(losses, at_most)
     return losses
 
 

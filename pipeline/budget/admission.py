@@ -22,14 +22,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.folders import not_in_release
+from pipeline.folders import BOOKING, not_in_release
 from pipeline.plugins.origins import rests_on_others
 from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.selecting import selection_of
 
-#: Under a release's internal/: the random name of its booking, there before the booking is.
-NAME = "booking.json"
 #: Where a release keeps what it charged, below its folder.
 CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
 #: So many files beside a new ledger are looked at, none larger than this.
@@ -62,7 +60,7 @@ class PlannedRelease:
 
     @property
     def name_file(self) -> Path:
-        return self.root / "internal" / NAME
+        return self.root / "internal" / BOOKING
 
     def booking(self) -> Booking | None:
         """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
@@ -247,7 +245,7 @@ def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedReleas
 def _only_one(release: PlannedRelease, booking: Booking, book: Book) -> None:
     """UserError where a folder is a copy of the run that booked: both would draw noise, and one of them pays."""
     first = next(Path(b.run) for b in book.bookings if b.id == booking.id)
-    name = first / "internal" / NAME
+    name = first / "internal" / BOOKING
     if first == release.root.resolve() or not name.is_file() or name.read_bytes() != release.name_file.read_bytes():
         return
     what = f"{release.root} is a copy of the run in {first}, which booked once"

@@ -36,16 +36,13 @@ def show(config: BudgetFileConfig) -> str:
     if config.format not in ("text", "json"):
         raise UserError(f"got {config.format!r}", where="format", fix="text or json")
     path = Path(config.file).expanduser()
+    if config.limit is None and config.reason is not None:
+        raise UserError("a reason for nothing", where="reason", fix="limit='{epsilon: 5, delta: 1e-6}' with it")
+    if (book := load_book(path)) is None:
+        raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
     if config.limit is not None:
         not_in_release(path, "file")
         book = set_limit(path, Limit.of(config.limit, "limit"), config.reason or "")
-    else:
-        if config.reason is not None:
-            raise UserError("a reason for nothing", where="reason", fix="limit='{epsilon: 5, delta: 1e-6}' with it")
-        current = load_book(path)
-        if current is None:
-            raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
-        book = current
     return json.dumps(as_json(book), indent=1, allow_nan=False) if config.format == "json" else as_text(book)
 
 

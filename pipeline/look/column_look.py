@@ -154,6 +154,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints += _codes_among_numbers(column, seen) + _listed_gaps(column)
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
+    elif column.kind == "categorical" and not column.constant:
+        hints += _alike(column)
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)
     if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:
@@ -193,6 +195,26 @@ def _listed_gaps(column: Column) -> list[str]:
     codes = {str(c) for c in CODES_OF_GAPS if c < 0 or c >= 999}
     gaps = [v for v in column.values if v in GAPS or (v in codes and len(column.values) > 1)]
     return [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
+
+
+def _alike(column: Column) -> list[str]:
+    """Listed values that may be one: they differ in capitals and spaces alone, or one is the other's first letter."""
+    by_key: dict[str, list[str]] = {}
+    for value in column.values:
+        by_key.setdefault(value.strip().casefold(), []).append(value)
+    for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
+        words = [k for k in by_key if len(k) > 2 and k.startswith(letter)]
+        if len(words) == 1:
+            by_key[letter] += by_key.pop(words[0])
+    alike = [values for values in by_key.values() if len(values) > 1]
+    if not alike:
+        return []
+    few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
+    cure = "one spelling of each in the table"
+    if len(by_key) == 2:
+        yes, no = by_key.values()
+        cure += f'; or kind: flag, "true": {listed(yes)}, "false": {listed(no)}'
+    return [f"one value in several spellings? {few}: {cure}"]
 
 
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:

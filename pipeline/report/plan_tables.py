@@ -34,6 +34,7 @@ from pipeline.settings.build import (
 )
 from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings
+from pipeline.settings.selecting import replaced_choice
 
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {RESERVE: "rounds, in all"}
@@ -59,7 +60,10 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "no_room": [list(c) for c in workload.no_room],
         "model_cells": planned_model_cells(config, schema, plan),
         "grown_model_cells": grown_model_cells(config, schema, plan),
-        "warnings": list(budget_warnings(config.privacy.epsilon, config.privacy.delta)),
+        "warnings": [
+            *budget_warnings(config.privacy.epsilon, config.privacy.delta),
+            *replaced_choice(config, schema, max_records=unit.max_records),
+        ],
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),

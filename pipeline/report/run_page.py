@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.files import write_whole
-from pipeline.folders import RunFolder, not_in_release
+from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
 from pipeline.report.bounds_section import bounds_section
@@ -18,7 +18,7 @@ from pipeline.report.numbers_section import numbers_section
 from pipeline.report.promise_section import noise_section, promise_section, units_section
 from pipeline.report.score_sections import mgd_section, scores_section
 from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
-from pipeline.scores.score_run import report_files
+from pipeline.scores.score_run import damaged, report_files
 from pipeline.settings.inputs import check_scored
 
 
@@ -50,9 +50,22 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
     text = _whole(title, f"the run in {folder.root.name}", facts, first, scores, drawn, last, lost)
     target = output or folder.report
-    not_in_release(target, "output")
+    if output is not None:
+        check_output(output, "output", own=PAGES)
     write_whole(target, text, mode=0o600)
     return target
+
+
+def render_again(folder: RunFolder, output: Path | None = None) -> Path:
+    """The same, of a run that ended long ago: its files may have been changed since.
+
+    Raises:
+        UserError: as of `render_run`; a file does not hold what a run writes.
+    """
+    try:
+        return render_run(folder, output)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(folder.internal) from error
 
 
 def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from evaluation.outcome import plain
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, ScoreSpec, score_tables
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
@@ -110,8 +111,26 @@ def as_text(value: Any) -> str:
 
 
 def report_files(path: Path) -> dict[str, Any]:
-    """A JSON file's content; empty where there is none."""
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    """A JSON file's content; empty where there is none.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise damaged(path) from error
+    if not isinstance(content, dict):
+        raise damaged(path)
+    return content
+
+
+def damaged(path: Path) -> UserError:
+    """What a run or a sweep left can no longer be read."""
+    fix = "a copy of it from before; or the run again, with resume=true, which spends nothing more"
+    return UserError("damaged, or not what a run left there", where=str(path), fix=fix)
 
 
 def _units(private: PrivateTable) -> dict[str, Any] | None:

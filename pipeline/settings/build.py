@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
@@ -27,6 +27,7 @@ from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_mode
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.discovering_settings import asks_for_records, build_discovery, of_the_rest
+from pipeline.settings.inputs import check_roles
 from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
@@ -36,6 +37,8 @@ from synthesis.synthesizers import SYNTHESIZERS
 RECORD = "record"
 #: The largest C whose histogram of records per unit is measured.
 MAX_RECORDS_MEASURED = 10_000
+#: More threads than any machine has: beyond it the engine refuses in words of its own.
+MOST_THREADS = 1024
 #: What the interpreter and the libraries take before any work.
 LIBRARIES_BYTES = 400_000_000
 
@@ -116,10 +119,12 @@ def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
     Raises:
         UserError: a record is the unit; a share out of range; more cells than make sense.
     """
-    ids = schema.rules.unit_ids
+    ids, share = schema.rules.unit_ids, config.privacy.unit_id_share
+    if not 0.001 <= share <= 0.999:
+        raise UserError(f"got {share}", where="privacy.unit_id_share", fix="a part of the budget, 0.001 to 0.999")
     if ids is None or not ids.measured:
         return None
-    unit, share = build_unit(config), config.privacy.unit_id_share
+    unit = build_unit(config)
     public = f"declare shares in the schema, as in unit_id: {{name: {ids.name}, records: {{1: 0.7, 2: 0.3}}}}"
     if unit.column is None:
         fix = f"privacy.unit=COLUMN with the unit's id, and privacy.max_records=C; or {public}"
@@ -128,8 +133,6 @@ def build_histogram(config: Config, schema: Schema) -> RecordsPerUnit | None:
     if unit.max_records > MAX_RECORDS_MEASURED:
         fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
         raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
-    if not 0.001 <= share <= 0.999:
-        raise UserError(f"got {share}", where="privacy.unit_id_share", fix="a part of the budget, 0.001 to 0.999")
     return RecordsPerUnit(ids.name, unit.max_records, share)
 
 
@@ -201,7 +204,8 @@ def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Di
         discovery: what was charged before, where the schema is one that noisy answers made concrete; None: whatever the
             schema leaves open is planned too.
     """
-    bound = build_unit(config).max_records
+    bound, _ = build_unit(config).max_records, threads(config.limits.threads)
+    check_roles(config.data, schema)
     discovery = discovery or build_discovery(config, schema, max_records=bound)
     config = of_the_rest(config, discovery)
     privacy, histogram = config.privacy, build_histogram(config, schema)
@@ -242,15 +246,15 @@ def memory_limit_bytes(memory_gb: float | None) -> int:
     """What a run may use: the setting, or 80 % of this machine's memory."""
     if memory_gb is None:
         return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    if not memory_gb > 0:
-        raise UserError(f"got {memory_gb}", where="limits.memory_gb", fix="a number above 0")
+    if not 0 < memory_gb < 1e9:
+        raise UserError(f"got {memory_gb}", where="limits.memory_gb", fix="gigabytes: a number above 0")
     return int(memory_gb * 1e9)
 
 
 def threads(setting: int | None) -> int:
     """How many threads to use."""
-    if setting is not None and setting < 1:
-        raise UserError(f"got {setting}", where="limits.threads", fix="a whole number of at least 1")
+    if setting is not None and not 1 <= setting <= MOST_THREADS:
+        raise UserError(f"got {setting}", where="limits.threads", fix=f"a whole number from 1 to {MOST_THREADS:,}")
     return setting or len(os.sched_getaffinity(0))
 
 
@@ -271,7 +275,7 @@ def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
             raise UserError(
                 "no such setting",
                 where=f"synthesis.{name}",
-                fix=did_you_mean(name, setting_types) or str(list(setting_types)),
+                fix=did_you_mean(name, setting_types) or _settings_of(config.kind, setting_types),
             )
         fits, fix = _KINDS[str(setting_types[name])]
         if isinstance(value, bool) or not isinstance(value, fits):
@@ -281,6 +285,11 @@ def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     if config.seed is not None and config.seed < 0:
         raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
     return kind(**config.options)
+
+
+def _settings_of(kind: str, names: Collection[str]) -> str:
+    """synthesis.kind alone takes a synthesizer with the settings of another."""
+    return f"synthesis={kind}, which brings its own: {', '.join(names) or 'none'}"
 
 
 def usable_synthesizer(config: SynthesisConfig) -> Synthesizer:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import yaml
@@ -13,6 +14,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -43,6 +45,12 @@ def _short(text: str) -> str:
 OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 
+#: Each of these says alone which marginals are measured.
+LISTS = ("selection.marginals", "selection.closure", "selection.k")
+#: What a setting looks like.
+KEY_VALUE = "write key=value; close every bracket, quote odd names: 'marginal=[age,\"late?\"]'"
+
+
 def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) -> DictConfig:
     """The composed settings of one command (and Hydra's `own`); modules of others that they ask for are loaded.
 
@@ -51,6 +59,7 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
     """
     given = list(map(spelled, overrides))
     firsts = [_first_of_sweep(o) for o in given]
+    check_one_list(firsts)
     load_asked(given)
     offer_settings()
     GlobalHydra.instance().clear()
@@ -60,6 +69,18 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
             return composed
         except (HydraException, OmegaConfBaseException) as error:
             raise misspelt(name, firsts, error) from error
+
+
+def check_one_list(overrides: Sequence[str]) -> None:
+    """Refuse marginals that are named in two ways: one of them would be ignored.
+
+    Raises:
+        UserError: names both.
+    """
+    given = [key for key, _, value in (o.partition("=") for o in overrides) if key in LISTS and value != "null"]
+    if len(set(given)) > 1:
+        fix = "one of them; selection.closure=[[a,b,c]] holds all marginals of a, b and c"
+        raise UserError("each says which marginals are measured", where=", ".join(sorted(set(given))), fix=fix)
 
 
 def without_hydra(composed: DictConfig) -> DictConfig:
@@ -84,11 +105,34 @@ def _first_of_sweep(override: str) -> str:
     try:
         parsed = OverridesParser.create().parse_override(override)
     except HydraException as error:
-        fix = "write key=value; close every bracket, quote odd names: 'marginal=[age,\"late?\"]'"
-        raise UserError("not a setting", where=f"override {override!r}", fix=fix) from error
+        raise UserError("not a setting", where=f"override {override!r}", fix=KEY_VALUE) from error
+    if not parsed.key_or_group:
+        raise UserError("not a setting", where=f"override {override!r}", fix=KEY_VALUE)
+    if parsed.is_delete() and not parsed.key_or_group.startswith("hydra"):
+        fix = f"leave it out for its default, or {parsed.key_or_group}=VALUE"
+        raise UserError("a setting cannot be taken away", where=f"override {override!r}", fix=fix)
     if not parsed.is_sweep_override():
         return override
-    return f"{parsed.get_key_element()}={next(iter(parsed.sweep_string_iterator()))}"
+    return f"{parsed.get_key_element()}={listed(parsed, 1)[0]}"
+
+
+def listed(override: Override, most: int) -> list[str]:
+    """The first of a sweep's values for one setting.
+
+    Args:
+        most: how many at most.
+    Raises:
+        UserError: they cannot be listed, or there are none.
+    """
+    fix = "key=value,value or key=range(1,5)"
+    try:
+        values = list(islice(override.sweep_string_iterator(), most)) if override.is_discrete_sweep() else []
+    except HydraException:  # glob() stands for names of groups, which it does not know
+        values = []
+    if not values:
+        what = f"the values of {override.input_line!r} cannot be listed"
+        raise UserError(what, where=str(override.key_or_group), fix=fix)
+    return values
 
 
 def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError:

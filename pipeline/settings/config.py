@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -275,7 +276,11 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         UserError: a value of the wrong type, naming the setting; a module that cannot be loaded.
     """
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    container = OmegaConf.to_container(config, resolve=True)
+    try:
+        container = OmegaConf.to_container(config, resolve=True)
+    except OmegaConfBaseException as error:
+        fix = "the value itself, or the name of another setting: ${seed}; in quotes where it is a text with $"
+        raise UserError(first_line(error), where=str(error.full_key or "settings"), fix=fix) from error
     assert isinstance(container, dict)
     load_used({str(k): v for k, v in container.items()})
     for name in [n for n in ("where", "cluster") if n in container]:
@@ -303,7 +308,22 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         fix = way_out(where)
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
+    _check_numbers(dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
+
+
+#: Groups of settings without a number that may be infinite.
+FINITE = ("data", "privacy", "selection", "synthesis", "limits", "plan", "accept_share")
+
+
+def _check_numbers(values: Mapping[str, Any], group: str = "") -> None:
+    """UserError where a setting is no number (nan), or infinite where that means nothing."""
+    for key, value in values.items():
+        name = f"{group}{key}".replace(".options.", ".")
+        if isinstance(value, Mapping):
+            _check_numbers(value, f"{group}{key}.")
+        elif isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and name.split(".")[0] in FINITE)):
+            raise UserError(f"got {value}", where=name, fix=way_out(name))
 
 
 def _culprit(cls: type[T], plain: DictConfig) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.tables.inspect_file import check_file
 from pipeline.folders import RunFolder
-from pipeline.settings.config import Config, ScoreConfig, schema_path
+from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
 
-DEMO = "demo"
+if TYPE_CHECKING:
+    from mechanisms.public.schema.table_schema import Schema  # slow to load
+
+#: Names of data=…: the one that makes its own rows, and a table of one's own.
+DEMO, OWN = "demo", "table"
 
 
 def generated(config: Config) -> bool:
@@ -39,6 +45,34 @@ def check_inputs(config: Config) -> None:
     schema_path(config.data.schema)
     if config.data.path or not (generated(config) or config.experiment.kind):  # an experiment may make its own rows
         check_file(data_path(config))
+
+
+def check_roles(config: DataConfig, schema: Schema) -> None:
+    """The columns that one's own table has in roles are columns of its schema (a ready table's schema may have fewer).
+
+    Raises:
+        UserError: names the role, and the nearest column.
+    """
+    names = schema.domain.names
+    for role, column in (config.roles or {}).items() if config.name == OWN else ():
+        if role != "subject" and column not in names:
+            where = f"data.roles.{role}"
+            raise UserError(f"no column {column!r} in the schema", where=where, fix=choices_fix(column, names))
+
+
+def check_ready(config: Config, columns: Collection[str]) -> None:
+    """A table that is read as a ready one has its unit's column: it may be one's own.
+
+    Raises:
+        UserError: says how one's own table is named.
+    """
+    unit = config.data.unit
+    if config.data.name == OWN or config.privacy.unit != unit or unit == "record" or unit in columns:
+        return
+    what = f"no column {unit!r} in {Path(str(config.data.path)).name}, which is read as data={config.data.name}"
+    path = config.data.path
+    fix = f"your own table: data=table data.path={path} data.schema=FILE (python -m pipeline schema {path} output=FILE)"
+    raise UserError(what, where="data", fix=fix)
 
 
 def check_tables(config: ScoreConfig) -> dict[str, Path]:

@@ -14,6 +14,7 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import AUTO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
+from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.selection.selections import SELECTIONS
 from pipeline.settings.config import Config, SelectionConfig
@@ -64,6 +65,20 @@ def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
         mechanism=config.mechanism.kind,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=max_records,
+    )
+
+
+def replaced_choice(config: Config, schema: Schema, *, max_records: int) -> tuple[str, ...]:
+    """Where the accountant leaves the default selection no choices, a sentence that says so."""
+    selection = selection_of(config.selection)
+    asked = [config.selection.options.get(name) for name in ("marginals", "closure", "k", "weights", "merge")]
+    if not isinstance(selection, AutoSettings) or any(value is not None for value in asked):
+        return ()
+    if selection.given(build_facts(config, schema, max_records=max_records)) is None:
+        return ()
+    return (
+        f"privacy.accountant={asked_accountant(config)} with mechanism={config.mechanism.kind} cannot count choices "
+        "that follow from answers: all pairs are measured at once, as in selection=pairs; privacy.accountant=gdp can",
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pipeline.help import meaning
+
 #: What settings that are no single value look like.
 ALLOWED = {
     "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
@@ -18,6 +20,7 @@ ALLOWED = {
     "selection.targets": "a list of columns: 'selection.targets=[income]'",
     "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
+    "limits.memory_gb": "gigabytes: a number above 0",
     "privacy.max_records": "a whole number C ≥ 1, from what is publicly known, or discover",
     "privacy.unit_id_rules": "a list of rules: 'privacy.unit_id_rules=[unicode,trim]'",
     "privacy.missing_unit_values": "a list of texts: 'privacy.missing_unit_values=[\"\",none]'",
@@ -27,6 +30,16 @@ ALLOWED = {
     "marginal": "a list of columns: 'marginal=[age,sex]'",
     "by": "a list of columns: 'by=[ward]'",
     "where": "'where={age: [20, 40], job: [clerk]}'",
+}
+
+#: What OmegaConf calls the types of settings, in words.
+KINDS = {
+    "float": "a number",
+    "integer": "a whole number",
+    "int": "a whole number",
+    "bool": "true or false",
+    "boolean": "true or false",
+    "string": "a text",
 }
 
 #: The command whose settings a file of conf/ holds, where the two have different names.
@@ -41,12 +54,16 @@ def way_out(setting: str, config: str = "") -> str:
         config: the file of conf/ that holds it; empty where that is not known.
     """
     command = f" {COMMANDS.get(config, config)}" if config else " COMMAND"
-    return ALLOWED.get(setting.partition("[")[0], f"see `python -m pipeline{command} --help`")
+    name = setting.partition("[")[0]
+    return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline{command} --help`"
 
 
 def first_line(error: Exception) -> str:
     """What an error says, without what Hydra adds below and without its names of types."""
     text = str(error).strip().splitlines()[0]
+    if match := re.search("^Value '(.*)' of type '.*' (?:could not be converted to|is not a valid) (.*)$", text):
+        value, kind = match[1], match[2].rpartition(" ")[2].lower()
+        return f"got {value!r}, not {KINDS[kind]}" if kind in KINDS else f"got {value!r}"
     if re.search("is not a ListConfig|Error merging override|^Cannot assign", text):
         return "not of the form that this setting has"
     return text

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss
-from mechanisms.accounting.adaptive import RESERVE
+from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.private_selection import PrivateSelection
@@ -185,7 +185,8 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
         if "discovery" in receipt:
             rank, fits = -1, stage is None and name == f"{DISCOVERY}{receipt['discovery']['column']}"
         elif stage == RESERVE or name.startswith(RESERVE):
-            rank, fits = 1, stage == RESERVE and re.fullmatch(rf"{RESERVE}\d{{4,}}:(measure|choose)", name)
+            bought = re.fullmatch(rf"{RESERVE}\d{{4,}}:(measure|choose|{SCORES_PAID}\d+)", name)
+            rank, fits = 1, stage == RESERVE and bought and scores_paid(name) == (receipt.get("scores") or 0)
         elif "accept" in receipt:
             rank, fits, criteria = 3, stage is None and name == f"{ACCEPT}{criteria}", criteria + 1
         elif stage is None and name.startswith(UNITS):

@@ -16,6 +16,7 @@ from hydra.types import HydraContext, TaskFunction
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
 
 
@@ -58,6 +59,23 @@ def launcher_of(config: DictConfig, loader: ConfigLoader, task: TaskFunction) ->
     """
     context = HydraContext(config_loader=loader, callbacks=JobCallbacks(config))
     return Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=config)
+
+
+def check_launcher(config: DictConfig, loader: ConfigLoader, task: TaskFunction) -> None:
+    """The launcher is there, before anything is booked or made.
+
+    Raises:
+        UserError: it is not installed, or was given no job at a time.
+    """
+    launcher = str(config.hydra.runtime.choices.get("hydra/launcher", config.hydra.launcher._target_))
+    if config.hydra.launcher.get("n_jobs") == 0:
+        raise UserError("got 0", where="hydra.launcher.n_jobs", fix="how many jobs at a time: 2; or -1 for all cores")
+    try:
+        launcher_of(config, loader, task)
+    except Exception as error:
+        what = f"cannot be used: {str(error).splitlines()[0]}"
+        fix = "hydra/launcher=joblib, which runs on this machine; slurm and ray need Hydra's plugins for them"
+        raise UserError(what, where=f"hydra/launcher={launcher}", fix=fix) from error
 
 
 def run_alone(config: DictConfig, task: TaskFunction) -> None:

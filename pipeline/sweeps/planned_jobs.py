@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments import experiments
 from pipeline.folders import not_in_release
 from pipeline.settings import build
-from pipeline.settings.compose import misspelt, without_hydra
+from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.scoring import build_scores
 
+#: The most runs of one sweep: each is composed and checked before the first of them starts.
+MOST_JOBS = 2_000
 #: What may differ between a job and its continuation.
 FREE = ("resume", "limits", "plan")
 
@@ -103,15 +106,15 @@ def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
     """Every combination of the swept values, the last setting fastest; of two values for one key, the later holds.
 
     Raises:
-        UserError: a setting whose values cannot be listed.
+        UserError: a setting whose values cannot be listed; more combinations than can be checked in minutes.
     """
     values: dict[str, list[str]] = {}
     for o in overrides:
         key = o.get_key_element()
-        if o.is_sweep_override() and not o.is_discrete_sweep():
-            fix = "key=value,value or key=range(5)"
-            raise UserError(f"the values of {o.input_line!r} cannot be listed", where="run -m", fix=fix)
-        values[key] = list(o.sweep_string_iterator()) if o.is_sweep_override() else [o.get_value_element_as_str()]
+        values[key] = listed(o, MOST_JOBS + 1) if o.is_sweep_override() else [o.get_value_element_as_str()]
+    if prod(map(len, values.values())) > MOST_JOBS:
+        fix = "fewer values; each run spends its own budget"
+        raise UserError(f"more than {MOST_JOBS:,} runs in one sweep", where="run -m", fix=fix)
     return [tuple(f"{k}={v}" for k, v in zip(values, line, strict=True)) for line in product(*values.values())]
 
 

@@ -28,15 +28,16 @@ from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
-from pipeline.folders import BANNER, not_in_release
+from pipeline.folders import BANNER, not_in_release, nothing_left
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import build
+from pipeline.settings.compose import check_one_list
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, job, load_json, outcome_of
-from pipeline.sweeps.launching import launcher_of
+from pipeline.sweeps.launching import check_launcher, launcher_of
 from pipeline.sweeps.look_first import look_before_booking
 from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
@@ -70,7 +71,9 @@ def sweep(overrides: Sequence[str]) -> int:
         jobs = planned_jobs(asked, lambda o: loader.load_sweep_config(master, [*o, *fixed]))
         valid = [j for j in jobs if not j.error]
         _name_the_invalid(jobs)
-        with _opened(root) as inside:
+        check_one_list(asked)
+        check_launcher(master, loader, job)
+        with nothing_left(root / "internal", unless=lambda: len(list(root.iterdir())) > 1), _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
             ended = _skipped(valid)
             left = [j for j in valid if j.name not in ended]

@@ -12,9 +12,10 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
-from pipeline.folders import not_in_release
+from pipeline.folders import PAGES, check_output
 from pipeline.pages.charts import Drawing, panels
 from pipeline.pages.page import Card, Page, Section, Table, chart_style
+from pipeline.scores.score_run import damaged
 from pipeline.sweeps.figures import curves, method_colours, tradeoff
 from pipeline.sweeps.results import choice_warning, total
 
@@ -75,8 +76,9 @@ def render(folders: Sequence[Path], output: Path | None = None, *, metric: str |
     """
     insides = [_inside(folder) for folder in folders]
     page = output or insides[0] / ("sweep.html" if len(folders) == 1 else "sweeps.html")
-    not_in_release(page, "output")
-    frames = [pd.read_parquet(inside / "results.parquet") for inside in insides]
+    if output is not None:
+        check_output(output, "output", own=PAGES)
+    frames = [_results(inside / "results.parquet") for inside in insides]
     if len(frames) > 1:
         names = [folder.resolve().name for folder in folders]
         names = names if len(set(names)) == len(names) else [str(folder) for folder in folders]
@@ -87,6 +89,16 @@ def render(folders: Sequence[Path], output: Path | None = None, *, metric: str |
     drawn = _drawing(shown) if page.suffix == ".svg" else _page(frame, shown, [str(f) for f in folders])
     write_whole(page, drawn, mode=0o600)
     return page
+
+
+def _results(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # what pyarrow raises is one of them
+        raise damaged(path) from error
+    if missing := {"job", "status", "metric", "score", "epsilon"} - set(frame.columns):
+        raise damaged(path) from KeyError(*missing)
+    return frame
 
 
 def _named(metric: str, names: Sequence[str]) -> str:

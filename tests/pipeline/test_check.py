@@ -180,3 +180,20 @@ def test_what_counts_as_lost_is_what_is_neither_listed_readable_nor_declared_mis
 def test_shares_never_read_as_nothing_or_all_where_they_are_not():
     assert [percent(s) for s in (0, 1e-6, 0.3, 0.99999, 1)] == ["0.0 %", "below 0.1 %", "30.0 %", "99.9 %", "100.0 %"]
     assert np.isclose(float(percent(0.123).split()[0]), 12.3)
+
+
+def test_spellings_of_one_value_that_the_schema_lists_are_asked_about(town, capsys):
+    frame = people(300)
+    frame["sex"] = ["F", "f", "Female", "m", "M", "Male"] * 50
+    frame.to_csv("town.csv", index=False)
+    schema = Path("town.yaml").read_text()
+    Path("town.yaml").write_text(schema.replace("[f, m]", "[F, f, Female, m, M, Male]"))
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "one value in several spellings? 'F', 'f', 'Female'; 'm', 'M', 'Male'" in said
+    cure = 'kind: flag, "true": ["F", "f", "Female"], "false": ["m", "M", "Male"]'
+    assert cure in said
+    assert "baker" not in said.partition("several spellings?")[2].partition(cure)[0]
+    Path("town.yaml").write_text(schema.replace("kind: categorical, values: [f, m]", cure))
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    assert "several spellings" not in capsys.readouterr().out

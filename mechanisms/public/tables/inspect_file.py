@@ -109,7 +109,7 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     """The column names of a CSV file, and its first line as it stands.
 
     Raises:
-        UserError: no header, not UTF-8, a damaged file, a column name with a line break, or plainly another delimiter.
+        UserError: no header, not UTF-8, a damaged file, plainly another delimiter, or a column name that cannot be one.
     """
     where = str(path)
     try:
@@ -118,12 +118,20 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
         raise UserError("is not UTF-8 text", where=where, fix="save the file as UTF-8") from error
     except (OSError, EOFError, zlib.error) as error:
         raise UserError("the compressed file is truncated or damaged", where=where, fix=DAMAGED) from error
+    if "\0" in line:
+        raise UserError(
+            "is not a text", where=where, fix="save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
+        )
     if not line.strip():
         raise UserError("the file has no header", where=where, fix="the names of the columns in its first line")
     if line.count('"') % 2:
         what = "the header has a quote that is not closed, or a column name with a line break"
         raise UserError(what, where=where, fix="rename the column")
-    names = next(csv.reader([line], delimiter=delimiter))
+    try:
+        names = next(csv.reader([line], delimiter=delimiter))
+    except csv.Error as error:
+        fix = "its names in the first line; perhaps a quote is not closed"
+        raise UserError("a column name is too long to be one", where=where, fix=fix) from error
     if len(names) == 1 and '"' not in line:
         for other in DELIMITERS:
             if other != delimiter and other in line:

@@ -1,0 +1,245 @@
+"""Mistakes that newcomers made: each is one message with a cure, and leaves every file as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from pipeline.settings.config import load_config
+from pipeline.sweeps import planned_jobs
+from tests.pipeline.conftest import PAIRS, TOWN, command, write_town
+from tests.pipeline.mistakes import Ending, faults, mistake
+
+RUN = ["run", *TOWN, "hydra.run.dir=out"]
+PLAN = ["plan", *TOWN]
+SWEEP = ["run", "-m", *TOWN, *PAIRS, "hydra.sweep.dir=swept"]
+
+
+@pytest.fixture(scope="module")
+def finished(one_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the town, a run R of it, and what is left of a sweep S."""
+    place = write_town(tmp_path_factory.mktemp("finished"))
+    (place / "S" / "internal").mkdir(parents=True)
+    (place / "S" / "internal" / "results.parquet").write_bytes(b"x")
+    shutil.copytree(one_run, place / "R")
+    return place
+
+
+@pytest.fixture
+def town(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder, which is the current one."""
+    place = tmp_path / "town"
+    shutil.copytree(finished, place)
+    monkeypatch.chdir(place)
+    return place
+
+
+def answered(end: Ending, *words: str) -> None:
+    """The mistake was answered as it should be, in these words."""
+    assert not faults(end), end.err
+    assert all(w in end.err for w in words), end.err
+
+
+SCORE = ["score", "real=town.csv", "synthetic=R/release/synthetic.csv", "schema=town.yaml"]
+OVER_A_TABLE = {
+    "the report of a run": ["report", "R", "output=town.csv"],
+    "the report of a run over the schema": ["report", "R", "output=town.yaml"],
+    "the report of a sweep": ["report", "S", "output=town.csv"],
+    "the curves of a sweep": ["report", "S", "output=town.csv", "metric=mgd"],
+    "the report of a sweep into a release": ["report", "S", "output=R/release/s.html"],
+    "scores": [*SCORE, "output=town.csv"],
+    "scores over the schema": [*SCORE, "output=town.yaml"],
+    "scores over a paper of a run": [*SCORE, "output=R/internal/manifest.json"],
+    "the report of scores": [*SCORE, "report=town.csv"],
+    "an answer": ["query", "from=R/release", "marginal=[age]", "output=town.csv"],
+    "bounds": ["query", "from=R/release", "bounds=true", "output=town.csv"],
+    "an answer in a folder's place": ["query", "from=R/release", "marginal=[age]", "output=R"],
+    "a draft": ["schema", "town.csv", "output=town.csv"],
+    "a draft over a schema": ["schema", "town.csv", "output=town.yaml"],
+    "a new table": ["synth", "from=R/release", "output=town.csv"],
+    "a new table over a run": ["synth", "from=R/release", "output=R"],
+    "a run": ["run", *TOWN, "hydra.run.dir=town.csv"],
+    "a run below it": ["run", *TOWN, "hydra.run.dir=town.csv/out"],
+    "a rehearsal": ["rehearse", "data.schema=town.yaml", "hydra.run.dir=town.csv"],
+    "a sweep": ["run", "-m", *TOWN, *PAIRS, "hydra.sweep.dir=town.csv", "privacy.epsilon=1,2"],
+    "a ledger": [*RUN, "budget.ledger=town.csv", "budget.limit={epsilon: 3, delta: 1e-6}"],
+    "another limit": ["budget", "town.csv", "limit={epsilon: 3, delta: 1e-6}", "reason=more"],
+}
+
+
+@pytest.mark.parametrize("arguments", OVER_A_TABLE.values(), ids=OVER_A_TABLE)
+def test_nothing_is_written_over_a_table(town, arguments):
+    answered(mistake(town, *arguments))
+
+
+def test_what_a_command_wrote_before_it_may_write_again(town):
+    for again in (
+        ["report", "R", "output=seen.html"],
+        ["query", "from=R/release", "marginal=[age]", "output=age.csv"],
+        [*SCORE, "output=scores.json", "report=scored.html", "evaluation.metrics=[tvd]"],
+    ):
+        assert command(*again) == 0
+        assert command(*again) == 0
+
+
+MISTAKES = {
+    "no number for memory": ([*PLAN, "limits.memory_gb=inf"], "limits.memory_gb", "above 0"),
+    "more threads than there are": ([*RUN, "limits.threads=100000000000000000000"], "limits.threads", "1,024"),
+    "more threads than there are, in a plan": ([*PLAN, "limits.threads=100000"], "limits.threads"),
+    "several values for one run": ([*RUN, "privacy.epsilon=1,2"], "run -m"),
+    "an unknown interpolation": ([*PLAN, "data.name=${nope}"], "data.name", "nope"),
+    "an unknown interpolation in a folder": ([*RUN, "hydra.run.dir=${nope}"], "nope"),
+    "a circle of interpolations": ([*PLAN, "data.name=${data.name}"], "data.name"),
+    "no name before the sign": ([*PLAN, "=5"], "key=value"),
+    "a launcher that is not installed": ([*SWEEP, "hydra/launcher=slurm"], "hydra/launcher=slurm", "joblib"),
+    "no job at a time": ([*SWEEP, "hydra/launcher=joblib", "hydra.launcher.n_jobs=0"], "n_jobs"),
+    "a sweep of a million": ([*SWEEP, "privacy.epsilon=range(1,1000000)"], "2,000 runs", "fewer"),
+    "a sweep of a billion billion": ([*SWEEP, "privacy.epsilon=range(1,1000000000000000000)"], "2,000 runs"),
+    "a sweep of nothing": ([*SWEEP, "privacy.epsilon=range(1,1)"], "cannot be listed"),
+    "names of files in a sweep": ([*SWEEP, "privacy.epsilon=glob(*)"], "cannot be listed"),
+    "a range beyond the bounds": (["query", "from=R/release", "where={age: [200, 300]}"], "'age' has no value there"),
+    "another synthesizer's settings": ([*PLAN, "synthesis.kind=pgm"], "synthesis=pgm, which brings its own"),
+    "a synthesizer that is none": ([*RUN, "synthesis.kind=mine"], "one of: auto, gum"),
+    "a floor that is no number": ([*PLAN, "selection.floor=nan"], "selection.floor"),
+    "a share that is no number": ([*PLAN, "privacy.unit_id_share=nan"], "privacy.unit_id_share"),
+    "a share above 1": ([*PLAN, "privacy.unit_id_share=3"], "privacy.unit_id_share"),
+    "a role of no column": ([*PLAN, "data.roles={time: agee}"], "data.roles.time", "did you mean 'age'"),
+    "a setting taken away": ([*PLAN, "~privacy.epsilon"], "cannot be taken away"),
+    "an empty folder's name": (["run", *TOWN, "hydra.run.dir="], "hydra.run.dir"),
+    "two tables for one draft": (["schema", "town.csv", "town.yaml"], "got 2"),
+    "a run and a sweep in one report": (["report", "R", "S"], "got 2"),
+    "two releases at a time": (["verify", "R/release", "R"], "got 2"),
+    "two ledgers at a time": (["budget", "a.json", "b.json"], "got 2"),
+    "marginals, and all pairs": (
+        [*PLAN, "selection.k=[1,2]", "selection.marginals=[[age,sex]]"],
+        "selection.k, selection.marginals",
+    ),
+    "marginals, and all pairs, in a sweep": ([*SWEEP, "selection.k=[2]", "selection.marginals=[[age]]"], "each says"),
+    "a word for ε": ([*PLAN, "privacy.epsilon=abc"], "not a number", "above 0"),
+    "one's own table as the demo's": (["run", "data.path=town.csv"], "data=table data.path=town.csv"),
+    "one's own table without data=table": (
+        ["run", "data.path=town.csv", "data.schema=town.yaml", "hydra.run.dir=out"],
+        "data=table data.path=town.csv",
+    ),
+    "help for no setting": (["run", "--help", "epsilno"], "epsilno", "--help lists them all"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), [(m[0], m[1:]) for m in MISTAKES.values()], ids=MISTAKES)
+def test_a_mistake_is_one_message_with_a_cure(town, arguments, words):
+    answered(mistake(town, *arguments), *words)
+
+
+def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):
+    monkeypatch.setattr(planned_jobs, "MOST_JOBS", 3)
+    parsed = planned_jobs.OverridesParser.create().parse_overrides(["a=1,2", "b=1,2"])
+    with pytest.raises(planned_jobs.UserError, match="more than 3 runs"):
+        planned_jobs.combinations(parsed)
+
+
+BROKEN = {
+    "a column's name of 200 KB": ("town.csv", b"a" * 200_000 + b",b\n1,2\n", RUN, "column name"),
+    "a line of 5 MB": ("town.csv", b"age,sex,job\n1,f," + b"x" * 5_000_000 + b"\n", RUN, "line 2"),
+    "a line that is too short": ("town.csv", b"age,sex,job\n1,f,baker\n2,f\n", RUN, "line 3"),
+    "bytes": ("town.csv", bytes(range(128)) * 40, RUN, "not a text"),
+    "another encoding": ("town.csv", "age,sex,job\n1,f,bäcker\n".encode("latin-1") * 500, RUN, "UTF-8"),
+    "UTF-16": ("town.csv", "age,sex,job\n1,f,baker\n".encode("utf-16"), RUN, "UTF-16"),
+    "a schema in bytes": ("town.yaml", bytes(range(256)), RUN, "town.yaml"),
+    "scores that are cut off": ("R/internal/scores.json", b'{"rows": ', ["report", "R"], "damaged"),
+    "scores of something else": ("R/internal/scores.json", b"{}", ["report", "R"], "damaged"),
+    "scores that are a list": ("R/internal/scores.json", b"[]", ["report", "R"], "damaged"),
+    "figures that are nothing": ("R/internal/figures.json", b"null", ["report", "R"], "figures.json"),
+    "figures of another form": ("R/internal/figures.json", b'{"pairs": 3}', ["report", "R"], "damaged"),
+    "convergence that is cut off": ("R/internal/convergence.json", b"{", ["report", "R"], "convergence.json"),
+    "results of a sweep": ("S/internal/results.parquet", b"PAR1", ["report", "S"], "results.parquet"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "arguments", "word"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_named(town, name, content, arguments, word):
+    (town / name).write_bytes(content)
+    answered(mistake(town, *arguments), word)
+
+
+def test_a_run_that_charged_nothing_can_be_started_again_in_its_folder(town):
+    good = Path("town.csv").read_text()
+    Path("town.csv").write_text(f"{good}1,2\n")
+    answered(mistake(town, *RUN), "line 602")
+    Path("town.csv").write_text(good)
+    assert command(*RUN) == 0
+
+
+@pytest.mark.parametrize("resume", ["false", "true"])
+def test_so_can_one_that_was_killed_before_its_first_charge_whatever_changed_since(town, resume):
+    folder = Path("out/internal")
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(json.dumps({"data": "another", "once": {"key": "00"}}))
+    assert command(*RUN, f"resume={resume}") == 0
+    answered(mistake(town, *RUN), "already holds a run")
+
+
+def test_a_booking_is_kept_where_nothing_was_charged(town, monkeypatch):
+    """What is booked in a shared budget stays booked: the run that is started again finds it by its name."""
+    budget = ["budget.ledger=town.json", "budget.limit={epsilon: 1, delta: 1e-6}"]
+    monkeypatch.setattr("pipeline.stages.only_try", _interrupted)
+    monkeypatch.setattr("pipeline.stages.settle", _interrupted)
+    assert command(*RUN, *budget) == 1
+    assert [p.name for p in Path("out/internal").iterdir()] == ["booking.json"]
+    monkeypatch.undo()
+    monkeypatch.chdir(town)
+    assert command(*RUN, *budget) == 0
+    assert len(json.loads(Path("town.json").read_text())["bookings"]) == 1
+
+
+def _interrupted(work):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("accountant", ["advanced", "gdp"])
+def test_an_accountant_that_takes_the_choices_from_the_default_is_warned_about(town, capsys, accountant):
+    settings = [*TOWN, f"privacy.accountant={accountant}"]
+    assert command("plan", *settings) == 0
+    assert ("as in selection=pairs" in capsys.readouterr().out) == (accountant == "advanced")
+    assert command("run", *settings, "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    assert ("as in selection=pairs" in " ".join(capsys.readouterr().err.split())) == (accountant == "advanced")
+
+
+def test_help_of_a_word_lists_the_settings_that_have_it_in_their_names(capsys):
+    assert command("run", "--help", "epsilon") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "settings:"
+    assert any("privacy.epsilon=1.0" in line for line in lines)
+    assert all("epsilon" in line.partition("=")[0] for line in lines[1:])
+
+
+def test_a_new_table_is_made_as_the_run_made_its_own_by_default():
+    assert load_config([]).synthesis.kind == "auto"
+    from pipeline.settings.compose import compose_config
+
+    assert compose_config("synth", []).synthesis.kind == "auto"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_terminal_without_greek_letters_ends_no_run(town, encoding):
+    settings = [*TOWN, *PAIRS, "evaluation.enabled=false", "hydra.run.dir=out"]
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding=encoding)) as terminal:
+        assert command("run", *settings) == 0
+    assert "private: ? = 1" in terminal.buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
+@pytest.mark.parametrize("arguments", [["run", "--help"], ["plan"]], ids=" ".join)
+def test_a_full_disk_behind_the_output_is_one_message(tmp_path, arguments):
+    line = [sys.executable, "-m", "pipeline", *arguments]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(line, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "disk is full" in done.stderr
