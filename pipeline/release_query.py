@@ -28,14 +28,14 @@ from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
 Weights = NDArray[np.float64]
 
 
-def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def query(release: Path | str, *, marginal: Sequence[str] = (), where: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """A marginal, or the number of records in a range, estimated from noisy answers alone; costs no privacy.
 
     Args:
         release: the release folder of a run.
         marginal, where: as `answer` takes them.
     """
-    schema, _, measurements = read_release(release)
+    schema, _, measurements = read_release(Path(release))
     return answer(schema, measurements, marginal=marginal, where=where)
 
 

@@ -19,13 +19,13 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
+from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source, open_table
-from mechanisms.public.tables.value_summaries import QUANTILES, side_by_side, summaries
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
@@ -42,6 +42,7 @@ from pipeline.plugins.origins import not_ours, origin
 from pipeline.plugins.plugin_discovery import load_used, used_modules
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
+from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_release, share_floors
 from pipeline.settings import build
@@ -57,12 +58,11 @@ from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
-from synthesis.numbers.noise_errors import noise_errors
 
 LOG = logging.getLogger("pipeline")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What a run left.
 
@@ -91,6 +91,18 @@ class Run:
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
+
+    def _repr_html_(self) -> str:
+        said = self.statement
+        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {said.unit}"
+        rows = [("private", kept if said.private else f"NO: {'; '.join(said.reasons_not_private)}")]
+        rows += [
+            ("table", f"{self.table}, {self.rows:,} rows"),
+            ("noisy marginals", f"{len(self.measurements.answers):,}"),
+        ]
+        rows += [("seconds", f"{sum(self.seconds.values()):.1f}")] if self.seconds else []
+        own = notebook_table(f"Run in {self.folder.root}", ("", ""), rows)
+        return own if self.scores is None else own + self.scores._repr_html_()
 
 
 def run(
@@ -153,8 +165,8 @@ def run(
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
-                numbers = _numbers(source, open_source(table, config, folder, ","), schema, taken)
-                score = partial(score_release, places=made.places, numbers=numbers, progress=report)
+                look = first_look(source, open_source(table, config, folder, ","), schema, scoring.groups, taken.known)
+                score = partial(score_release, places=made.places, look=look, progress=report)
                 scores = score(private, source, schema, folder, synthetic, scoring)
         if scores is not None:
             with show.stage("report"):
@@ -262,12 +274,6 @@ def _reloaded(work: Work, table: Path) -> CodedTable:
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)
 
 
-def _numbers(source: Source, made: Source, schema: Schema, taken: Taken) -> list[dict[str, Any]]:
-    """Numbers and dates of both tables side by side; NOT private."""
-    errors = noise_errors(schema, taken.known, QUANTILES)
-    return side_by_side(summaries(source, schema), summaries(made, schema), errors)
-
-
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts; the private table itself in the place of a public one is refused."""
     public = selection_of(config.selection).public_table
@@ -357,6 +363,8 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
         del settings[free]
     if settings["privacy"]["discovery_share"] is None:
         del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting
+    if not settings["evaluation"]["groups"]:
+        del settings["evaluation"]["groups"]  # as of runs that knew no such setting
     if not settings["plugins"]:
         del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on

@@ -16,6 +16,7 @@ import pandas as pd
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import whole_file
+from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
@@ -81,6 +82,16 @@ class Release:
             return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(said['reasons_not_private'])})"
         kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
         return f"Release({self.schema.name!r}{part}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
+
+    def _repr_html_(self) -> str:
+        said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
+        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} ({said['neighbouring']})"
+        rows = [("private", kept if self.private else f"NO: {'; '.join(said['reasons_not_private'])}")]
+        if self.given is not None:
+            rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))
+        rows.append(("columns", ", ".join(self.schema.domain.names)))
+        rows.append(("noisy marginals", f"{len(self.measurements.answers):,}"))
+        return notebook_table(f"Release of {self.schema.name}", ("", ""), rows)
 
     def sample(
         self,

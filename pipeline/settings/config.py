@@ -86,6 +86,7 @@ class EvaluationConfig:
     enabled: bool = True
     metrics: Any = "quick"
     references: bool = False
+    groups: Any = field(default_factory=list)
     holdout: float | None = None
     seed: int = 0
     subject: str | None = None

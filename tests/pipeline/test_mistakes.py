@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from tests.pipeline.conftest import PAIRS, TOWN, command, write_town
 from tests.pipeline.mistakes import Ending, faults, mistake
@@ -217,13 +216,6 @@ def test_help_of_a_word_lists_the_settings_that_have_it_in_their_names(capsys):
     assert lines[0] == "settings:"
     assert any("privacy.epsilon=1.0" in line for line in lines)
     assert all("epsilon" in line.partition("=")[0] for line in lines[1:])
-
-
-def test_a_new_table_is_made_as_the_run_made_its_own_by_default():
-    assert load_config([]).synthesis.kind == "auto"
-    from pipeline.settings.compose import compose_config
-
-    assert compose_config("synth", []).synthesis.kind == "auto"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
