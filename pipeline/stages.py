@@ -47,6 +47,7 @@ from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_release, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.discovering_settings import with_bound
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.prepared import Prepared, prepared
@@ -145,17 +146,17 @@ def run(
             facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
-            read = partial(_private, source, unit=unit, folder=folder, key=key, data=facts["data"], aside=aside)
+            read = partial(_private, source, folder=folder, key=key, data=facts["data"], aside=aside)
             first = schema if made.plan.discovery is None else scouting_schema(schema)
-            private = read(first, made.plan, shared=shared, report=report)
+            private = read(first, made.plan, unit=unit, shared=shared, report=report)
             _check_public(config, first, folder, source, private)
             losses = _looked_at(private, first, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
         ask = partial(discovered, source=source, folder=folder, show=show, key=key, holdout=aside)
-        made, private, answered = _concrete(config, made, private, ask, read, show)
-        schema, scoring = made.schema, made.scoring
+        config, made, private, found = _concrete(config, made, private, ask, read, show)
+        schema, scoring, unit = made.schema, made.scoring, private.unit
         show.warn(unplaced_lines(private.encoding))
-        work = Work(config, schema, spec, made.plan, private, folder, show, aside, answered)
+        work = Work(config, schema, spec, made.plan, private, folder, show, aside, found)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
@@ -185,15 +186,18 @@ def _concrete(
     ask: Callable[..., Discovered],
     read: Callable[..., PrivateTable],
     show: Stages,
-) -> tuple[Prepared, PrivateTable, frozenset[str]]:
-    """What follows from the schema once nothing of it is open, the rows as it reads them, and what was answered."""
+) -> tuple[Config, Prepared, PrivateTable, Discovered | None]:
+    """The settings and the plan once nothing is open, the rows as they are read then, and what was found out."""
     discovery = made.plan.discovery
     if discovery is None:
-        return made, private, frozenset()
+        return config, made, private, None
     found = ask(made.schema, discovery, private, noise_seed=config.privacy.noise_seed)
+    if found.bound is not None:
+        config = with_bound(config, found.bound.max_records)
     made = prepared(config, build.with_fine(config, found.schema), discovery)
     with show.stage("load again") as report:
-        return made, read(made.schema, made.plan, shared=None, report=report), found.answered
+        unit = build.build_unit(config)
+        return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found
 
 
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -229,6 +233,7 @@ def _statement(
         work.aside,
         taken=declared(config),
         chosen=kept_choices(taken.attempt.answers) | work.answered,
+        found_bound=None if work.found is None or work.found.bound is None else work.found.bound.to_json(),
         scores=taken.scores,
         publication=who,
         running_total=None if total is None else total.to_json(),
@@ -322,13 +327,19 @@ def _private(
     aside: float | None,
     shared: Path | None,
     report: Progress,
+    again: bool = False,
 ) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside, or
     where the schema follows from noisy answers).
+
+    Args:
+        again: whether what was to be discovered is known by now.
     """
-    counted = plan.histogram is not None
+    counted = None if plan.histogram is None else unit.max_records
+    if plan.discovery is not None and not again:
+        counted = plan.discovery.cap
     if shared is None or aside is not None or plan.discovery is not None:
-        work = folder.temporary / "scout" if schema.to_discover else folder.temporary
+        work = folder.temporary if again or plan.discovery is None else folder.temporary / "scout"
         return load_private(
             source, schema, unit, workdir=work, key=key, holdout=aside, histogram=counted, progress=report
         )

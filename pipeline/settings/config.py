@@ -47,7 +47,8 @@ class PrivacyConfig:
     accountant: str = "gdp"
     neighbouring: str = "add_remove"
     unit: str = "record"
-    max_records: int | None = None
+    max_records: int | str | None = None
+    max_records_cap: int = 1024
     clip: str = "weight"
     missing_unit: str = "drop"
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
