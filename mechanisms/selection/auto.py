@@ -233,7 +233,10 @@ def _second_look(
     cells = [look.cells[i] for i in others]
     weights = np.array([view.weight(view.pairs[i]) for i in others])
     count = min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), len(others))
-    asked = np.sort(np.argsort(-weights * more, kind="stable")[:count]).tolist()
+    promise = weights * np.maximum(
+        more + 2 * stddev, 0.0
+    )  # a column that matters more is asked about even after bad luck
+    asked = np.sort(np.argsort(-promise, kind="stable")[:count]).tolist()
     pairs = [view.pairs[others[j]] for j in asked]
     part = _second_part(context, count, look.cells[0].records)
     again, number, further = None, len(view.pairs) - len(others), []

@@ -47,8 +47,8 @@ class PrivateTable:
         aside: which rows of the file belong to units that were set aside; None where none were.
         kept: the folder in which the runs of a sweep keep it and its counts; None for a run's own.
         sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
-        histogram: how many units count with R = 1 … C records, after clipping, without those that were set aside; None
-            where it was not asked for.
+        histogram: how many units have R = 1 … records, a unit with more counted in the last cell, without those that
+            were set aside; None where it was not asked for.
     """
 
     coded: CodedTable
@@ -83,7 +83,7 @@ def load_private(
     workdir: Path,
     key: bytes,
     holdout: float | None = None,
-    histogram: bool = False,
+    histogram: int | None = None,
     progress: Progress | None = None,
 ) -> PrivateTable:
     """Encode a table, apply the schema's steps, and clip what each unit contributes; the file is parsed once.
@@ -96,7 +96,7 @@ def load_private(
         key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps and who is set aside. The same key, the
             same choice.
         holdout: each unit is set aside with this probability, by its own coin, before anything is counted.
-        histogram: whether records per unit are counted too.
+        histogram: records per unit are counted too, up to so many; None: they are not.
 
     Returns:
         Rows in the order of the file.
@@ -137,7 +137,8 @@ def load_private(
     keep, weights = clip_records(path, source, unit, coded.rows, key)
     held = None if holdout is None else set_aside_units(path, source, unit, coded.rows, key, holdout)
     sizes = unit_sizes(path, source)
-    counted = counted_units(path, source, unit, coded.rows, key, holdout) if histogram else None
+    most = None if histogram is None else replace(unit, max_records=histogram)
+    counted = None if most is None else counted_units(path, source, most, coded.rows, key, holdout)
     path.unlink()
     coded = replace(coded, weights=weights)
     if held is not None:

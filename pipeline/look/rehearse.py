@@ -19,6 +19,7 @@ from mechanisms.public.tables.codec import write_table
 from pipeline.folders import RunFolder, check_free, nothing_left
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.discovering_settings import asks_for_records
 from pipeline.settings.selecting import asked_accountant
 from pipeline.stages import Run, run
 
@@ -26,6 +27,8 @@ from pipeline.stages import Run, run
 ROWS = 1000
 #: How often a value is missing, or other.
 SPECIAL = 0.05
+#: Records of a unit at most, where how many count is to be discovered.
+MOST = 8
 TABLE = "rehearsal.csv"
 SEED = 0
 
@@ -47,6 +50,7 @@ def rehearse(config: Config, root: Path) -> Run:
     if rows < 1:
         raise UserError(f"got {rows}", where="plan.rows", fix=f"how many rows to make, for example plan.rows={ROWS}")
     schema, unit = build.build_schema(config), build.build_unit(config)
+    most = MOST if asks_for_records(config.privacy) else unit.max_records
     data = replace(config.data, path=str(table), delimiter=",")
     # the accountant that the run itself would take: a shared budget may decide it
     privacy = replace(config.privacy, noise_seed=SEED, accountant=asked_accountant(config))
@@ -54,7 +58,7 @@ def rehearse(config: Config, root: Path) -> Run:
     statement = replace(config.statement, key=None)
     settings = replace(config, data=data, privacy=privacy, budget=budget, statement=statement)
     with nothing_left(root, unless=lambda: RunFolder(root).charged):
-        write_rows(table, schema, rows, column=unit.column, most=unit.max_records, rng=np.random.default_rng(SEED))
+        write_rows(table, schema, rows, column=unit.column, most=most, rng=np.random.default_rng(SEED))
         return run(settings, root)
 
 
