@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """A metric's result, or why there is none.
 
@@ -34,6 +34,9 @@ class Outcome:
     reason: str = ""
     references: Mapping[str, Reference | Ladder] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Outcome({self.metric.name}: {self.reason if self.score is None else figure(self.score)})"
+
     def to_json(self) -> dict[str, Any]:
         """The documented form of scores.json: score, range, goal, references, details."""
         m = self.metric
@@ -45,6 +48,13 @@ class Outcome:
             if isinstance(part, Ladder):
                 out["as_good_as"] = part.as_good_as(self.score)
         return dict(plain(out | {"details": None if self.result is None else self.result.to_json()}))
+
+
+def figure(score: float | None) -> str:
+    """A score in few digits; a dash for none."""
+    if score is None:
+        return "-"
+    return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4f}"
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a report draws, as JSON values: distributions, pairs, the map, correlations, distances; NOT private."""
+"""What a report draws, as JSON values: distributions, pairs, the map, distances; NOT private."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_privacy import Privacy
-from evaluation.correlation import Correlations
 from evaluation.cube import map_cubes
 from evaluation.dependence import Dependence
 from evaluation.map_columns import MapColumns
@@ -52,7 +51,6 @@ def figures(
         "columns": [_distribution(c, real, synthetic) for c in schema.columns],
         "pairs": _pairs(card, schema),
         "dependence": _dependence(card),
-        "correlation": _correlation(card),
         "map": _map(card, real, synthetic, schema, options, places),
         "distances": _distances(card),
     }
@@ -109,15 +107,6 @@ def _pairs(card: Scorecard, schema: Schema) -> dict[str, Any] | None:
             i, j = names.index(clique[0]), names.index(clique[-1])
             matrix[i][j] = matrix[j][i] = value
     return {"names": list(names), "tvd": matrix}
-
-
-def _correlation(card: Scorecard) -> dict[str, Any] | None:
-    outcome = card.outcomes.get("correlation")
-    if outcome is None or not isinstance(outcome.result, Correlations) or outcome.result.frame.empty:
-        return None
-    kinds = ("real", "synthetic", "difference")
-    matrices = {kind: outcome.result.matrix(kind) for kind in kinds}
-    return {"names": list(matrices["real"].index)} | {kind: m.to_numpy().tolist() for kind, m in matrices.items()}
 
 
 def _dependence(card: Scorecard) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import Any
 
 import pandas as pd
@@ -12,10 +13,11 @@ from evaluation.metric import Options
 from evaluation.metrics import METRICS, find
 from evaluation.mgd.deep_dive import DETAILS, DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
-from evaluation.outcome import Outcome, compute
+from evaluation.outcome import Outcome, compute, figure, plain
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 
@@ -35,6 +37,7 @@ class ScoreSpec:
         metrics: what to compute, by name.
         options: what the metrics may use beside the two tables.
         references: measure floor, independent columns and the ladder of every metric too (some fifteen times the work).
+        groups: columns whose groups' numbers are set side by side.
         dive: dive into the worst marginals whatever `detail` says: a report wants it.
     """
 
@@ -44,6 +47,7 @@ class ScoreSpec:
     metrics: tuple[str, ...] = ON_TOP
     options: Options = field(default_factory=Options)
     references: bool = False
+    groups: tuple[str, ...] = ()
     dive: bool = False
 
     def __post_init__(self) -> None:
@@ -55,7 +59,7 @@ class ScoreSpec:
                 raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scorecard:
     """All scores of one pair of tables.
 
@@ -65,6 +69,8 @@ class Scorecard:
         dives: deep dives into the worst marginals, where they were asked for.
         unplaced: per table, how many values of which column the schema does not place.
         numbers: summaries of columns of numbers and dates in both tables.
+        groups: the same for each group of the columns that `evaluation.groups` names.
+        correlations: of both tables and their differences, as `correlation_maps` makes them.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -72,6 +78,34 @@ class Scorecard:
     dives: tuple[DeepDive, ...] = ()
     unplaced: Mapping[str, Any] = field(default_factory=dict)
     numbers: Sequence[Mapping[str, Any]] = ()
+    groups: Sequence[Mapping[str, Any]] = ()
+    correlations: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        head, rows = self._table()
+        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
+        return "\n".join([self._caption, *lines])
+
+    def _repr_html_(self) -> str:
+        return notebook_table(self._caption, *self._table(), notes=[BANNER])
+
+    @property
+    def _caption(self) -> str:
+        return (
+            f"Scores of {self.rows['synthetic']:,} synthetic rows against {self.rows['real']:,} real ones (NOT private)"
+        )
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """A line per metric: its name, score, floor where one was measured, and range; or why there is no score."""
+        floors = any("floor" in outcome.references for outcome in self.outcomes.values())
+        rows = []
+        for name, outcome in self.outcomes.items():
+            m, floor = outcome.metric, getattr(outcome.references.get("floor"), "value", None)
+            ends = " to ".join("∞" if end is None else f"{end:g}" for end in (m.low, m.high))
+            said = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
+            rows.append((name, figure(outcome.score), *([figure(floor)] if floors else []), said))
+        return ("metric", "score", *(["floor"] if floors else []), "range"), rows
 
     @property
     def mgd(self) -> MGDResult:
@@ -103,7 +137,8 @@ class Scorecard:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
-        out |= {"numbers": list(self.numbers)} if self.numbers else {}
+        parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
+        out |= {name: plain(part) for name, part in parts.items() if part}
         if "mgd" in self.outcomes:
             out["mgd"] = self.mgd.to_json()
         if "tvd" in self.outcomes:

@@ -26,7 +26,7 @@ from pipeline.frames.fit import fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, load
-from pipeline.inference import estimates, release_bounds
+from pipeline.inference import estimate_questions, release_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.scores import two_tables
@@ -82,13 +82,19 @@ def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.Data
 
 
 def estimate(
-    source: Run | Path | str, what: str, column: str | None = None, *, by: str | Sequence[str] = (), **more: Any
+    source: Run | Path | str,
+    what: str,
+    column: str | None = None,
+    other: str | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    **more: Any,
 ) -> pd.DataFrame:
-    """A count, proportion, mean, median, quantile or test by groups, with 95 % intervals that include the noise.
+    """A count, share, mean, quantile, correlation, odds ratio or test, with 95 % intervals that include the noise.
 
     Args:
         source: a Run, or the path of a release folder.
-        what: count, proportion, mean, median, quantile or equal_means.
+        what: count, proportion, mean, median, quantile, equal_means; of two columns correlation or odds_ratio.
         by: columns: a line for each group of their values.
         more: value, quantile, within_bin (worst or midpoint), sampling, unmeasured (refuse or bounds): as of `query`.
     Returns:
@@ -97,7 +103,7 @@ def estimate(
         UserError: an impossible question; no measured marginal tells it.
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
-    return release_bounds.estimate(release, estimates.question(what, column, by=by, **more))
+    return release_bounds.estimate(release, estimate_questions.question(what, column, other, by=by, **more))
 
 
 def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:

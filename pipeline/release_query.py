@@ -28,14 +28,14 @@ from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
 Weights = NDArray[np.float64]
 
 
-def query(release: Path, *, marginal: Sequence[str] = (), where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def query(release: Path | str, *, marginal: Sequence[str] = (), where: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """A marginal, or the number of records in a range, estimated from noisy answers alone; costs no privacy.
 
     Args:
         release: the release folder of a run.
         marginal, where: as `answer` takes them.
     """
-    schema, _, measurements = read_release(release)
+    schema, _, measurements = read_release(Path(release))
     return answer(schema, measurements, marginal=marginal, where=where)
 
 
@@ -64,6 +64,8 @@ def answer(
         fix = "marginal=[a,b], or where={a: [20, 40]}"
         raise UserError("one question at a time" if marginal else "nothing asked", where="query", fix=fix)
     for name in (*marginal, *(where or {})):
+        if not isinstance(name, str):
+            raise UserError(f"{name!r} is no name of a column", where="marginal", fix="marginal=[a,b]")
         if name in schema.domain and not as_a_column(schema, name):
             fix = "score the synthetic table, or ask about the columns that it is made from"
             raise UserError(

@@ -20,13 +20,13 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
+from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source, open_table
-from mechanisms.public.tables.value_summaries import QUANTILES, side_by_side, summaries
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.engines.engines import opened_engine
@@ -45,10 +45,12 @@ from pipeline.plugins.origins import not_ours, origin
 from pipeline.plugins.plugin_discovery import load_used, used_modules
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
+from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_release, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.discovering_settings import with_bound
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.prepared import Prepared, prepared
@@ -59,12 +61,11 @@ from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
-from synthesis.numbers.noise_errors import noise_errors
 
 LOG = logging.getLogger("pipeline")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What a run left.
 
@@ -93,6 +94,18 @@ class Run:
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
+
+    def _repr_html_(self) -> str:
+        said = self.statement
+        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {said.unit}"
+        rows = [("private", kept if said.private else f"NO: {'; '.join(said.reasons_not_private)}")]
+        rows += [
+            ("table", f"{self.table}, {self.rows:,} rows"),
+            ("noisy marginals", f"{len(self.measurements.answers):,}"),
+        ]
+        rows += [("seconds", f"{sum(self.seconds.values()):.1f}")] if self.seconds else []
+        own = notebook_table(f"Run in {self.folder.root}", ("", ""), rows)
+        return own if self.scores is None else own + self.scores._repr_html_()
 
 
 def run(
@@ -136,17 +149,17 @@ def run(
             facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
-            read = partial(_private, source, unit=unit, folder=folder, key=key, data=facts["data"], aside=aside)
+            read = partial(_private, source, folder=folder, key=key, data=facts["data"], aside=aside)
             first = schema if made.plan.discovery is None else scouting_schema(schema)
-            private = read(first, made.plan, engine=engine, shared=shared, report=report)
+            private = read(first, made.plan, engine=engine, unit=unit, shared=shared, report=report)
             _check_public(config, first, folder, source, private)
             losses = _looked_at(private, first, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
-        made, private, answered = _concrete(config, made, private, ask, partial(read, engine=engine), show)
-        schema, scoring = made.schema, made.scoring
+        config, made, private, found = _concrete(config, made, private, ask, partial(read, engine=engine), show)
+        schema, scoring, unit = made.schema, made.scoring, private.unit
         show.warn(unplaced_lines(private.encoding))
-        work = Work(config, schema, spec, made.plan, private, folder, show, aside, answered)
+        work = Work(config, schema, spec, made.plan, private, folder, show, aside, found)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
@@ -155,8 +168,8 @@ def run(
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
-                numbers = _numbers(source, open_source(table, config, folder, ","), schema, taken)
-                score = partial(score_release, places=made.places, numbers=numbers, progress=report)
+                look = first_look(source, open_source(table, config, folder, ","), schema, scoring.groups, taken.known)
+                score = partial(score_release, places=made.places, look=look, progress=report)
                 scores = score(private, source, schema, folder, synthetic, scoring)
         if scores is not None:
             with show.stage("report"):
@@ -176,15 +189,18 @@ def _concrete(
     ask: Callable[..., Discovered],
     read: Callable[..., PrivateTable],
     show: Stages,
-) -> tuple[Prepared, PrivateTable, frozenset[str]]:
-    """What follows from the schema once nothing of it is open, the rows as it reads them, and what was answered."""
+) -> tuple[Config, Prepared, PrivateTable, Discovered | None]:
+    """The settings and the plan once nothing is open, the rows as they are read then, and what was found out."""
     discovery = made.plan.discovery
     if discovery is None:
-        return made, private, frozenset()
+        return config, made, private, None
     found = ask(made.schema, discovery, private, noise_seed=config.privacy.noise_seed)
+    if found.bound is not None:
+        config = with_bound(config, found.bound.max_records)
     made = prepared(config, build.with_fine(config, found.schema), discovery)
     with show.stage("load again") as report:
-        return made, read(made.schema, made.plan, shared=None, report=report), found.answered
+        unit = build.build_unit(config)
+        return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found
 
 
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -220,6 +236,7 @@ def _statement(
         work.aside,
         taken=declared(config),
         chosen=kept_choices(taken.attempt.answers) | work.answered,
+        found_bound=None if work.found is None or work.found.bound is None else work.found.bound.to_json(),
         scores=taken.scores,
         publication=who,
         running_total=None if total is None else total.to_json(),
@@ -258,12 +275,6 @@ def _reloaded(work: Work, table: Path) -> CodedTable:
     with work.show.stage("reload") as report:
         source = open_source(table, work.config, work.folder, ",")
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)
-
-
-def _numbers(source: Source, made: Source, schema: Schema, taken: Taken) -> list[dict[str, Any]]:
-    """Numbers and dates of both tables side by side; NOT private."""
-    errors = noise_errors(schema, taken.known, QUANTILES)
-    return side_by_side(summaries(source, schema), summaries(made, schema), errors)
 
 
 def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
@@ -326,13 +337,19 @@ def _private(
     engine: Engine,
     shared: Path | None,
     report: Progress,
+    again: bool = False,
 ) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside,
     where the schema follows from noisy answers, or where another engine than the embedded one holds the rows).
+
+    Args:
+        again: whether what was to be discovered is known by now.
     """
-    counted = plan.histogram is not None
+    counted = None if plan.histogram is None else unit.max_records
+    if plan.discovery is not None and not again:
+        counted = plan.discovery.cap
     if shared is None or aside is not None or plan.discovery is not None or engine != EMBEDDED:
-        work = folder.temporary / "scout" if schema.to_discover else folder.temporary
+        work = folder.temporary if again or plan.discovery is None else folder.temporary / "scout"
         load = partial(load_private, source, schema, unit, workdir=work, key=key, progress=report, engine=engine)
         return load(holdout=aside, histogram=counted)
     return kept_private(shared, source, schema, unit, data=data, key=key, histogram=counted, progress=report)
@@ -355,6 +372,8 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
         del settings[free]
     if settings["privacy"]["discovery_share"] is None:
         del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting
+    if not settings["evaluation"]["groups"]:
+        del settings["evaluation"]["groups"]  # as of runs that knew no such setting
     if not settings["plugins"]:
         del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,6 +40,8 @@ from mechanisms.public.units import Neighbouring, Norm
 
 #: Ids of events that a reserve pays for begin so.
 RESERVE = "purse:"
+#: Those of them that pay for distances say so after their number, and how many.
+SCORES_PAID = "distances-"
 #: The noise of a whole reserve has to stay so far below the largest that answers hold, to leave room for its parts.
 SMALLEST_PART = 2.0**-6
 
@@ -159,6 +162,19 @@ class AdaptivePlan:
         scale = units.round_up(whole.sensitivity / strength)
         return noise_event(whole.kind, f"{RESERVE}{name}", whole.sensitivity, scale)
 
+    def scores_event(self, number: int, part: float, scores: int) -> NoiseEvent:
+        """So many distances under one charge that costs a part of the reserve; its id tells how many.
+
+        Args:
+            number: in the order in which the reserve is spent.
+            part: above 0, at most 1.
+        """
+        whole, strength = self._of_reserve(part)
+        bound = _scores_bound(scores, whole.kind, self.neighbouring, self.max_records)
+        return noise_event(
+            whole.kind, f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}", bound, units.round_up(bound / strength)
+        )
+
     def choice_event(self, name: str, part: float) -> Exponential:
         """A choice that costs a part of the reserve; arguments as of `measurement_event`."""
         _, strength = self._of_reserve(part)
@@ -200,7 +216,8 @@ class AdaptivePlan:
         if event.id in self._aside:
             return False
         slot = self._by_id.get(event.id)
-        return not event.is_choice and (slot is None or not slot.reservation.scores)
+        scores = scores_paid(event.id) if slot is None else slot.reservation.scores
+        return not event.is_choice and not scores
 
     def places(self, stage: str) -> list[int]:
         """The places of a stage's slots."""
@@ -209,8 +226,9 @@ class AdaptivePlan:
     def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
         """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
         slots = [slot_json(s, self.accountant, charged[s.event.id]) for s in self.slots if s.event.id in charged]
-        paid = [Slot(e, Reservation(RESERVE, None, 0, 0.0), self._share(e)) for e in charged.values()]
-        slots += [slot_json(s, self.accountant, s.event) for s in paid if s.event.id.startswith(RESERVE)]
+        spent = [e for e in charged.values() if e.id.startswith(RESERVE)]
+        paid = [Slot(e, Reservation(RESERVE, None, 0, 0.0, scores_paid(e.id)), self._share(e)) for e in spent]
+        slots += [slot_json(s, self.accountant, s.event) for s in paid]
         if self.histogram is not None and self.histogram.event.id in charged:
             slots.append(planned_json(self.histogram.measurement, self.accountant))
         discovered = discovery_receipts(self.discovery, charged)
@@ -237,6 +255,12 @@ class AdaptivePlan:
 
 #: A plan of either kind.
 AnyPlan = Plan | AdaptivePlan
+
+
+def scores_paid(name: str) -> int:
+    """How many distances an event of a reserve pays for, by its id; 0: it pays for something else."""
+    told = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
+    return int(told[1]) if told else 0
 
 
 def slot_json(slot: Slot, accountant: Accountant, event: Event) -> dict[str, Any]:

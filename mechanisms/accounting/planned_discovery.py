@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO, LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.noise_tails import KNOWN
-from mechanisms.public.queries.query_matrices import sensitivity
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, Norm
 
 #: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.
@@ -31,6 +32,8 @@ class PlannedDiscovery:
         event: its sensitivity is that of the tree, in records; of values, that of their weights.
         threshold: of values: the noisy weight, in units of 2**-WEIGHT_BITS, from which on one is released; else None.
         most: so many values of one unit count at most.
+        noise: of max_records: Σ |noise| of a one-way marginal at C = 1, in records, that the rest of the budget leaves
+            to expect where all columns share it alike; else 0. It says what C costs, and is no matter of privacy.
     """
 
     wanted: Wanted
@@ -38,19 +41,22 @@ class PlannedDiscovery:
     event: NoiseEvent
     threshold: int | None
     most: int
+    noise: float = 0.0
 
     def to_json(self, accountant: Accountant) -> dict[str, Any]:
         """The charge as JSON values; what `verify` needs to compute its sensitivity and its threshold again."""
-        tree = self.wanted.tree
+        tree, sizes = self.wanted.tree, self.wanted.sizes
         asked: dict[str, Any] = {"leaves": tree.leaves, "specials": tree.specials} if tree else {}
+        if sizes is not None:
+            asked |= {"cap": sizes.cap, "noise_per_record": self.noise}
         if self.threshold is not None:
             asked |= {"values_per_unit": self.most, "threshold": self.threshold * 2.0**-WEIGHT_BITS}
         return {
             "id": self.event.id,
             "discovery": {"column": self.wanted.column, "what": list(self.wanted.what), **asked},
             "clique": None,
-            "cells": tree.leaves if tree else 0,
-            "answers": tree.query.rows if tree else 0,
+            "cells": tree.leaves if tree else sizes.query.columns if sizes else 0,
+            "answers": tree.query.rows if tree else sizes.query.rows if sizes else 0,
             **self.event.to_facts(),
             "share": self.share,
             "cost": accountant.cost(self.event),
@@ -90,6 +96,11 @@ class DiscoveryPlan:
     @property
     def loss(self) -> PrivacyLoss:
         return self.accountant.loss(self.events)
+
+    @property
+    def cap(self) -> int | None:
+        """The largest number of records of a unit that is counted; None where nobody asks how many units have."""
+        return next((s.wanted.sizes.cap for s in self.slots if s.wanted.sizes is not None), None)
 
     @property
     def share(self) -> float:
@@ -137,6 +148,7 @@ def plan_discovery(
     delta: float,
     neighbouring: Neighbouring,
     max_records: int,
+    cells: Sequence[int] = (),
 ) -> DiscoveryPlan:
     """A part of the budget for what is discovered, the same for each question, calibrated from public facts alone.
 
@@ -144,6 +156,7 @@ def plan_discovery(
         share: the part, in the accountant's additive currency; and of δ, where values are discovered.
         mechanism, accountant: settings, each of which may be auto; see `resolved`.
         max_records: C: of one unit count records of that weight, and so many values.
+        cells: of every column that is measured, where max_records is asked for.
     Raises:
         UserError: a parameter out of range; δ = 0 where values are discovered.
     """
@@ -152,7 +165,7 @@ def plan_discovery(
         raise UserError(f"got {share}", where="privacy.discovery_share", fix="a part of the budget, 0.001 to 0.9")
     kind_of_accountant, noise = resolved(accountant, mechanism, delta=delta)
     norm = NOISE_KINDS[noise].norm
-    values = [w for w in wanted if w.tree is None]
+    values = [w for w in wanted if w.of_values]
     if values and not dlt:
         fix = "a privacy.delta above 0, or the values from public knowledge"
         what = f"values: discover needs a part of δ: with δ = 0 no value of column {values[0].column!r} is ever safe"
@@ -162,26 +175,41 @@ def plan_discovery(
     keeper = accountant_class(kind_of_accountant).of(delta_left(dlt, [with_failure(e, failure) for e in every]), 0)
 
     def bound(asked: Wanted) -> float:
+        if asked.sizes is not None:
+            return asked.sizes.sensitivity(norm=norm, neighbouring=neighbouring)
         if asked.tree is None:
             return union_sensitivity(norm, neighbouring)
         return sensitivity(asked.tree.query, norm=norm, neighbouring=neighbouring, max_records=max_records)
 
     each = share / len(wanted)
     charges = [Charge(w.event, noise, bound(w), each) for w in wanted]
-    events = calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], keeper, eps, dlt)[: len(wanted)]
-    slots = [_slot(w, each, as_noise(e), failure, dlt, max_records) for w, e in zip(wanted, events, strict=True)]
+    *events, rest = calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], keeper, eps, dlt)
+    one = sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=1)
+    costs = one * _noise_per_record(as_noise(rest), keeper, cells)
+    slots = [_slot(w, each, as_noise(e), failure, dlt, max_records, costs) for w, e in zip(wanted, events, strict=True)]
     for slot in slots:
         units.check_scale(slot.event.scale)
     return DiscoveryPlan(tuple(slots), noise, keeper, eps, dlt, neighbouring, max_records)
 
 
 def _slot(
-    wanted: Wanted, share: float, event: NoiseEvent, failure: float, delta: float, max_records: int
+    wanted: Wanted, share: float, event: NoiseEvent, failure: float, delta: float, max_records: int, noise: float
 ) -> PlannedDiscovery:
+    if wanted.sizes is not None:
+        return PlannedDiscovery(wanted, share, event, None, max_records, noise)
     if wanted.tree is not None:
         return PlannedDiscovery(wanted, share, event, None, max_records)
     threshold = safe_threshold(event.kind, event.scale, safe_failure(failure, delta), max_records)
     return PlannedDiscovery(wanted, share, with_failure(event, failure), threshold, max_records)
+
+
+def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int]) -> float:
+    """Σ |noise| of a one-way marginal on the mean, at sensitivity 1, where all columns share the rest alike."""
+    if not cells:
+        return 0.0
+    mean = rest.scale * (1.0 if rest.kind == LAPLACE.name else math.sqrt(2 / math.pi))
+    each = accountant.strength(1.0) / accountant.strength(1 / len(cells))
+    return mean * each * math.fsum(cells) / len(cells)
 
 
 def before(discovery: DiscoveryPlan | None) -> tuple[Event, ...]:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants import serves_as_filter
-from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
@@ -29,6 +28,7 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
+from mechanisms.public.units import MAX_SCALE
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
     FINE_STAGE,
@@ -57,9 +57,16 @@ FINE_CELLS = 1_000
 PAIRS_PART = 0.6
 #: Larger pairs are not counted at all: their exact cells would not fit beside each other.
 MAX_COUNTED = 1 << 22
-#: The part of the distances that are asked twice, and of their charges what the first look takes.
-AGAIN = 1 / 3
-FIRST_LOOK = 1 / 3
+#: Distances of cells count as far as they are beyond this part of the noise that a pair's answer is likely to have.
+LOOK_LEVEL = 0.25
+#: The part of the distances that are asked twice, and the fewest.
+AGAIN = 1 / 2
+LEAST_AGAIN = 12
+#: The second look takes what it needs of the reserve, between two parts of it, for noise of so many of the records.
+SECOND_LOOK = 0.005, 0.06
+SECOND_NOISE = 0.01
+#: More noise than this is not drawn.
+LARGEST_NOISE = MAX_SCALE
 #: A group of bins of a column with fine cells holds at least this share of the records, and so many times the noise.
 LEAST_SHARE = 0.02
 LEAST_NOISE = 10.0
@@ -93,16 +100,6 @@ class Auto(ScoredPairs):
         named = ", ".join(f"{n} ({w:g} times)" for n, w in self.important)
         return f"errors in marginals of these columns count more: {named}" if named else ""
 
-    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
-        """As of `ScoredPairs`; the charge of the distances is that of two looks."""
-        slots, left = super().slots(domain, split)
-        if not self.candidates:
-            return slots, left
-        *ones, look = slots
-        first = replace(look, weight=FIRST_LOOK * look.weight)
-        again = replace(look, weight=(1 - FIRST_LOOK) * look.weight, scores=asked_again(look.scores))
-        return [*ones, first, again], left
-
     def run(self, context: Context) -> None:
         """The one-way marginals; a first look at all pairs; a forest of those that depend for certain; a second look at
         how far others are from what follows from these; and one round for all that is worth its noise.
@@ -115,21 +112,23 @@ class Auto(ScoredPairs):
         expected = once(context.fit)()
         queries = self._queries(context, expected, len(given))
         spread = {a.clique: a.stddev for a in context.known}
-        level = float(context.reserve_noise(np.array([PAIRS_PART / len(given)]))[0])
+        level = LOOK_LEVEL * float(context.reserve_noise(np.array([PAIRS_PART / len(given)]))[0])
         view = PairView(queries, expected, spread, sides_of(given, tuple(queries)), level, dict(self.important))
         known = _known(context, view, {c: expected(c) for c in given})
         look = _first_look(context, view)
-        if look is None:
-            shares = allocate(known, NO_PAIRS, context.reserve_noise, context.power).shares
-            context.spend([(c, q, p * WHOLE) for c, q, p in _again(context.domain, given, shares.known)])
+        wanted = NO_PAIRS if look is None else look.wanted
+        shares = allocate(known, wanted, context.reserve_noise, context.power).shares
+        if look is None or not shares.chosen:
+            again = _again(context.domain, given, shares.known)
+            context.spend([(c, q, p * WHOLE) for c, q, p in again if p > LEAST_PART])
             return
-        shares = allocate(known, look.wanted, context.reserve_noise, context.power).shares
-        first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in look.wanted.certain}
+        first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in wanted.certain}
         forest = [view.pairs[i] for i in first]
         context.spend([(c, queries[c], p * WHOLE) for c, p in zip(forest, first.values(), strict=True)])
         tree = _tree(context, forest, queries, expected)
-        others, wanted = _second_look(context, view, tree, look, [i for i in range(len(view.pairs)) if i not in first])
-        left = 1 - sum(first.values())
+        others = [i for i in range(len(view.pairs)) if i not in first]
+        taken, wanted = _second_look(context, view, tree, look, others)
+        left = 1 - sum(first.values()) - taken
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
@@ -137,7 +136,7 @@ class Auto(ScoredPairs):
         chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
         questions = _combined(context.domain, pairs_again | chosen, queries, self.combine_cells)
         questions += _again(context.domain, given, plan.known[: len(given)])
-        context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest))
+        context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest) + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
         """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many.
@@ -220,15 +219,11 @@ def _tree(
     return TreeModel({n: expected((n,)) for n in domain.names}, edges)
 
 
-def asked_again(candidates: int) -> int:
-    """How many of so many distances are asked twice."""
-    return math.ceil(candidates * AGAIN)
-
-
 def _second_look(
     context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int]
-) -> tuple[list[int], Wanted]:
-    """The candidates that the tree does not hold, and how far they are from what follows from it.
+) -> tuple[float, Wanted]:
+    """The part of the reserve that it took; and how far the candidates that the tree does not hold are from what
+    follows from it.
 
     Those of the largest first distances are asked again: fewer share a charge, so that each has less noise. Where the
     tree joins their columns their second distances count alone, and those of others that it joins are taken as
@@ -237,11 +232,18 @@ def _second_look(
     more, stddev = look.more[others], np.full(len(others), look.stddev)
     cells = [look.cells[i] for i in others]
     weights = np.array([view.weight(view.pairs[i]) for i in others])
-    asked = np.sort(np.argsort(-weights * more, kind="stable")[: asked_again(len(view.pairs))]).tolist()
+    count = min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), len(others))
+    promise = weights * np.maximum(
+        more + 2 * stddev, 0.0
+    )  # a column that matters more is asked about even after bad luck
+    asked = np.sort(np.argsort(-promise, kind="stable")[:count]).tolist()
     pairs = [view.pairs[others[j]] for j in asked]
-    again = context.distances(pairs, lambda: tree.marginal, view.queries, look=1, below=view.level) if pairs else None
+    part = _second_part(context, count, look.cells[0].records)
+    again, number, further = None, len(view.pairs) - len(others), []
+    if part:
+        again = context.distances_of_reserve(number, part, pairs, lambda: tree.marginal, view.queries, below=view.level)
     if again is not None:
-        second = context.stddev(context.places(SCORES)[1])
+        second = context.distances_stddev(part, count)
         joined = np.array([bool(tree.path(view.pairs[i])) for i in others])
         before = float(shrunk(more, stddev)[asked] @ joined[asked])
         for j, pair, value in zip(asked, pairs, again.tolist(), strict=True):
@@ -250,9 +252,20 @@ def _second_look(
             more[j] += weight * (value - cells[j].base(view.level) - more[j])
             stddev[j] = second * math.sqrt(weight)
         after = float(shrunk(more, stddev)[asked] @ joined[asked])
+        further = [j for j in asked if joined[j]]
         rest = joined & ~np.isin(np.arange(len(others)), asked)
         more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
-    return others, view.wanted(others, cells, more, stddev)
+    return part, view.wanted(others, cells, more, stddev, further)
+
+
+def _second_part(context: Context, count: int, records: float) -> float:
+    """The part of the reserve for so many distances; 0 where none are asked, or their noise could not be drawn."""
+    least, most = SECOND_LOOK
+    if count == 0:
+        return 0.0
+    whole = context.distances_stddev(1.0, count) / (SECOND_NOISE * records)
+    part = float(np.clip(whole ** (context.power / (1 - context.power)), least, most))
+    return part if context.distances_stddev(part, count) < LARGEST_NOISE else 0.0
 
 
 def _combined(
@@ -298,7 +311,7 @@ class AutoSettings(Fixed):
     k: list[int] | None = None  # type: ignore[assignment]  # None: nobody asked for all k-way marginals
     max_cells: int | None = None  # type: ignore[assignment]
     combine_cells: int = 1_000
-    split: list[float] = field(default_factory=lambda: [1.0, 0.3, 8.7])
+    split: list[float] = field(default_factory=lambda: [2.0, 0.2, 7.8])
     fine_cells: int = 256
     fine_share: float = 0.1
     important: list[str] = field(default_factory=list)

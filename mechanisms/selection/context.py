@@ -75,16 +75,31 @@ class Context(Protocol):
         expected: Callable[[], Expected],
         queries: Mapping[Clique, QueryMatrix] | None = None,
         *,
-        look: int = 0,
         below: float = 0.0,
     ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
 
         Args:
             queries: matrices of entries 0 and 1, at most one per column, whose answers are compared; None: all cells.
-            look: which of the plan's charges for distances pays.
             below: differences up to so many records in a cell count as none.
         """
+        ...
+
+    def distances_of_reserve(
+        self,
+        number: int,
+        part: float,
+        cliques: Sequence[Clique],
+        expected: Callable[[], Expected],
+        queries: Mapping[Clique, QueryMatrix] | None = None,
+        *,
+        below: float = 0.0,
+    ) -> NDArray[np.float64] | None:
+        """The same, out of the reserve."""
+        ...
+
+    def distances_stddev(self, part: float, count: int) -> float:
+        """The standard deviation of so many distances, in records, from their part of the reserve."""
         ...
 
     def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:

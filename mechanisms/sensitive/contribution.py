@@ -299,16 +299,16 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     return numbers
 
 
-def counted_units(sizes: UnitSizes, unit: PrivacyUnit) -> NDArray[np.int64]:
-    """How many units have R records, R = 1 … C; a unit with more counts under C. NOT private.
+def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.int64]:
+    """How many units have R records, R = 1 … `most`; a unit with more counts under the last. NOT private.
 
     Guarantee: a unit counts in one cell, or in none (it has no record, or was set aside), whatever the others are.
     Args:
         sizes: without the units that were set aside; a row without an id is a unit of one record where
             privacy.missing_unit=own, and counts nowhere otherwise.
     """
-    histogram = np.zeros(unit.max_records, np.int64)
-    np.add.at(histogram, np.minimum(sizes.sizes[:, 0], unit.max_records) - 1, sizes.sizes[:, 1])
+    histogram = np.zeros(most, np.int64)
+    np.add.at(histogram, np.minimum(sizes.sizes[:, 0], most) - 1, sizes.sizes[:, 1])
     if unit.missing == "own":
         histogram[0] += sizes.alone
     return histogram

@@ -15,6 +15,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, PlannedDiscovery
 from mechanisms.accounting.thresholds import union_sensitivity
+from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
@@ -87,6 +88,7 @@ def discover(
     source: NoiseSource,
     *,
     answers_dir: Path,
+    histogram: NDArray[np.int64] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, NDArray[np.float64] | tuple[str, ...] | None]:
     """Column → the noisy counts of its leaf tree, or its values; None where they were charged and lost.
@@ -98,6 +100,7 @@ def discover(
         weights: of the columns whose values are asked for, in the norm of the plan's noise; called only where a draw
             is due.
         answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
+        histogram: how many units have so many records, up to the cap, where the plan asks for them.
     """
     if table.max_records != plan.max_records:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
@@ -109,6 +112,8 @@ def discover(
         for question in due:
             if isinstance(question, ValuesQuestion):
                 yield Exact(weights()[question.planned.wanted.column], question.needed)
+            elif question.planned.clique == (OF_UNITS,):
+                yield question.exact(_bucketed(histogram, plan) << WEIGHT_BITS)
             else:
                 clique = question.planned.clique
                 yield question.exact(next(exact_marginals(table, [clique], batch_cells=BATCH_CELLS)))
@@ -116,6 +121,14 @@ def discover(
     answers = leave(questions, exact, ledger, source, progress=progress)
     named = [slot.wanted.column for slot in plan.slots]
     return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
+
+
+def _bucketed(histogram: NDArray[np.int64] | None, plan: DiscoveryPlan) -> NDArray[np.int64]:
+    """How many units have so many records, in the buckets that the plan asks for."""
+    asked = next(s.wanted.sizes for s in plan.slots if s.wanted.sizes is not None)
+    if histogram is None:
+        raise RuntimeError("the table holds no counts of records per unit")
+    return asked.bucketed(histogram)
 
 
 def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
@@ -128,6 +141,10 @@ def _question(
     slot: PlannedDiscovery, plan: DiscoveryPlan, folder: Path, place: int
 ) -> MarginalQuestion | ValuesQuestion:
     """The question of a slot; its sensitivity is computed again from what is asked."""
+    if (sizes := slot.wanted.sizes) is not None:
+        planned = PlannedMeasurement((OF_UNITS,), sizes.query, slot.share, slot.event)
+        needed = sizes.sensitivity(norm=slot.event.norm, neighbouring=plan.neighbouring)
+        return MarginalQuestion(planned, needed, folder / f"{place:05d}.npz")
     if slot.wanted.tree is not None:
         planned = PlannedMeasurement((slot.wanted.column,), slot.wanted.tree.query, slot.share, slot.event)
         return marginal_question(planned, plan, folder / f"{place:05d}.npz")

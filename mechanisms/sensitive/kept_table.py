@@ -32,7 +32,7 @@ def kept_private(
     *,
     data: str,
     key: bytes,
-    histogram: bool = False,
+    histogram: int | None = None,
     progress: Progress | None = None,
 ) -> PrivateTable:
     """As `load_private`, but encoded, clipped and counted once for all who ask with the same data, schema and unit.
@@ -42,7 +42,7 @@ def kept_private(
     Args:
         folder: of mode 0700, on a disk of its owner; whoever made it deletes it.
         data: what the file's content is known by (see `fingerprint`).
-        histogram: whether records per unit are counted too.
+        histogram: records per unit are counted too, up to so many; None: they are not.
     """
     chosen = key.hex() if unit.column is not None and unit.clip == "truncate" else ""
     facts = [data, schema.to_yaml(), asdict(unit), source_name(source), chosen, histogram]

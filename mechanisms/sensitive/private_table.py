@@ -37,8 +37,8 @@ class PrivateTable:
         aside: which rows of the file belong to units that were set aside; None where none were.
         kept: the folder in which the runs of a sweep keep it and its counts; None for a run's own.
         sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
-        histogram: how many units count with R = 1 … C records, after clipping, without those that were set aside; None
-            where it was not asked for.
+        histogram: how many units have R = 1 … records, a unit with more counted in the last cell, without those that
+            were set aside; None where it was not asked for.
     """
 
     coded: AnyTable
@@ -86,7 +86,7 @@ def load_private(
     workdir: Path,
     key: bytes,
     holdout: float | None = None,
-    histogram: bool = False,
+    histogram: int | None = None,
     progress: Progress | None = None,
     engine: Engine = EMBEDDED,
 ) -> PrivateTable:
@@ -100,7 +100,7 @@ def load_private(
         key: at least 16 secret bytes; chooses what privacy.clip=truncate keeps and who is set aside. The same key, the
             same choice.
         holdout: each unit is set aside with this probability, by its own coin, before anything is counted.
-        histogram: whether records per unit are counted too.
+        histogram: records per unit are counted too, up to so many; None: they are not.
         engine: who reads the rows; all give the same counts.
 
     Returns:
@@ -118,8 +118,9 @@ def load_private(
     if unit.column is not None:
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
-        if histogram:
-            counted = counted_units(sizes if aside is None else encoded.unit_sizes(aside), unit)
+        if histogram is not None:
+            left = sizes if aside is None else encoded.unit_sizes(aside)
+            counted = counted_units(left, unit, histogram)
     clipped = encoded.clipped(key, aside)
     return PrivateTable(
         clipped.rows,

@@ -38,7 +38,7 @@ def fit(
     epsilon: float = 1,
     delta: float = 1e-9,
     unit: str | None = None,
-    max_records: int | None = None,
+    max_records: int | str | None = None,
     folder: Path | str | None = None,
     quiet: bool = False,
     **settings: Any,
@@ -53,7 +53,7 @@ def fit(
         schema: a path, the name of a ready schema, or a mapping as in YAML: {"columns": {...}, "confirmed_public":
             True}. Columns of the frame that it does not name are not read.
         unit: the column that says to whom a record belongs; None: each record is a unit.
-        max_records: C: how many records of one unit count; None: 1 where a record is the unit.
+        max_records: C: how many records of one unit count, or "discover"; None: 1 where a record is the unit.
         folder: where the run's `release` and `internal` (NOT private) are kept, with scores and report; None: they are
             gone when this returns, and nothing is scored.
         quiet: show no progress.

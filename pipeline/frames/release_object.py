@@ -16,6 +16,7 @@ import pandas as pd
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import whole_file
+from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
@@ -24,7 +25,7 @@ from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.inference.estimates import question
+from pipeline.inference.estimate_questions import question
 from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
@@ -81,6 +82,16 @@ class Release:
             return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(said['reasons_not_private'])})"
         kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
         return f"Release({self.schema.name!r}{part}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
+
+    def _repr_html_(self) -> str:
+        said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
+        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} ({said['neighbouring']})"
+        rows = [("private", kept if self.private else f"NO: {'; '.join(said['reasons_not_private'])}")]
+        if self.given is not None:
+            rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))
+        rows.append(("columns", ", ".join(self.schema.domain.names)))
+        rows.append(("noisy marginals", f"{len(self.measurements.answers):,}"))
+        return notebook_table(f"Release of {self.schema.name}", ("", ""), rows)
 
     def sample(
         self,
@@ -149,16 +160,22 @@ class Release:
         return answer(self.schema, self.measurements, where=where)
 
     def estimate(
-        self, what: str, column: str | None = None, *, by: str | Sequence[str] = (), **more: Any
+        self,
+        what: str,
+        column: str | None = None,
+        other: str | None = None,
+        *,
+        by: str | Sequence[str] = (),
+        **more: Any,
     ) -> pd.DataFrame:
-        """A count, proportion, mean, median, quantile or test by groups, with 95 % intervals that include the noise.
+        """A count, share, mean, quantile, correlation, odds ratio or test, with 95 % intervals that include the noise.
 
         Args:
-            what, column, by, more: as of `pipeline.estimate`.
+            what, column, other, by, more: as of `pipeline.estimate`.
         Raises:
             UserError: an impossible question; no measured marginal tells it.
         """
-        asked = question(what, column, by=by, **more)
+        asked = question(what, column, other, by=by, **more)
         return estimate_of(self.schema, self.statement, self.measurements, asked)
 
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from mechanisms.public.errors import UserError
-from pipeline.inference.estimates import Question
+from pipeline.inference.estimate_questions import KINDS, Question
 from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_query import query
 from pipeline.settings.config import QueryConfig
 
 #: Settings that belong to an estimate alone.
-OF_ESTIMATES = ("column", "by", "value", "quantile", "within_bin", "sampling", "unmeasured")
+OF_ESTIMATES = ("column", "other", "by", "value", "quantile", "within_bin", "sampling", "unmeasured")
 
 
 def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
@@ -24,7 +24,7 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
     """
     given = {n: getattr(config, n) for n in OF_ESTIMATES if getattr(config, n) != getattr(QueryConfig(), n)}
     if config.estimate is None and given:
-        fix = "estimate=count, proportion, mean, median, quantile or equal_means"
+        fix = f"estimate={', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise UserError("it belongs to an estimate", where=next(iter(given)), fix=fix)
     if config.estimate is not None and (config.bounds or config.marginal or config.where):
         fix = "one of estimate=…, marginal=[…], where={…} and bounds=true"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
+from pipeline.inference.coarse_answers import Coarse, coarse_told
 from pipeline.inference.release_evidence import Evidence
 from pipeline.inference.told import NOTHING, Told
 
@@ -27,6 +29,7 @@ class Limits:
         total: the least and the largest number of records.
         inside: per sub-marginal that the answers tell, the limits of its own cells, shaped so that they broadcast over
             the marginal's axes; that of no column is the total.
+        groups: where the marginal was asked over coarser values: each cell's coarse cell, and their least counts.
     """
 
     low: Values
@@ -34,6 +37,7 @@ class Limits:
     shape: tuple[int, ...]
     total: tuple[float, float]
     inside: Mapping[Clique, tuple[Values, Values]]
+    groups: tuple[NDArray[np.int64], Values] | None = None
 
     @property
     def sources(self) -> tuple[Clique, ...]:
@@ -42,11 +46,13 @@ class Limits:
 
     def least_sums(self, members: Values) -> Values:
         """The least sum of each set of cells (sets × cells, 0 and 1): where a sub-marginal's cell is inside, or the
-        total is, that less what it may hold outside."""
+        total is, or a coarse cell, that less what it may hold outside."""
         least = members @ self.low
+        parts = [] if self.groups is None else [self.groups]
         for low, _ in self.inside.values():
             cells = np.arange(low.size).reshape(low.shape)
-            own = np.broadcast_to(cells, self.shape).ravel()
+            parts.append((np.broadcast_to(cells, self.shape).ravel(), low))
+        for own, low in parts:
             for place, chosen in enumerate(members):
                 held = np.bincount(own, chosen, minlength=low.size)
                 outside = np.bincount(own, (1 - chosen) * self.high, minlength=low.size)
@@ -59,19 +65,23 @@ def cell_limits(evidence: Evidence, clique: Clique, alpha: float) -> Limits | No
     """Limits of a marginal's cells from all its largest sub-marginals that the answers tell; None without any answer.
 
     A cell holds at most what each of its sub-marginals holds there. Of two sub-marginals S and T, which together have
-    all columns, it holds at least M_S + M_T − M_{S∩T} (Fréchet 1940); M of no column is the number of records.
+    all columns, it holds at least M_S + M_T − M_{S∩T} (Fréchet 1940); M of no column is the number of records. Where
+    the marginal was asked over coarser values, it holds at most what its coarse cell holds, and all of that if alone.
 
-    Guarantee: post-processing; costs no privacy. α is shared out over the sub-marginals, and in each over its cells.
+    Guarantee: post-processing; costs no privacy. α is shared out over the sub-marginals and the coarse answer, and in
+    each over its cells.
     """
+    coarse = coarse_told(evidence.measurements, clique)
     pieces = _pieces(evidence, clique)
     total = evidence.total
     if total is None:
         return None
     pieces[NOTHING] = total
     shape = evidence.measurements.domain.shape(clique)
+    each = alpha / (len(pieces) + (coarse is not None))
     lows, highs = {}, {}
     for names, piece in pieces.items():
-        reach = piece.reach(alpha / len(pieces))
+        reach = piece.reach(each)
         where = tuple(s if n in names else 1 for s, n in zip(shape, clique, strict=True))
         lows[names] = np.maximum(piece.values - reach, 0.0).reshape(where)
         highs[names] = np.maximum(piece.values + reach, 0.0).reshape(where)
@@ -80,7 +90,16 @@ def cell_limits(evidence: Evidence, clique: Clique, alpha: float) -> Limits | No
         high = np.minimum(high, own)
     ends = (float(lows[NOTHING].ravel()[0]), float(highs[NOTHING].ravel()[0]))
     inside = {n: (lows[n], highs[n]) for n in pieces}
-    return Limits(_lower(clique, shape, lows, highs).ravel(), high.ravel(), shape, ends, inside)
+    limits = Limits(_lower(clique, shape, lows, highs).ravel(), high.ravel(), shape, ends, inside)
+    return limits if coarse is None else _with_coarse(limits, coarse, each)
+
+
+def _with_coarse(limits: Limits, coarse: Coarse, alpha: float) -> Limits:
+    """The limits with those that the counts of coarse cells give."""
+    reach, alone = coarse.known.reach(alpha), np.bincount(coarse.place) == 1
+    least, most = (np.maximum(coarse.known.values + side, 0.0) for side in (-reach, reach))
+    low = np.maximum(limits.low, np.where(alone, least, 0.0)[coarse.place])
+    return replace(limits, low=low, high=np.minimum(limits.high, most[coarse.place]), groups=(coarse.place, least))
 
 
 def _lower(

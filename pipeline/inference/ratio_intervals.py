@@ -12,8 +12,8 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from pipeline.inference.told import Told
 
-#: The standard normal quantile that leaves 2.5 % above.
-NORMAL = NormalDist().inv_cdf(0.975)
+#: The confidence of an interval is 1 − ALPHA.
+ALPHA = 0.05
 #: Steps of a bisection; each halves the interval.
 STEPS = 60
 
@@ -26,11 +26,13 @@ class Sums:
         known: the marginal's counts.
         cells: which cells belong to the group, 1 or 0 each, and count in the denominator.
         sampling: whether the records count as independent draws from a population (Poisson), beside the noise.
+        alpha: the probability that an interval leaves for both of its sides.
     """
 
     known: Told
     cells: Values
     sampling: bool
+    alpha: float = ALPHA
 
     @cached_property
     def _drawn(self) -> Values:
@@ -44,11 +46,12 @@ class Sums:
         return math.sqrt(self.known.spread(weights) ** 2 + float(weights**2 @ self._drawn))
 
     def far(self, weights: Values) -> float:
-        """How many standard errors a weighted sum may be off on one side, at 2.5 %: 1.96 for Gaussian noise."""
+        """How many standard errors a weighted sum may be off on one side, at α/2: 1.96 for Gaussian noise at 5 %."""
+        normal = NormalDist().inv_cdf(1 - self.alpha / 2)
         if self.known.gaussian or not self.known.spread(weights):
-            return NORMAL
+            return normal
         draws = np.concatenate([noise @ weights for noise in self.known.draws()])
-        return max(float(np.quantile(np.abs(draws), 0.95)) / self.known.spread(weights), NORMAL)
+        return max(float(np.quantile(np.abs(draws), 1 - self.alpha)) / self.known.spread(weights), normal)
 
 
 @dataclass(frozen=True)
@@ -61,29 +64,32 @@ class Interval:
     error: float | None = None
 
 
-def sum_interval(sums: Sums, weights: Values, upper: Values | None = None) -> Interval:
+def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values | None = None) -> Interval:
     """A weighted sum of counts that are not negative.
 
     Args:
-        upper: weights of the upper end, where those of the lower one are the least that may be true.
+        weights, upper: the least and the largest weights that may be true; `middle` those of the estimate, or half way.
     """
-    above = weights if upper is None else upper
-    middle = (weights + above) / 2
+    above = upper
+    middle = (weights + above) / 2 if middle is None else middle
     far = sums.far(middle)
     low = max(sums.value(weights) - far * sums.error(weights), 0.0)
     high = max(sums.value(above) + far * sums.error(above), 0.0)
     return Interval(sums.value(middle), low, high, sums.error(middle))
 
 
-def ratio_interval(sums: Sums, low: Values, high: Values) -> Interval:
+def ratio_interval(sums: Sums, low: Values, high: Values, middle: Values | None = None) -> Interval:
     """Σ v·count / Σ count over the group's cells, with v of each cell somewhere between `low` and `high`.
 
     The lower end is the least μ that a one-sided test at 2.5 % of Σ (low − μ)·count = 0 does not refuse, the upper one
     likewise: exact for Gaussian noise whatever the denominator is; ends stop at the least and the largest v.
+
+    Args:
+        middle: the v of the estimate; None: half way.
     """
     inside = sums.cells > 0
     least, most = float(low[inside].min(initial=np.inf)), float(high[inside].max(initial=-np.inf))
-    records, middle = sums.value(sums.cells), (low + high) / 2 * sums.cells
+    records, middle = sums.value(sums.cells), ((low + high) / 2 if middle is None else middle) * sums.cells
     if not inside.any():
         return Interval(None, math.nan, math.nan)
     at = min(max(sums.value(middle) / records, least), most) if records > 0 else (least + most) / 2
@@ -145,13 +151,19 @@ def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Int
     ends = (float(low[order].min()), float(high[order].max()))
     if left.size:
         ends = (float(low[order[left[0]]]), float(high[order[left[-1]]]))
-    counts = np.maximum(sums.known.values[order], 0.0)
-    if counts.sum() <= 0:
+    value = quantile_on_bins(sums.known.values[order], low[order], high[order], part)
+    if value is None:
         return Interval(None, *ends)
+    return Interval(value, min(ends[0], value), max(ends[1], value))
+
+
+def quantile_on_bins(counts: Values, low: Values, high: Values, part: float) -> float | None:
+    """A quantile of counts on bins in their order, on a straight line inside its bin; None without any record."""
+    counts = np.maximum(counts, 0.0)
+    if counts.sum() <= 0:
+        return None
     cumulated = np.cumsum(counts) / counts.sum()
-    at = min(int(np.searchsorted(cumulated, part)), order.size - 1)
+    at = min(int(np.searchsorted(cumulated, part)), counts.size - 1)
     before = cumulated[at - 1] if at else 0.0
     inside = (part - before) / (cumulated[at] - before) if cumulated[at] > before else 0.5
-    cell = order[at]
-    value = float(low[cell] + min(max(inside, 0.0), 1.0) * (high[cell] - low[cell]))
-    return Interval(value, min(ends[0], value), max(ends[1], value))
+    return float(low[at] + min(max(inside, 0.0), 1.0) * (high[at] - low[at]))

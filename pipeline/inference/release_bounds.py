@@ -19,7 +19,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
-from pipeline.inference import estimates
+from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.release_evidence import Evidence
 from pipeline.marginal_files import as_a_column
@@ -76,7 +76,7 @@ def table_bounds(
     names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
     if marginal:
         for name in marginal:
-            estimates.check_column(schema, "marginal", name)
+            estimate_questions.check_column(schema, "marginal", name)
         asked = [schema.domain.canonical(tuple(marginal))]
         if schema.domain.cells(asked[0]) > MAX_CELLS:
             what = f"{schema.domain.cells(asked[0]):,} cells"
@@ -141,7 +141,7 @@ def chosen_by_score(statement: Mapping[str, Any]) -> bool:
     return accepted or statement.get("selection") is not None
 
 
-def estimate(release: Path, question: estimates.Question) -> pd.DataFrame:
+def estimate(release: Path, question: estimate_questions.Question) -> pd.DataFrame:
     """An estimate for each group from a release folder: see `estimates.estimate`.
 
     Raises:
@@ -151,7 +151,7 @@ def estimate(release: Path, question: estimates.Question) -> pd.DataFrame:
 
 
 def estimate_of(
-    schema: Schema, statement: Mapping[str, Any], measurements: Measurements, question: estimates.Question
+    schema: Schema, statement: Mapping[str, Any], measurements: Measurements, question: estimate_questions.Question
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(schema, measurements, question)

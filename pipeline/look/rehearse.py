@@ -16,9 +16,10 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
-from pipeline.folders import RunFolder, check_free
+from pipeline.folders import RunFolder, check_free, nothing_left
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.discovering_settings import asks_for_records
 from pipeline.settings.selecting import asked_accountant
 from pipeline.stages import Run, run
 
@@ -26,6 +27,8 @@ from pipeline.stages import Run, run
 ROWS = 1000
 #: How often a value is missing, or other.
 SPECIAL = 0.05
+#: Records of a unit at most, where how many count is to be discovered.
+MOST = 8
 TABLE = "rehearsal.csv"
 SEED = 0
 
@@ -43,22 +46,20 @@ def rehearse(config: Config, root: Path) -> Run:
     table = root / TABLE
     if table.exists():
         raise UserError(f"{table} is there already", where="hydra.run.dir", fix="another folder, or move it away")
-    rows = config.plan.rows or ROWS
+    rows = ROWS if config.plan.rows is None else config.plan.rows
     if rows < 1:
         raise UserError(f"got {rows}", where="plan.rows", fix=f"how many rows to make, for example plan.rows={ROWS}")
     schema, unit = build.build_schema(config), build.build_unit(config)
-    write_rows(table, schema, rows, column=unit.column, most=unit.max_records, rng=np.random.default_rng(SEED))
+    most = MOST if asks_for_records(config.privacy) else unit.max_records
     data = replace(config.data, path=str(table), delimiter=",")
     # the accountant that the run itself would take: a shared budget may decide it
     privacy = replace(config.privacy, noise_seed=SEED, accountant=asked_accountant(config))
     budget = replace(config.budget, ledger=None, limit=None, accountant=None, slack=None)
     statement = replace(config.statement, key=None)
-    try:
-        return run(replace(config, data=data, privacy=privacy, budget=budget, statement=statement), root)
-    except UserError:
-        if not RunFolder(root).manifest.exists():
-            table.unlink(missing_ok=True)
-        raise
+    settings = replace(config, data=data, privacy=privacy, budget=budget, statement=statement)
+    with nothing_left(root, unless=lambda: RunFolder(root).charged):
+        write_rows(table, schema, rows, column=unit.column, most=most, rng=np.random.default_rng(SEED))
+        return run(settings, root)
 
 
 def write_rows(

@@ -31,6 +31,7 @@ from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_
 from pipeline.scores.two_tables import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config, schema_path
+from pipeline.settings.discovering_settings import asks_for_records
 from pipeline.stage_bars import Stages
 
 #: Lost values that are looked at, and that are shown.
@@ -71,7 +72,8 @@ def check(config: CheckConfig) -> TableLook:
     """
     check_share(config.data.max_unplaced)
     schema = load_schema(schema_path(config.data.schema))
-    bound = config.privacy.max_records or config.data.max_records
+    asked = asks_for_records(config.privacy)
+    bound = None if asked else config.privacy.max_records or config.data.max_records
     privacy = config.privacy if config.privacy.unit == build.RECORD else replace(config.privacy, max_records=bound or 1)
     unit = build.build_unit(Config(data=config.data, privacy=privacy))
     with tempfile.TemporaryDirectory(prefix="check-") as folder:  # mode 0700

@@ -22,7 +22,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
-from pipeline.measuring.discovery_stage import ledger_facts
+from pipeline.measuring.discovery_stage import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
@@ -41,7 +41,7 @@ class Work:
 
     Attributes:
         aside: the probability with which units were set aside; None: none were.
-        answered: ids of the charges for what was discovered that were not lost.
+        found: what was found out before the plan; None: nothing was asked.
     """
 
     config: Config
@@ -52,7 +52,12 @@ class Work:
     folder: RunFolder
     show: Stages
     aside: float | None
-    answered: frozenset[str] = frozenset()
+    found: Discovered | None = None
+
+    @property
+    def answered(self) -> frozenset[str]:
+        """Ids of the charges for what was discovered that were not lost."""
+        return frozenset() if self.found is None else self.found.answered
 
 
 @dataclass(frozen=True)

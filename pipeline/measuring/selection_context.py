@@ -139,19 +139,47 @@ class AdaptiveRun:
         expected: Callable[[], Expected],
         queries: Mapping[Clique, QueryMatrix] | None = None,
         *,
-        look: int = 0,
         below: float = 0.0,
     ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
-        place = self.plan.places(SCORES)[look]
+        place = self.plan.places(SCORES)[0]
         event = self.plan.measurement_slot(place)
-        run, path = self.run, self._choice_file(place)
-        scores = self.score(lambda: {c: Candidate(c, (queries or {}).get(c), below=below) for c in cliques}, expected)
-        values = noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
-        if values is not None and cliques and look == 0 and isinstance(self.model, IndependentFit):
+        values = self._distances(place, event, cliques, expected, queries or {}, below)
+        if values is not None and cliques and isinstance(self.model, IndependentFit):
             released = _released_distances(self, cliques, queries or {}, values, expected(), event)
             self.compared = None if released is None else replace(released, below=below)
         return values
+
+    def distances_of_reserve(
+        self,
+        number: int,
+        part: float,
+        cliques: Sequence[Clique],
+        expected: Callable[[], Expected],
+        queries: Mapping[Clique, QueryMatrix] | None = None,
+        *,
+        below: float = 0.0,
+    ) -> NDArray[np.float64] | None:
+        """The same, out of the reserve."""
+        event = self.plan.scores_event(number, part, len(cliques))
+        return self._distances(len(self.plan.slots) + number, event, cliques, expected, queries or {}, below)
+
+    def distances_stddev(self, part: float, count: int) -> float:
+        """The standard deviation of so many distances, in records, from their part of the reserve."""
+        return self.plan.scores_event(0, part, count).stddev
+
+    def _distances(
+        self,
+        place: int,
+        event: NoiseEvent,
+        cliques: Sequence[Clique],
+        expected: Callable[[], Expected],
+        queries: Mapping[Clique, QueryMatrix],
+        below: float,
+    ) -> NDArray[np.float64] | None:
+        scores = self.score(lambda: {c: Candidate(c, queries.get(c), below=below) for c in cliques}, expected)
+        run = self.run
+        return noisy_scores(cliques, scores, event, run.ledger, run.source, path=self._choice_file(place))
 
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
         event = self.plan.measurement_slot(place).with_sensitivity(self.bound(query))

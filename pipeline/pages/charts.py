@@ -123,7 +123,7 @@ def heat(
     cell: int = 40,
     label: str = "",
 ) -> Drawing:
-    """A matrix of cells, the stronger the higher; numbers inside where there is room."""
+    """A matrix of cells, stronger the farther from 0, of another colour below; numbers where there is room."""
     left, top, tall = 128, 96, 24
     wide = cell if len(columns) <= 26 else 18
     strength = Scale(low, high, *CELL)
@@ -141,7 +141,7 @@ def heat(
                 _add(root, "rect", class_="track", fill_opacity=0.4, **box)
                 continue
             group = _group(root, f"{name}, {columns[i]}: {value:.4g}")
-            _add(group, "rect", class_="heat", fill_opacity=strength.at(value), **box)
+            _add(group, "rect", class_="cold" if value < 0 else "heat", fill_opacity=strength.at(abs(value)), **box)
             if wide >= 30:
                 _add(group, "text", _in_cell(value), x=x + wide / 2, y=y + 16, text_anchor="middle")
     return Drawing(root)
@@ -149,7 +149,7 @@ def heat(
 
 def _in_cell(value: float) -> str:
     text = f"{value:.2f}"
-    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+    return text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 else text
 
 
 def histogram(

@@ -39,7 +39,7 @@ def summary(card: Scorecard) -> str:
     figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
     lines += [", ".join(figures[i : i + 4]) for i in range(0, len(figures), 4)]
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
-    lines += as_lines(card.numbers)
+    lines += as_lines(card.numbers, card.groups)
     lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
     return "\n".join(lines)
 

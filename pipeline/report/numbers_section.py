@@ -1,4 +1,4 @@
-"""The table that people look at first: numbers and dates of both tables, side by side."""
+"""The table that people look at first: numbers and dates of both tables, side by side, in all and by group."""
 
 from __future__ import annotations
 
@@ -8,34 +8,51 @@ from typing import Any, ClassVar
 
 from pipeline.pages.page import Cell, Table, number
 
-HEAD = ("column", "table", "values", "missing", "mean", "± noise", "std. dev.", "1 %", "25 %", "50 %", "75 %", "99 %")
+FIGURES = ("values", "missing", "mean", "std. dev.", "1 %", "25 %", "50 %", "75 %", "99 %")
+HEAD = ("column", "table", *FIGURES)
+GROUP_HEAD = ("column", "group", "table", *FIGURES)
+NOISE = "± noise"
 
 
 @dataclass(frozen=True)
 class NumbersSection:
-    """Every column of numbers or dates: a line of the real table above one of the synthetic."""
+    """Every column of numbers or dates: a line of the real table, one of the synthetic, one of the noise's errors."""
 
     name: ClassVar[str] = "numbers"
     title: ClassVar[str] = "Numbers and dates"
     template: ClassVar[str] = "sections/numbers.html.j2"
     summaries: Table
+    groups: Sequence[tuple[str, Table]]
 
 
-def numbers_section(numbers: Sequence[Mapping[str, Any]]) -> NumbersSection:
-    """From the part `numbers` of figures.json."""
-    return NumbersSection(Table(HEAD, rows_of(numbers)))
+def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> NumbersSection:
+    """From the parts `numbers` and `groups` of scores.json."""
+    by = dict.fromkeys(each["by"] for each in groups)
+    parts = [(name, Table(GROUP_HEAD, _groups([e for e in groups if e["by"] == name]))) for name in by]
+    return NumbersSection(Table(HEAD, rows_of(numbers)), parts)
 
 
 def rows_of(numbers: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
-    """Two rows per column, as texts."""
-    rows: list[tuple[Cell, ...]] = []
-    for each in numbers:
-        for table in ("real", "synthetic"):
-            own, error = each[table], each["mean_standard_error"] if table == "synthetic" else None
-            figures = [own["mean"], error, own["stddev"], *own["quantiles"]]
-            missing = "" if own["missing"] is None else f"{own['missing']:.1%}"
-            rows.append((each["column"], table, f"{own['count']:,}", missing, *map(_shown, figures)))
+    """Two or three rows per column, as texts."""
+    return [row for each in numbers for row in _rows(each, (each["column"],))]
+
+
+def _groups(groups: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
+    return [row for each in groups for row in _rows(each, (each["column"], each["group"]))]
+
+
+def _rows(each: Mapping[str, Any], names: tuple[str, ...]) -> list[tuple[Cell, ...]]:
+    rows = [(*names, table, *_figures(each[table])) for table in ("real", "synthetic") if each[table] is not None]
+    mean = each["mean_standard_error"]
+    if mean is not None:
+        quantiles = each.get("quantile_standard_errors") or [None] * 5
+        rows.append((*names, NOISE, "", "", _shown(mean), "", *map(_shown, quantiles)))
     return rows
+
+
+def _figures(own: Mapping[str, Any]) -> tuple[Cell, ...]:
+    missing = "" if own["missing"] is None else f"{own['missing']:.1%}"
+    return (f"{own['count']:,}", missing, *map(_shown, [own["mean"], own["stddev"], *own["quantiles"]]))
 
 
 def _shown(value: float | str | None) -> str:
@@ -44,8 +61,15 @@ def _shown(value: float | str | None) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def as_lines(numbers: Sequence[Mapping[str, Any]]) -> list[str]:
+def as_lines(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """The same for a terminal; empty without columns of numbers."""
-    rows = [HEAD, *rows_of(numbers)] if numbers else []
-    widths = [max(len(str(row[i])) for row in rows) for i in range(len(HEAD))] if rows else []
-    return ["  ".join(f"{cell!s:>{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = _lined(HEAD, rows_of(numbers)) if numbers else []
+    for name in dict.fromkeys(each["by"] for each in groups):
+        lines += [f"by {name}:", *_lined(GROUP_HEAD, _groups([e for e in groups if e["by"] == name]))]
+    return lines
+
+
+def _lined(head: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
+    every = [head, *rows]
+    widths = [max(len(str(row[i])) for row in every) for i in range(len(head))]
+    return ["  ".join(f"{cell!s:>{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in every]

@@ -137,7 +137,7 @@ def as_text(facts: dict[str, Any]) -> str:
         f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"
         + (f", {_choices(choices, scores)}" if choices else "")
         + _later(facts),
-        f"unit: {facts['unit']}, at most {facts['max_records']} records; neighbouring: {facts['neighbouring']}",
+        f"unit: {facts['unit']}, {_bound(facts)}; neighbouring: {facts['neighbouring']}",
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
         f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
         f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
@@ -210,6 +210,10 @@ def _discovering(slots: list[dict[str, Any]]) -> list[str]:
         f"discovered first, for {share:.3g} % of the budget: {', '.join(_discovered(m) for m in slots)}",
         "all other charges are those of an assumed schema: the run plans them anew, within the same budget",
     ]
+    for m in (m for m in slots if "cap" in m["discovery"]):
+        noise = f"{m['discovery']['noise_per_record']:,.4g} records of noise in a one-way marginal on the mean"
+        lines.append(f"C, records of a unit that count: 1 to {m['discovery']['cap']:,}; 1 is assumed until it is known")
+        lines.append(f"one more record of C costs {noise}; all noise grows with C")
     for m in (m for m in slots if m.get("failure")):
         asked = m["discovery"]
         least = f"{asked['threshold']:,.4g} units, for δ′ = {m['failure']:.3g}; the rest goes to other"
@@ -217,7 +221,15 @@ def _discovering(slots: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _bound(facts: dict[str, Any]) -> str:
+    """How many records of one unit count."""
+    caps = [m["discovery"]["cap"] for m in facts.get("discovery", []) if "cap" in m["discovery"]]
+    return f"C records to be discovered, at most {caps[0]:,}" if caps else f"at most {facts['max_records']} records"
+
+
 def _discovered(m: dict[str, Any]) -> str:
+    if "cap" in m["discovery"]:
+        return "how many records units have"
     return f"{' and '.join(m['discovery']['what'])} of {m['discovery']['column']}"
 
 

@@ -94,15 +94,16 @@ def _whole(
     warnings: Sequence[str] = (),
 ) -> str:
     makers: dict[str, Callable[[Any], Section]] = {
-        "numbers": numbers_section,
         "dependence": dependence_section,
         "columns": columns_section,
         "pairs": pairs_section,
         "map": map_section,
-        "correlation": correlation_section,
         "distances": distances_section,
     }
     sections: list[Section] = [scores_section(scores), *first]
+    numbers = scores.get("numbers") or drawn.get("numbers")
+    sections += [numbers_section(numbers, scores.get("groups", ()))] if numbers else []
+    sections += [correlation_section(maps)] if (maps := scores.get("correlations")) else []
     for name, make in makers.items():
         if drawn.get(name):
             sections.append(make(drawn[name]))

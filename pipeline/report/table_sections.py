@@ -70,22 +70,38 @@ def _cut(names: Sequence[str], matrix: Matrix) -> tuple[list[str], list[list[flo
 
 @dataclass(frozen=True)
 class CorrelationSection:
-    """How strong the dependence of every two columns is, in both tables, and how far they are apart."""
+    """Pearson's, Spearman's and Cramér's correlations of every two columns, in both tables, and how far they differ.
+
+    Attributes:
+        kinds: what each kind is, and its three pictures.
+        rows: records of the real and of the synthetic table that they are of.
+    """
 
     name: ClassVar[str] = "correlation"
     title: ClassVar[str] = "Correlations"
     template: ClassVar[str] = "sections/correlation.html.j2"
-    cards: Sequence[Card]
+    kinds: Sequence[tuple[str, Sequence[Card]]]
+    rows: tuple[int, int]
 
 
-def correlation_section(correlations: Mapping[str, Any]) -> CorrelationSection:
-    """From the part `correlation` of figures.json."""
-    cards = []
-    for kind, title in (("real", "Real"), ("synthetic", "Synthetic"), ("difference", "Absolute difference")):
-        strengths = [[None if v is None else abs(v) for v in line] for line in correlations[kind]]
-        names, values = _cut(correlations["names"], strengths)
-        cards.append(Card(title, heat(names, names, values, high=1.0, cell=34, label=f"{title} correlations")))
-    return CorrelationSection(cards)
+#: What each kind of correlation is called.
+CORRELATIONS = {
+    "pearson": "Pearson's r of the values of numbers and dates: −1 to 1",
+    "spearman": "Spearman's ρ, the same of their ranks: −1 to 1",
+    "cramers_v": "Cramér's V of any two columns, over at most 20 buckets each: 0 is independent, 1 determined",
+}
+
+
+def correlation_section(maps: Mapping[str, Any]) -> CorrelationSection:
+    """From the part `correlations` of scores.json."""
+    kinds = []
+    for kind in (k for k in CORRELATIONS if k in maps):
+        names, cards = maps[kind]["names"], []
+        for side, title in (("real", "Real"), ("synthetic", "Synthetic"), ("difference", "Synthetic − real")):
+            chart = heat(names, names, maps[kind][side], high=1.0, cell=34, label=f"{CORRELATIONS[kind]}; {title}")
+            cards.append(Card(title, chart))
+        kinds.append((CORRELATIONS[kind], cards))
+    return CorrelationSection(kinds, (maps["rows"]["real"], maps["rows"]["synthetic"]))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
+from pipeline.scores.first_look import FirstLook
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.settings.scoring import affordable
 
@@ -41,14 +42,14 @@ def score_release(
     spec: ScoreSpec,
     *,
     places: tuple[str, str] | None = None,
-    numbers: Sequence[Mapping[str, Any]] = (),
+    look: FirstLook,
     progress: Progress | None = None,
 ) -> Scorecard:
     """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
 
     Args:
         places: columns of longitude and latitude.
-        numbers: summaries of both tables (see `side_by_side`).
+        look: what the files of both tables show.
     """
     truth, aside = _truth(private, source, schema, folder)
     losses = losses_of(private.encoding, schema)
@@ -60,9 +61,9 @@ def score_release(
     unit = _unit_of_rows(private, source) if spec.references else None
     options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
-    card = replace(score_tables(truth, synthetic, schema, spec, progress=progress), numbers=numbers)
+    card = look.added_to(score_tables(truth, synthetic, schema, spec, progress=progress), truth, synthetic)
     drawn = drawings(card, truth, synthetic, schema, options, places)
-    drawn |= {"units": _units(private), "lost": said_losses(losses), "numbers": list(numbers)}
+    drawn |= {"units": _units(private), "lost": said_losses(losses)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card

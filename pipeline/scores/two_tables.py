@@ -24,9 +24,9 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.inspect_file import shown
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source, open_table
-from mechanisms.public.tables.value_summaries import side_by_side, summaries
 from pipeline.frames.frame_files import Table, table_files
 from pipeline.report.run_page import render_scores
+from pipeline.scores.first_look import first_look
 from pipeline.scores.score_run import drawings
 from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, ScoreConfig, schema_path
@@ -45,7 +45,7 @@ class Loaded:
         reports: what encoding could not take as it was.
         subjects: the text of each row's subject, where the table has the column.
         values: per table and column, the most frequent values that the schema does not place.
-        summaries: per table those of its numbers and dates.
+        sources: per table its file.
     """
 
     schema: Schema
@@ -53,7 +53,7 @@ class Loaded:
     reports: dict[str, EncodingReport] = field(default_factory=dict)
     subjects: dict[str, NDArray[np.object_]] = field(default_factory=dict)
     values: dict[str, dict[str, list[tuple[str, int]]]] = field(default_factory=dict)
-    summaries: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -84,12 +84,12 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         real, synthetic = tables.tables["real"], tables.tables["synthetic"]
         with show.stage("score") as report:
             card = score_tables(real, synthetic, tables.schema, spec, progress=report)
-            numbers = side_by_side(tables.summaries["real"], tables.summaries["synthetic"])
-            card = replace(card, unplaced=_unplaced(tables), numbers=numbers)
+            look = first_look(tables.sources["real"], tables.sources["synthetic"], schema, spec.groups)
+            card = look.added_to(replace(card, unplaced=_unplaced(tables)), real, synthetic)
         if config.report:
             with show.stage("report"):
                 places = build_places(config.evaluation, roles, schema)
-                drawn = drawings(card, real, synthetic, tables.schema, options, places) | {"numbers": numbers}
+                drawn = drawings(card, real, synthetic, tables.schema, options, places)
                 write_whole(Path(config.report), render_scores(schema.name, card.to_json(), drawn), mode=0o600)
     return card
 
@@ -150,7 +150,7 @@ def loaded(
                 work.mkdir(mode=0o700)
                 source = _opened(path, delimiter, limits or LimitsConfig(), work)
                 _load(tables, name, source, schema, work, subject, report)
-                tables.summaries[name] = summaries(source, schema)
+                tables.sources[name] = source
                 marked = tables.reports[name].marked
                 tables.values[name] = {column: values_outside(source, schema, column) for column in marked}
                 show.warn([f"{name}: {line}" for line in unplaced_lines(tables.reports[name])])

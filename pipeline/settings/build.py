@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.extras import need_extra
@@ -25,7 +26,7 @@ from pipeline.measuring.adaptive_plans import build_adaptive
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection
-from pipeline.settings.discovering_settings import build_discovery, of_the_rest
+from pipeline.settings.discovering_settings import asks_for_records, build_discovery, of_the_rest
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
 from synthesis.consistency.total import default_rows
@@ -64,6 +65,8 @@ def build_unit(config: Config) -> PrivacyUnit:
     one_of(privacy.missing_unit, ("drop", "own", "refuse"), "privacy.missing_unit")
     column = None if privacy.unit == RECORD else privacy.unit
     bound = privacy.max_records
+    if asks_for_records(privacy):
+        bound = _assumed(column, privacy.clip)
     if bound is None and column is None:
         bound = 1
     elif bound is None and column == config.data.unit:
@@ -72,16 +75,31 @@ def build_unit(config: Config) -> PrivacyUnit:
         raise UserError(
             f"the unit is the column {column!r}, but how many records of one unit may count is not set",
             where="privacy.max_records",
-            fix="a whole number C ≥ 1, from what is publicly known, for example privacy.max_records=20",
+            fix="a whole number C ≥ 1, from what is publicly known, for example privacy.max_records=20; or discover",
         )
     return PrivacyUnit(
         column=column,
-        max_records=bound,
+        max_records=bound,  # type: ignore[arg-type]  # no text: checked above
         clip=privacy.clip,  # type: ignore[arg-type]  # checked above
         missing=privacy.missing_unit,  # type: ignore[arg-type]
         missing_values=tuple(privacy.missing_unit_values),
         rules=tuple(privacy.unit_id_rules),
     )
+
+
+def _assumed(column: str | None, clip: str) -> int:
+    """C until it is discovered.
+
+    Raises:
+        UserError: a record is the unit; or C is declared to be a fact of the table.
+    """
+    if column is None:
+        fix = "privacy.max_records=1; or privacy.unit=COLUMN with the unit's id"
+        raise UserError("one record is the unit: there is nothing to discover", where="privacy.max_records", fix=fix)
+    if clip == "none":
+        fix = "privacy.clip=weight or truncate; or privacy.max_records=C, which no unit exceeds"
+        raise UserError("clip=none takes C for a public fact", where="privacy.max_records", fix=fix)
+    return ASSUMED
 
 
 def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:

@@ -47,7 +47,8 @@ class PrivacyConfig:
     accountant: str = "gdp"
     neighbouring: str = "add_remove"
     unit: str = "record"
-    max_records: int | None = None
+    max_records: int | str | None = None
+    max_records_cap: int = 1024
     clip: str = "weight"
     missing_unit: str = "drop"
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
@@ -85,6 +86,7 @@ class EvaluationConfig:
     enabled: bool = True
     metrics: Any = "quick"
     references: bool = False
+    groups: Any = field(default_factory=list)
     holdout: float | None = None
     seed: int = 0
     subject: str | None = None
@@ -221,6 +223,7 @@ class QueryConfig:
     bounds: bool = False
     estimate: str | None = None
     column: str | None = None
+    other: str | None = None
     by: list[str] = field(default_factory=list)
     value: Any = None
     quantile: float = 0.5

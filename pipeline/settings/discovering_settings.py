@@ -7,10 +7,13 @@ from dataclasses import replace
 from mechanisms.accounting.accountants import Basic
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
 from mechanisms.public.discovery.scouting import questions_of
+from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes
+from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
-from pipeline.settings.config import Config
+from pipeline.settings.config import Config, PrivacyConfig
 from pipeline.settings.selecting import asked_accountant
 
 #: The part of the budget, where something is discovered and nobody says how much of it.
@@ -28,10 +31,12 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
             cannot pay for it.
     """
     share, privacy = config.privacy.discovery_share, config.privacy
-    wanted = questions_of(schema)
+    sizes = unit_sizes(config, schema)
+    wanted = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
     if not wanted:
         if share:
-            fix = "leave it out; or a schema with bounds: discover, bins: discover or values: discover"
+            fix = "leave it out; or a schema with bounds: discover, bins: discover or values: discover; or "
+            fix += "privacy.max_records=discover"
             raise UserError(f"got {share}, but the schema leaves nothing to be discovered", where=SETTING, fix=fix)
         return None
     if config.accept and config.accept_tries > 1:
@@ -46,7 +51,39 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         delta=privacy.delta,
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=max_records,
+        cells=[a.size for a in schema.synthesized.attributes] if sizes else (),
     )
+
+
+def asks_for_records(privacy: PrivacyConfig) -> bool:
+    """Whether C is to be discovered.
+
+    Raises:
+        UserError: another word in its place.
+    """
+    bound = privacy.max_records
+    if isinstance(bound, str) and bound != WORD:
+        raise UserError(f"got {bound!r}", where="privacy.max_records", fix=f"a whole number C ≥ 1, or {WORD}")
+    return bound == WORD
+
+
+def unit_sizes(config: Config, schema: Schema) -> UnitSizes | None:
+    """What is asked about records per unit, where C is to be discovered.
+
+    Raises:
+        UserError: a cap out of range; a column of the schema with the name that stands for the question.
+    """
+    if not asks_for_records(config.privacy):
+        return None
+    if OF_UNITS in schema.domain:
+        fix = "another name for the column"
+        raise UserError(f"a column is called {OF_UNITS!r}, as what is discovered", where="privacy.max_records", fix=fix)
+    return UnitSizes(config.privacy.max_records_cap)
+
+
+def with_bound(config: Config, max_records: int) -> Config:
+    """The settings with C as it was discovered."""
+    return replace(config, privacy=replace(config.privacy, max_records=max_records))
 
 
 def of_the_rest(config: Config, discovery: DiscoveryPlan | None) -> Config:

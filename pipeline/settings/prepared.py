@@ -11,6 +11,7 @@ from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.discovering_settings import asks_for_records, with_bound
 from pipeline.settings.scoring import build_places, build_scores
 
 
@@ -39,6 +40,9 @@ def prepared(config: Config, schema: Schema, discovery: DiscoveryPlan | None = N
     """
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema, discovery)
     check_with_autodp(plan.accountant, plan.composed, plan.loss)
+    if plan.discovery is not None and asks_for_records(config.privacy):
+        # what C may become is refused here, not after its charge
+        prepared(with_bound(config, config.privacy.max_records_cap), schema, plan.discovery)
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     build.check_memory(config, schema, plan)

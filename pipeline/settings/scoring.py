@@ -20,6 +20,8 @@ from pipeline.settings.config import EvaluationConfig
 
 #: In a run on more rows than this, the quick metrics are those on top alone: the others cost many times the synthesis.
 MANY_ROWS = 5_000_000
+#: A column with more values makes no groups that anybody would read.
+MOST_GROUPS = 50
 #: Columns of the schema in roles that no single metric declares.
 SHARED_ROLES = ("order", "longitude", "latitude")
 
@@ -151,4 +153,22 @@ def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, s
     options = build_options(config, schema, known_roles(config, roles, schema))
     names = chosen_metrics(config.metrics, options)
     need_libraries(names)
-    return ScoreSpec(metrics=names, options=options, references=config.references)
+    groups = check_groups(config.groups, schema)
+    return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
+
+
+def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
+    """The columns of `evaluation.groups`.
+
+    Raises:
+        UserError: no list; a column that the schema has not, or with too many values.
+    """
+    where, fix = "evaluation.groups", "a list of columns with few values: 'evaluation.groups=[department]'"
+    names = [names] if isinstance(names, str) else names
+    for name in names if isinstance(names, list) else [names]:
+        if not isinstance(name, str) or name not in schema.domain:
+            raise UserError(f"no column {name!r}", where=where, fix=fix)
+        if schema[name].size > MOST_GROUPS:
+            problem = f"column {name!r} has {schema[name].size:,} values, and groups of at most {MOST_GROUPS} are shown"
+            raise UserError(problem, where=where, fix=fix)
+    return tuple(dict.fromkeys(names))

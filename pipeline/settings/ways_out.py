@@ -21,7 +21,7 @@ ALLOWED = {
     "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
     "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
     "limits.memory_gb": "gigabytes: a number above 0",
-    "privacy.max_records": "a whole number C ≥ 1, from what is publicly known: it is not discovered",
+    "privacy.max_records": "a whole number C ≥ 1, from what is publicly known, or discover",
     "privacy.unit_id_rules": "a list of rules: 'privacy.unit_id_rules=[unicode,trim]'",
     "privacy.missing_unit_values": "a list of texts: 'privacy.missing_unit_values=[\"\",none]'",
     "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",

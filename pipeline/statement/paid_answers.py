@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.events import describes_choice
+from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
 from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.discovery.unit_sizes import ASSUMED, UnitSizes
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
@@ -89,7 +92,7 @@ def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[st
             return False, f"{receipt['id']} was booked as something that costs less than what was used"
     receipts = {e["id"]: e for e in statement["events"]}
     moved = movements(release, statement, index)
-    if wrong := moved.misplaced or _low_threshold(statement):
+    if wrong := moved.misplaced or _low_threshold(statement) or wrong_bound(statement):
         return False, wrong
     for name, least in moved.needed.items():
         paid = receipts[name]["sensitivity"]
@@ -136,7 +139,8 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
     shapes = {a.event: (a.query.columns, a.query.rows) for a in found.answers}
     for receipt in (e for e in statement["events"] if e.get("discovery")):
-        needed[receipt["id"]], shapes[receipt["id"]] = _of_discovery(receipt["discovery"], receipt, relation, most)
+        first = first_bound(statement)
+        needed[receipt["id"]], shapes[receipt["id"]] = _of_discovery(receipt["discovery"], receipt, relation, first)
     if (counted := found.histogram) is not None:
         question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
         whole = isinstance(counted.query, Identity) and counted.query.rows == most
@@ -153,6 +157,9 @@ def _of_discovery(
 ) -> tuple[float, tuple[int, int]]:
     """How far what was discovered moves, in records, with cells and answers: a tree of counts, or weights of values."""
     norm = NOISE_KINDS[receipt["mechanism"]].norm
+    if "cap" in asked:
+        sizes = UnitSizes(whole_number(asked["cap"]))
+        return sizes.sensitivity(norm=norm, neighbouring=relation), (sizes.query.columns, sizes.query.rows)
     if "leaves" not in asked:
         return union_sensitivity(norm, relation), (0, 0)
     query = LeafTree(whole_number(asked["leaves"]), whole_number(asked["specials"])).query
@@ -160,10 +167,43 @@ def _of_discovery(
     return moved, (whole_number(asked["leaves"]), query.rows)
 
 
+def bound_again(receipt: Mapping[str, Any]) -> int:
+    """C, from the noisy counts of units in the receipt that paid for them."""
+    asked, noisy = receipt["discovery"], receipt["discovery"]["noisy"]
+    if noisy is None:
+        return ASSUMED
+    noise, stddev = float(asked["noise_per_record"]), booked_event(receipt).stddev
+    if not 0 <= noise < math.inf or any(isinstance(n, bool) or not math.isfinite(n) for n in noisy):
+        raise ValueError("a count of units, or what C costs, is no number")
+    return UnitSizes(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
+
+
+def bound_receipt(statement: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The charge for counts of units, where C was discovered; None where it was declared."""
+    return next((e for e in statement["events"] if "cap" in (e.get("discovery") or {})), None)
+
+
+def first_bound(statement: Mapping[str, Any]) -> int:
+    """C of what was discovered: that of the release, but where C itself was discovered with it."""
+    return whole_number(statement["max_records"]) if bound_receipt(statement) is None else ASSUMED
+
+
+def wrong_bound(statement: Mapping[str, Any]) -> str:
+    """Why C does not follow from the noisy counts that were paid for; empty where it does, or was declared."""
+    if (receipt := bound_receipt(statement)) is None:
+        return ""
+    again = bound_again(receipt)
+    if (receipt["discovery"]["noisy"] is None) is (receipt.get("answered") is True):
+        return f"{receipt['id']} says that it was answered, or not, and shows the opposite"
+    if again != whole_number(statement["max_records"]):
+        return f"C = {statement['max_records']}, and the noisy counts of units say {again}"
+    return ""
+
+
 def least_threshold(receipt: Mapping[str, Any], statement: Mapping[str, Any]) -> float:
     """The noisy weight from which on values may be released, from the noise and the part of δ that stands for it."""
     failure = safe_failure(receipt["failure"], statement["budget"]["delta"])
-    most = whole_number(statement["max_records"])
+    most = first_bound(statement)
     return safe_threshold(receipt["mechanism"], receipt["scale"], failure, most) * 2.0**-WEIGHT_BITS
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants import Accountant, PrivacyLoss
-from mechanisms.accounting.adaptive import RESERVE
+from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.private_selection import PrivateSelection
@@ -18,11 +18,12 @@ from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import DELTAS, GROUPS, epsilon_at, group_loss, original
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.criterion import ACCEPT
+from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.rules.transforms import FINE
 from pipeline.settings.policy import budget_warnings
-from pipeline.statement.paid_answers import Finding, least_threshold, movements, whole_number
+from pipeline.statement.paid_answers import Finding, bound_again, first_bound, least_threshold, movements, whole_number
 from pipeline.statement.said_words import wrong_words
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import CURVE
@@ -166,9 +167,12 @@ def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[
 def _discovery_again(receipt: Mapping[str, Any], statement: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked, with the threshold that follows from its noise."""
     asked = receipt["discovery"]
+    if "cap" in asked:
+        said = {name: asked[name] for name in ("cap", "noise_per_record", "noisy")}
+        return {"column": OF_UNITS, "what": [RECORDS], **said, "chosen": bound_again(receipt)}
     if "leaves" in asked:
         return {name: asked[name] for name in ("column", "what", "leaves", "specials")}
-    safe = {"values_per_unit": statement["max_records"], "threshold": least_threshold(receipt, statement)}
+    safe = {"values_per_unit": first_bound(statement), "threshold": least_threshold(receipt, statement)}
     return {"column": asked["column"], "what": ["values"], **safe}
 
 
@@ -181,7 +185,8 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
         if "discovery" in receipt:
             rank, fits = -1, stage is None and name == f"{DISCOVERY}{receipt['discovery']['column']}"
         elif stage == RESERVE or name.startswith(RESERVE):
-            rank, fits = 1, stage == RESERVE and re.fullmatch(rf"{RESERVE}\d{{4,}}:(measure|choose)", name)
+            bought = re.fullmatch(rf"{RESERVE}\d{{4,}}:(measure|choose|{SCORES_PAID}\d+)", name)
+            rank, fits = 1, stage == RESERVE and bought and scores_paid(name) == (receipt.get("scores") or 0)
         elif "accept" in receipt:
             rank, fits, criteria = 3, stage is None and name == f"{ACCEPT}{criteria}", criteria + 1
         elif stage is None and name.startswith(UNITS):

@@ -17,6 +17,7 @@ from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.id_rules import said_rules
 from pipeline.settings.config import StatementConfig
+from pipeline.statement.paid_answers import bound_receipt
 from pipeline.statement.publication import build_publication
 from pipeline.statement.statement import (
     CLIPS,
@@ -57,11 +58,13 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         return "a unit of one record has no ids, and one record"
     taken = _declared(schema, statement["public_facts"], statement["outside"])
     discovered = [e["discovery"]["column"] for e in statement["events"] if e.get("discovery")]
+    paid = bound_receipt(statement)
+    cap = None if paid is None else paid["discovery"]["cap"]
     again = {
         "unit": who_is_protected(unit),
         "holdout": held_out(aside),
         "public_facts": list(
-            public_facts(schema, Neighbouring(statement["neighbouring"]), unit, aside, taken, discovered)
+            public_facts(schema, Neighbouring(statement["neighbouring"]), unit, aside, taken, discovered, cap)
         ),
         "outside": outside(schema, unit, taken),
     }

@@ -109,6 +109,7 @@ def make_statement(
     taken: Declared,
     chosen: Collection[str] = (),
     scores: Sequence[float | None] = (),
+    found_bound: Mapping[str, Any] | None = None,
     publication: Publication | None = None,
     running_total: Mapping[str, Any] | None = None,
     not_ours: Sequence[Mapping[str, Any]] = (),
@@ -119,12 +120,17 @@ def make_statement(
         taken: what the settings take as public.
         chosen: events of the choices and scores that were kept; those of the others were lost.
         scores: the noisy scores by which it was accepted, in records; None where one was charged and lost.
+        found_bound: noisy counts of units, and the C that they speak for; None: C was declared.
         publication: who releases, and when; None: left to fill in.
         running_total: what a budget ledger says about all releases of the table; None: none is kept.
         not_ours: what the promise rests on and came from plugins.
     """
     histogram = [] if measurements.histogram is None else [measurements.histogram]
     answered = {a.event: a for a in (*measurements.answers, *histogram)}
+
+    def receipt(charge: dict[str, Any]) -> dict[str, Any]:
+        return _with_score(_with_bound(_answered(charge, answered, chosen), found_bound), scores)
+
     reasons = why_not_private(schema, noise_seed, confirmed=taken.confirmed)
     spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
     conversion, selection = plan.accountant.conversion, None
@@ -147,9 +153,9 @@ def make_statement(
         missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
         holdout=held_out(holdout),
         noise_source=SECURE if noise_seed is None else "a fixed seed",
-        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken, discovered_columns(plan)),
+        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken, *discovered_here(plan)),
         outside=tuple(outside(schema, unit, taken)),
-        events=tuple(_with_score(_answered(r, answered, chosen), scores) for r in plan.receipts(ledger.events)),
+        events=tuple(receipt(r) for r in plan.receipts(ledger.events)),
         selection=selection,
         warnings=budget_warnings(budget.epsilon, budget.delta),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
@@ -163,9 +169,11 @@ def make_statement(
     )
 
 
-def discovered_columns(plan: AnyPlan) -> tuple[str, ...]:
-    """Columns of which the plan's own charges discovered something."""
-    return () if plan.discovery is None else tuple(s.wanted.column for s in plan.discovery.slots)
+def discovered_here(plan: AnyPlan) -> tuple[tuple[str, ...], int | None]:
+    """Columns of which the plan's own charges discovered something; and the largest C that they might, or None."""
+    if plan.discovery is None:
+        return (), None
+    return tuple(s.wanted.column for s in plan.discovery.slots), plan.discovery.cap
 
 
 def _in_other_terms(plan: AnyPlan) -> dict[str, Any]:
@@ -226,6 +234,13 @@ def _answered(
     return {**receipt, **bought, "answered": True}
 
 
+def _with_bound(receipt: dict[str, Any], found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The charge for counts of units, with these counts and what follows from them."""
+    if found is None or "cap" not in receipt.get("discovery", {}):
+        return receipt
+    return {**receipt, "discovery": {**receipt["discovery"], **found}}
+
+
 def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict[str, Any]:
     """The charge for a noisy score with what it said, and by how much that may be off."""
     if "accept" not in receipt:
@@ -241,11 +256,13 @@ def public_facts(
     holdout: float | None,
     taken: Declared,
     discovered: Collection[str] = (),
+    cap: int | None = None,
 ) -> tuple[str, ...]:
     """What is taken as public, a sentence each.
 
     Args:
         discovered: columns of which this very run discovered something.
+        cap: the largest C that might be discovered; None where C was declared.
     """
     source = f"(source: {schema.source or 'not named'}); {_who(schema, taken.confirmed)}{_noisy(schema, discovered)}"
     facts = [f"the schema {schema.name!r}: columns, bounds, bins and categories {source}"]
@@ -254,6 +271,9 @@ def public_facts(
     if neighbouring is Neighbouring.REPLACE:
         counted = "" if holdout is None else ", in all and of those that were not set aside"
         facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
+    if cap is not None:
+        largest = f"the largest C that might be discovered, {cap:,} (privacy.max_records_cap)"
+        facts.append(f"{largest}; C = {unit.max_records:,} is not declared, but follows from noisy counts of this run")
     return (*facts, *taken.facts())
 
 

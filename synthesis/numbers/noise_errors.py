@@ -96,7 +96,8 @@ def group_errors(schema: Schema, measurements: Measurements, name: str, by: str)
 
     Guarantee: post-processing; costs no privacy.
     Returns:
-        one per code of `by`, in the column's unit; NaN for a group without records.
+        one per code of `by`, in the column's unit; NaN for a group without records, or if the answer tells no two bins
+        of it apart.
     """
     shape = shapes_of(schema, measurements, (name,)).get(name)
     pairs = [(a, pair_labels(a, measurements.domain)) for a in measurements.answers if set(a.clique) == {name, by}]
@@ -124,4 +125,5 @@ def _group_errors(shape: Shape, values: Values, labels: NDArray[np.int64], stdde
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (kept @ place)[:, None] / total
         noise = ((place - mean) ** 2 * (kept != 0)).sum(axis=1)
-        return np.asarray(np.where(total[:, 0] > 0, stddev * np.sqrt(noise) / total[:, 0], np.nan))
+        told = (total[:, 0] > 0) & ((kept != 0).sum(axis=1) > 1)
+        return np.asarray(np.where(told, stddev * np.sqrt(noise) / total[:, 0], np.nan))

@@ -20,6 +20,7 @@ from mechanisms.accounting.events import NOISE_EVENTS, Exponential
 from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO
+from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import SLOT_STAGES
 from mechanisms.selection.selections import SELECTIONS, registered_methods
@@ -30,7 +31,7 @@ from pipeline.settings import build
 from pipeline.settings.config import Config, SelectionConfig, load_config
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
-from tests.audit.worlds import SCHEMAS, Settings, World, make_world, write_schema, write_table
+from tests.audit.worlds import FINDS_C, SCHEMAS, Settings, World, make_world, write_schema, write_table
 
 #: Settings that make each selection do all that it can, by the case's name.
 CHOICES: dict[str, list[str]] = {
@@ -140,7 +141,7 @@ def _overrides(case: Case, folder: Path) -> tuple[str, ...]:
 def config_of(case: Case, folder: Path, table: Path) -> Config:
     """The settings of a run of the case on a table."""
     config, s = _composed(_overrides(case, folder)), case.settings
-    pure = (case.mechanism, case.accountant) == ("laplace", "basic") and case.schema != "discover"
+    pure = (case.mechanism, case.accountant) == ("laplace", "basic") and not case.schema.startswith("discover")
     delta = 0.0 if pure else 1e-6
     privacy = replace(
         config.privacy,
@@ -149,7 +150,8 @@ def config_of(case: Case, folder: Path, table: Path) -> Config:
         accountant=case.accountant,
         neighbouring="replace" if s.replace else "add_remove",
         unit="uid" if s.column else build.RECORD,
-        max_records=s.bound if s.column else None,
+        max_records=WORD if case.schema in FINDS_C else s.bound if s.column else None,
+        max_records_cap=FINDS_C.get(case.schema, config.privacy.max_records_cap),
         clip=s.clip,
         missing_unit=s.missing,
         noise_seed=None,
@@ -233,7 +235,7 @@ def _admitted(
 
 
 def _fits(schema: str, selection: str, column: bool) -> bool:
-    if schema == "histogram":
+    if schema == "histogram" or schema in FINDS_C:
         return column
     if selection in PRIVBASIS and schema in ("rules", "recode"):  # one binary column is left
         return False

@@ -19,6 +19,8 @@ POINTS = {
     "noise": "mechanisms.sensitive.noise:split_noise",
     "released values": "mechanisms.sensitive.discovering:released_values",
     "weights of values": "mechanisms.sensitive.value_weights:value_weights",
+    "buckets of units": "mechanisms.public.discovery.unit_sizes:UnitSizes.bucketed",
+    "sensitivity of sizes": "mechanisms.public.discovery.unit_sizes:UnitSizes.sensitivity",
     "sensitivity of values": "mechanisms.accounting.thresholds:union_sensitivity",
     "threshold": "mechanisms.accounting.thresholds:safe_threshold",
     "choice": "mechanisms.sensitive.exponential:choose_index",

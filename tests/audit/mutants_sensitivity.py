@@ -74,6 +74,22 @@ def values_under_replace_counted_as_add_remove(original: Any) -> Any:
     return lambda norm, neighbouring: original(norm, Neighbouring.ADD_REMOVE)
 
 
+@mutant("replay records/", "buckets of units")
+def a_unit_counted_once_per_record_for_c(original: Any) -> Any:
+    """The counts from which C is chosen add up records, not units."""
+
+    def bucketed(self: Any, histogram: Any) -> Any:
+        return original(self, histogram * np.arange(1, histogram.size + 1))
+
+    return bucketed
+
+
+@mutant("replay records/ /replace/", "sensitivity of sizes")
+def one_bucket_moves_where_a_unit_is_replaced(original: Any) -> Any:
+    """A unit that is replaced leaves one bucket and enters another: two counts move."""
+    return lambda self, **named: original(self, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
+
+
 @mutant("replay /weight/", "clip")
 def clip_forgotten(original: Any) -> Any:
     """A unit's records all count, however many there are."""

@@ -39,6 +39,8 @@ def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     found = replay(folder, most=2, words=["discover", "oneway/"])
     assert "ValuesQuestion" in found.ran["question"] and "ValuesQuestion" in found.largest
     tally.add(found)
+    tally.add(replay(folder, most=2, words=["records", "pairs/"]))
+    tally.add(replay(folder, most=1, words=["discover all", "oneway/", "replace"]))
     parts = ("selection", "method", "slot", "event", "question")
     check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
 
@@ -106,6 +108,7 @@ QUICK = (
     "discovery left out of the total",
     "threshold without the term of delta",
     "a unit counted more than once per value",
+    "one bucket moves where a unit is replaced",
 )
 
 

@@ -21,7 +21,7 @@ from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, ASKED, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
 from tests.audit.hooks import Broken, numbers
-from tests.audit.worlds import Settings
+from tests.audit.worlds import FINDS_C, Settings
 
 #: Where the two privacy losses of a choice lie in their interval of length ε: the worst of these counts.
 CORNERS = (0.5, 0.2, 0.8)
@@ -210,7 +210,8 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
         column, clip = rng.choice(CLIPS)
         settings = Settings(column, rng.choice(list(Neighbouring)) == "replace", clip, "drop", rng.randint(1, 20))
         accountant, mechanism = rng.choice(ASKED), rng.choice(MECHANISMS)
-        schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins", "discover"))
+        open_ones = ("discover", *FINDS_C) if column else ("discover",)
+        schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins", *open_ones))
         epsilon = math.exp(rng.uniform(math.log(0.05), math.log(20)))
         case = Case(
             selection, mechanism, accountant, settings, schema, epsilon, given, rng.choice((*ACCEPT, *[""] * 6))

@@ -64,7 +64,11 @@ SCHEMAS = {
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
     "discover": "",
+    "records": "leave_out: [uid]\n",
+    "discover all": "",
 }
+#: Under these, how many records of a unit count is to be discovered, up to a cap.
+FINDS_C = {"records": 4, "discover all": 3}
 
 
 def write_schema(folder: Path, name: str) -> Path:
@@ -72,7 +76,7 @@ def write_schema(folder: Path, name: str) -> Path:
     joint = {"joint_bins": ", joint_bins: {starts: [0, 2]}", "fine": ", fine: 6"}.get(name, "")
     (folder / "e.csv").write_text("d,e\nyes,1\nno,0\n", encoding="utf-8")
     path = folder / f"{name}.yaml"
-    columns = OPEN if name == "discover" else COLUMNS.replace("JOINT", joint)
+    columns = OPEN if name.startswith("discover") else COLUMNS.replace("JOINT", joint)
     path.write_text(columns + SCHEMAS[name], encoding="utf-8")
     return path
 

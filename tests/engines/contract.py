@@ -76,7 +76,7 @@ SETTINGS = [
 
 def loaded(source: Source, setting: Setting, workdir: Path, **engine: Any) -> PrivateTable:
     unit = setting.unit
-    given = {"holdout": setting.holdout, "histogram": unit.column is not None, **engine}
+    given = {"holdout": setting.holdout, "histogram": None if unit.column is None else unit.max_records, **engine}
     return load_private(source, contract_schema(), unit, workdir=workdir, key=KEY, **given)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from evaluation.anita.anita_accuracy import n_way
 from evaluation.correlation import correlation_difference, cramers_v
+from evaluation.correlation_maps import COLUMNS, RECORDS, correlation_maps
 from evaluation.references import floor, independent, ladder
 from evaluation.tstr import tstr
 from mechanisms.public.coded_table import CodedTable
@@ -138,3 +139,40 @@ def test_undefined_scores_make_undefined_references():
     assert none.value is None
     assert ladder(lambda a, b: None, real, goal="high").to_json()[0]["score"] is None
     assert isinstance(ladder(lambda a, b: None, real, goal="high").frame, pd.DataFrame)
+
+
+def test_correlation_maps_are_those_of_pandas_and_of_the_counts():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(800, 3))
+    x[:, 1] = np.exp(x[:, 0]) + 0.3 * x[:, 1]
+    x[rng.random((800, 3)) < 0.1] = np.nan
+    flat = np.column_stack([x, np.full(800, 7.0)])
+    domain = Domain((Attribute("a", 4, 0), Attribute("b", 3, 0), Attribute("c", 2, 0)))
+    a = rng.integers(0, 4, 800)
+    codes = (a, np.minimum(a, 2), np.zeros(800, int))
+    table = CodedTable(domain, tuple(c.astype(np.uint8) for c in codes))
+    other = CodedTable(domain, (table.columns[0], rng.permutation(table.columns[1]), table.columns[2]))
+    maps = correlation_maps(["x", "y", "z", "flat"], (flat, flat[:400]), (table, other))
+    frame = pd.DataFrame(flat)
+    for side, own in (("real", frame), ("synthetic", frame[:400])):
+        expected = own.corr("pearson").to_numpy(copy=True)
+        np.fill_diagonal(expected, np.nan)
+        np.testing.assert_allclose(maps["pearson"][side], expected, atol=1e-9)
+        np.testing.assert_allclose(
+            np.array(maps["spearman"][side])[:3, :3][np.triu_indices(3, 1)],
+            own.rank().corr("pearson").to_numpy()[:3, :3][np.triu_indices(3, 1)],
+            atol=1e-9,
+        )
+    assert maps["cramers_v"]["real"][0][1] == pytest.approx(1.0)
+    assert maps["cramers_v"]["synthetic"][0][1] < 0.15 and maps["cramers_v"]["difference"][0][1] < -0.85
+    assert np.isnan(maps["cramers_v"]["real"][0][2]), "a column of one value has none"
+    assert maps["rows"] == {"real": 800, "synthetic": 400}
+
+
+def test_correlation_maps_take_a_sample_of_rows_and_columns():
+    domain = Domain(tuple(Attribute(f"c{i}", 2, 0) for i in range(COLUMNS + 2)))
+    codes = np.random.default_rng(1).integers(0, 2, RECORDS + 50_000).astype(np.uint8)
+    table = CodedTable(domain, (codes,) * (COLUMNS + 2))
+    maps = correlation_maps([], (np.zeros((1, 0)), np.zeros((1, 0))), (table, table))
+    assert set(maps) == {"rows", "cramers_v"} and len(maps["cramers_v"]["names"]) == COLUMNS
+    assert np.nanmin(maps["cramers_v"]["real"]) == pytest.approx(1.0)

@@ -134,7 +134,7 @@ def test_values_that_are_not_of_the_kind_stop_the_run_before_any_charge(run, cap
     ("settings", "said"),
     [
         (["privacy.discovery_share=0"], "privacy.discovery_share"),
-        (["privacy.max_records=discover"], "it is not discovered"),
+        (["privacy.max_records=many"], "a whole number C ≥ 1, or discover"),
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
         (["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace"], "values: discover needs a part of δ"),
         (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),

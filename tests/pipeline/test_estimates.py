@@ -16,7 +16,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
-from pipeline.inference.estimates import question
+from pipeline.inference.estimate_questions import question
 from tests.pipeline.conftest import SCHEMA, command, people
 
 TOWN = parse_schema(yaml.safe_load(SCHEMA), where="town")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from tests.pipeline.conftest import PAIRS, TOWN, command, write_town
 from tests.pipeline.mistakes import Ending, faults, mistake
@@ -128,6 +127,8 @@ MISTAKES = {
         ["run", "data.path=town.csv", "data.schema=town.yaml", "hydra.run.dir=out"],
         "data=table data.path=town.csv",
     ),
+    "a number for a choice": ([*PLAN, "selection=3"], "no selection called 3", "aim"),
+    "a list in a list of columns": (["query", "from=R/release", "marginal=[[age]]"], "marginal", "no name of a column"),
     "help for no setting": (["run", "--help", "epsilno"], "epsilno", "--help lists them all"),
 }
 
@@ -217,13 +218,6 @@ def test_help_of_a_word_lists_the_settings_that_have_it_in_their_names(capsys):
     assert lines[0] == "settings:"
     assert any("privacy.epsilon=1.0" in line for line in lines)
     assert all("epsilon" in line.partition("=")[0] for line in lines[1:])
-
-
-def test_a_new_table_is_made_as_the_run_made_its_own_by_default():
-    assert load_config([]).synthesis.kind == "auto"
-    from pipeline.settings.compose import compose_config
-
-    assert compose_config("synth", []).synthesis.kind == "auto"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

@@ -106,8 +106,8 @@ METHODS = {
     "mst views": reserving(Mst(EVERY, view_cells=100), TOWN, [1, 1, 1]),
     "aim": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6), TOWN),
     "aim capped": reserving(Aim(EVERY_SET, (1.0,) * len(EVERY_SET), 0.9, 30, 10**6, "capped"), TOWN),
-    "auto": reserving(Auto(EVERY, 100), TOWN, [1, 0.3, 8.7]),
-    "auto coarse": reserving(Auto(EVERY, 0, 9), TOWN, [1, 0.3, 8.7]),
+    "auto": reserving(Auto(EVERY, 100), TOWN, [2, 0.2, 7.8]),
+    "auto coarse": reserving(Auto(EVERY, 0, 9), TOWN, [2, 0.2, 7.8]),
     "indif": reserving(Indif(EVERY, 100), TOWN, [1, 0.5, 8.5]),
     "groups": reserving(Indif(EVERY, 100, groups=2), TOWN, [1, 0.5, 8.5]),
     "priview": reserving(PriView((covering(TOWN, 2, view_cells=30, max_cells=100),)), TOWN, [1, 9]),
@@ -128,7 +128,7 @@ def forget(folder, plan, name):
     places = {s.event.id: f"{i:05d}.*" for i, s in enumerate(plan.slots)}
     if name not in places:
         _, number, kind = name.split(":")
-        places[name] = f"choice-{number}.json" if kind == "choose" else f"{len(plan.slots) + int(number):05d}.npz"
+        places[name] = f"choice-{number}.json" if kind == "choose" else f"{len(plan.slots) + int(number):05d}.*"
     for kept in (folder / "answers").glob(places[name]):
         kept.unlink()
 

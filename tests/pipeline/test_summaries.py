@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pipeline
+from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.value_summaries import summaries
 from tests.pipeline.conftest import TOWN, command, people
@@ -44,8 +46,58 @@ def test_score_and_report_show_both_tables_side_by_side(town, capsys):
     made = pd.read_csv(town / "out" / "release" / "synthetic.csv")
     assert own["real"]["mean"] == pytest.approx(people(600).age.mean())
     assert own["synthetic"]["mean"] == pytest.approx(made.age.mean()) and own["mean_standard_error"] > 0
+    assert len(own["quantile_standard_errors"]) == 5 and own["quantile_standard_errors"][2] > 0
+    assert report.count("± noise") >= 1 and "By sex" not in report
     capsys.readouterr()
     paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "report=two.html"]
     assert command("score", *paths) == 0
     shown = capsys.readouterr()
     assert "std. dev." in shown.out + shown.err and "Numbers and dates" in (town / "two.html").read_text("utf-8")
+
+
+def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys):
+    run = [*TOWN, "evaluation.groups=[sex]", "selection.marginals=[[age,sex]]", "hydra.run.dir=out"]
+    assert command("run", *run) == 0
+    scores = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))
+    made, real = pd.read_csv(town / "out" / "release" / "synthetic.csv"), people(600)
+    assert [(g["by"], g["group"], g["column"]) for g in scores["groups"]] == [("sex", s, "age") for s in ("f", "m")]
+    for group in scores["groups"]:
+        for table, frame in (("real", real), ("synthetic", made)):
+            ages = frame.age[frame.sex == group["group"]]
+            assert group[table]["count"] == ages.size and group[table]["mean"] == pytest.approx(ages.mean())
+            assert group[table]["quantiles"][2] == pytest.approx(ages.median())
+    assert "By sex" in (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "evaluation.groups=sex"]
+    assert command("score", *paths) == 0
+    assert "by sex:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("groups", "said"), [("[sax]", "no column 'sax'"), ("[age]", "groups of at most 50")])
+def test_groups_that_cannot_be_are_refused_before_anything_is_spent(town, capsys, groups, said):
+    (town / "town.yaml").write_text((town / "town.yaml").read_text("utf-8").replace("bins: {count: 10}, ", ""), "utf-8")
+    assert command("run", *TOWN, f"evaluation.groups={groups}", "hydra.run.dir=out") == 1
+    shown = capsys.readouterr().err
+    assert said in shown and "evaluation.groups" in shown and not (town / "out" / "release").exists()
+
+
+def test_correlations_of_both_tables_are_in_scores_and_report(town):
+    assert command("run", *TOWN, "hydra.run.dir=out") == 0
+    maps = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))["correlations"]
+    assert set(maps) == {"rows", "cramers_v"}, "one column of numbers has no other to go with"
+    assert maps["rows"]["real"] == 600
+    report = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    assert "Cramér&#39;s V of any two columns" in report or "Cramér's V of any two columns" in report
+
+
+def test_scores_runs_and_releases_show_themselves_as_small_tables(town):
+    done = pipeline.run(pipeline.load_config([*TOWN]), town / "out", quiet=True)
+    shown = repr(done.scores)
+    assert max(map(len, shown.splitlines())) <= 120 and len(shown.splitlines()) == 2 + len(done.scores.outcomes)
+    assert f"{done.scores.outcomes['tvd'].score:.4f}" in shown and "NOT private" in shown
+    assert repr(done.scores.outcomes["tvd"]) == f"Outcome(tvd: {done.scores.outcomes['tvd'].score:.4f})"
+    release = pipeline.load(town / "out" / "release")
+    for shown in (done.scores._repr_html_(), done._repr_html_(), release._repr_html_()):
+        assert "<table>" in shown and "<script" not in shown and "prefers-color-scheme:dark" in shown
+    assert "ε = 1" in release._repr_html_() and "synthetic rows" in repr(done)
+    assert "&lt;script&gt;" in notebook_table("<script>", ["a"], [["<script>"]], ["<b>"])

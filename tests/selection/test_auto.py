@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechanisms.public.designs.pair_view import FALSE_SHARE, discovered, shrunk
 from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
-from mechanisms.selection.auto import shrunk
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from synthesis.synthesize import synthesize
@@ -94,12 +94,39 @@ def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(1e-3, 1e6))
-def test_shrunk_values_are_not_negative_and_lie_between_the_value_and_the_median(values, stddev):
+def test_shrunk_values_lie_between_0_and_the_largest_and_keep_their_order(values, stddev):
     given_values = np.array(values)
-    result, centre = shrunk(given_values, stddev), np.median(given_values)
-    low, high = np.minimum(given_values, centre), np.maximum(given_values, centre)
-    slack = 1e-9 * np.abs(given_values).max() + 1e-12
-    assert (result >= np.maximum(low, 0) - slack).all() and (result <= np.maximum(high, 0) + slack).all()
+    result = shrunk(given_values, np.full(len(values), stddev))
+    assert (result >= 0).all() and (result <= max(given_values.max(), 0) * (1 + 1e-9)).all()
+    slack = 1e-9 * (1 + np.abs(given_values).max())
+    assert (np.diff(result[np.argsort(given_values, kind="stable")]) >= -slack).all()
+
+
+@pytest.mark.parametrize("count", [21, 105, 435])
+def test_the_largest_of_many_noisy_values_is_not_taken_for_more_than_it_is(count):
+    """Of noise alone little is left, where each of the largest would come out far too high; few large ones stay."""
+    rng = np.random.default_rng(count)
+    nothing, few = [], []
+    for _ in range(20):
+        noise, stddev = rng.normal(0, 0.1, count), np.full(count, 0.1)
+        nothing.append(shrunk(noise, stddev).max())
+        few.append(shrunk(np.where(np.arange(count) < 2, 1.0, 0.0) + noise, stddev)[:2].mean())
+    assert np.mean(nothing) < 0.06  # the largest of 21 values of noise alone is 0.19 on average
+    assert np.mean(few) == pytest.approx(1.0, abs=0.06)
+
+
+def test_few_of_the_pairs_that_are_taken_to_depend_do_not():
+    """10 of 100 depend: of what is taken to, no more than a stated share is noise; with noise 30 % larger, more is."""
+    shares = {}
+    for scale in (1.0, 1.3):
+        rng = np.random.default_rng(3)
+        wrong = []
+        for _ in range(400):
+            shown = discovered(np.where(np.arange(100) < 10, 4.0, 0.0) + scale * rng.normal(size=100))
+            wrong.append(shown[10:].sum() / max(shown.sum(), 1))
+        shares[scale] = np.mean(wrong), np.std(wrong) / 20
+    mean, error = shares[1.0]
+    assert mean < FALSE_SHARE + 3 * error < shares[1.3][0]
 
 
 def test_a_forest_has_the_largest_gaps_and_no_circle():

@@ -85,7 +85,7 @@ def test_coins_numbers_and_the_histogram_know_the_same_units(ids, tmp_path):
     assert len(set(unit_numbers(source, unit))) == 1
     aside = aside_rows(source, unit, Aside(bytes(32), 0.5), workdir=tmp_path / "work")
     assert len(set(aside)) == 1
-    histogram = loaded(source, unit, tmp_path, histogram=True).histogram
+    histogram = loaded(source, unit, tmp_path, histogram=unit.max_records).histogram
     assert histogram.sum() == 1
     assert histogram[len(ids) - 1] == 1
 

@@ -37,7 +37,7 @@ def counted(folder: Path, ids: list[str], bound: int, holdout: float | None = No
     path.write_text("id,x\n" + "".join(f"{i},0\n" for i in ids))
     source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
     who = PrivacyUnit(column="id", max_records=bound, **unit)  # type: ignore[arg-type]
-    table = load_private(source, SCHEMA, who, workdir=folder / "w", key=KEY, holdout=holdout, histogram=True)
+    table = load_private(source, SCHEMA, who, workdir=folder / "w", key=KEY, holdout=holdout, histogram=bound)
     assert table.histogram is not None
     return table.histogram
 

@@ -136,6 +136,53 @@ def test_steps_peaks_and_caps_are_kept():
     assert np.mean(made == 200) == pytest.approx(np.mean(paid == 200), abs=0.01)
 
 
+def kept(schema, name, values, rng, stddev=20.0):
+    """Values written after noisy answers about these, as many."""
+    fine, bins = counts_of(
+        schema[name], np.where(values == plain_edges(schema[name])[-1], np.nextafter(values, 0), values)
+    )
+    return drawn(schema, name, noisy(fine, stddev, rng), noisy(bins, stddev, rng), rng, values.size)
+
+
+def test_multiples_of_five_stay_multiples_where_each_number_has_a_cell():
+    rng = np.random.default_rng(14)
+    schema = schema_of(score={"kind": "integer", "min": 0, "max": 200, "bins": {"count": 10}, "missing": False})
+    values = 5 * rng.integers(2, 38, 40_000)
+    made = kept(schema, "score", values.astype(float), rng)
+    assert np.mean(made % 5 == 0) > 0.95, "evenly inside bins it is a fifth"
+    assert not np.isin(made, np.arange(11)).mean() > 0.05
+
+
+def test_prices_that_end_in_99_stay_where_cells_are_as_fine_as_cents():
+    rng = np.random.default_rng(15)
+    price = {"kind": "float", "min": 0, "max": 2.56, "bins": {"count": 8}, "decimals": 2, "missing": False}
+    schema = schema_of(price=price)
+    values = rng.choice([0.49, 0.99, 1.49, 1.99], 30_000, p=[0.1, 0.5, 0.1, 0.3])
+    made = np.asarray(kept(schema, "price", values, rng), float)
+    for value, share in ((0.99, 0.5), (1.99, 0.3)):
+        near = np.abs(made - value) <= 0.0101
+        assert near.mean() == pytest.approx(share, abs=0.03), "evenly inside bins it would be a sixteenth of that"
+
+
+def test_as_many_decimals_are_written_as_the_schema_says():
+    rng = np.random.default_rng(16)
+    for decimals in (0, 1, 2):
+        schema = schema_of(pay={**CHARGE, "max": 500, "decimals": decimals})
+        made = np.asarray(kept(schema, "pay", rng.gamma(2, 60, 20_000).clip(0, 500), rng), float)
+        np.testing.assert_array_equal(made, np.round(made, decimals))
+        assert decimals == 0 or np.mean(made != np.round(made, decimals - 1)) > 0.5
+
+
+def test_a_peak_at_the_cap_of_a_wide_range_and_one_at_0_between_negative_numbers_stay():
+    rng = np.random.default_rng(17)
+    schema = schema_of(gain={**CHARGE, "max": 99_999}, change={**CHARGE, "min": -5_000, "max": 5_000})
+    gain = np.where(rng.random(40_000) < 0.05, 99_999.0, rng.lognormal(7, 1, 40_000).clip(0, 99_999))
+    assert np.mean(kept(schema, "gain", gain, rng) == 99_999) == pytest.approx(0.05, abs=0.01)
+    change = np.where(rng.random(40_000) < 0.4, 0.0, rng.normal(0, 800, 40_000).clip(-5_000, 5_000))
+    made = np.asarray(kept(schema, "change", change, rng), float)
+    assert np.mean(made == 0) == pytest.approx(0.4, abs=0.02) and np.mean(made < 0) == pytest.approx(0.3, abs=0.02)
+
+
 def test_values_stay_in_their_bins():
     rng = np.random.default_rng(6)
     day = {"kind": "date", "min": "2022-01-01", "max": "2023-12-31", "bins": "month", "missing": False}

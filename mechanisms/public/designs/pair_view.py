@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -20,11 +20,14 @@ from mechanisms.public.queries.query_matrices import QueryMatrix
 
 Values = NDArray[np.float64]
 
-#: A pair depends for certain where chance and noise explain its distance at this level, for all pairs together. Of
-#: these a forest is measured even where the mean error promises a little less: no relation between columns vanishes.
-LEVEL = 0.05
+#: Of the pairs that are taken to depend for certain this share is expected not to. They are measured even where the
+#: mean error promises a little less: no relation between columns vanishes.
+FALSE_SHARE = 0.05
 #: Distances tell nothing where their noise is more than this share of the records.
 MOST_SCORE_NOISE = 0.5
+#: The law of true distances has so many places on a line, and as many at quantiles, and is found in so many rounds.
+ATOMS = 64
+EM_ROUNDS = 100
 #: There is nothing but the known marginals.
 NO_PAIRS = Wanted(lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0))
 
@@ -64,21 +67,30 @@ class PairView:
         errors = self.spread.get((left,), 0.0), self.spread.get((right,), 0.0)
         return Cells.of_pair(expected, sides, errors, self.queries[pair])
 
-    def wanted(self, places: Sequence[int], cells: Sequence[Cells], more: Values, stddev: Values) -> Wanted:
+    def wanted(
+        self,
+        places: Sequence[int],
+        cells: Sequence[Cells],
+        more: Values,
+        stddev: Values,
+        further: Collection[int] = (),
+    ) -> Wanted:
         """What noisy distances tell about pairs: their errors where they are not measured, and where they are.
 
         Args:
             places, cells: of the pairs.
             more: how much of their distances is beyond noise and beyond what chance makes, with noise.
             stddev: of `more`.
+            further: which of them are compared with what follows from others: such a distance says that they do not.
         """
         if not cells:
             return NO_PAIRS
         told = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
         strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, told.tolist(), strict=True)]
-        shown = more > NormalDist().inv_cdf(1 - LEVEL / more.size) * stddev
+        shown = discovered(more / stddev)
         weights = np.array([self.weight(self.pairs[i]) for i in places])
-        certain = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * told, 0.0).tolist())
+        forest = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * told, 0.0).tolist())
+        certain = (*forest, *(i for i in further if shown[i] and i not in forest))
         gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
         rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
         return Wanted(
@@ -99,14 +111,36 @@ def sides_of(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[n
     return np.array([[place[n] for n in c] for c in candidates], np.intp).reshape(-1, 2)
 
 
-def shrunk(values: Values, stddev: Values) -> Values:
-    """Noisy values drawn towards their median, the more the closer they are to it in units of noise; none below 0.
+def discovered(scores: Values) -> NDArray[np.bool_]:
+    """Which values are not noise alone, but for an expected `FALSE_SHARE` of these (Benjamini & Hochberg 1995).
 
-    Those within √2 standard deviations become the median, those far from it stay: the non-negative garrote (Breiman
-    1995). Without it the largest of many are the noisiest.
+    Args:
+        scores: values over the standard deviations of their noise.
     """
-    centre = float(np.median(values))
-    off = values - centre
-    reach = math.sqrt(2) * stddev
-    kept = np.maximum(1 - (reach / np.maximum(np.abs(off), reach)) ** 2, 0.0)
-    return np.asarray(np.maximum(centre + kept * off, 0.0))
+    chance = np.array([1 - NormalDist().cdf(z) for z in scores.tolist()])
+    ordered = np.sort(chance)
+    passed = ordered <= FALSE_SHARE * np.arange(1, chance.size + 1) / chance.size
+    return np.asarray(chance <= (ordered[passed].max() if passed.any() else -1.0))
+
+
+def shrunk(values: Values, stddev: Values) -> Values:
+    """What noisy values are expected to be, given all of them: none below 0, and the largest not the noisiest.
+
+    The law of the true values is the one under which these values are likeliest, over `ATOMS` places each on a line
+    and at quantiles (Kiefer & Wolfowitz 1956; by expectation maximisation); then each true value's mean, given its
+    noisy one (empirical Bayes; Jiang & Zhang 2009). Where the values spread no more than their noise all become alike.
+
+    Args:
+        stddev: of each value's Gaussian noise.
+    """
+    places = np.maximum(values, 0.0)
+    line = np.linspace(0.0, float(places.max()), ATOMS)
+    atoms = np.unique(np.concatenate([line, np.quantile(places, np.linspace(0, 1, ATOMS))]))
+    off = ((values[:, None] - atoms) / stddev[:, None]) ** 2 / 2
+    likely = np.exp(off.min(axis=1, keepdims=True) - off)
+    weights = np.full(atoms.size, 1 / atoms.size)
+    for _ in range(EM_ROUNDS):
+        given = likely * weights
+        given /= given.sum(axis=1, keepdims=True)
+        weights = given.mean(axis=0)
+    return np.asarray(given @ atoms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.discovery.unit_sizes import UnitSizes
 
 #: Ids of the charges begin so.
 DISCOVERY = "discovery:"
@@ -16,14 +17,21 @@ class Wanted:
     """One question.
 
     Attributes:
-        column: its name.
-        what: bounds, bins or both, which one answer tells; or values.
-        tree: of bounds and bins: what is counted; None for values.
+        column: its name; OF_UNITS where it is how many records of a unit count.
+        what: bounds, bins or both, which one answer tells; or values; or max_records.
+        tree: of bounds and bins: what is counted; None for others.
+        sizes: of max_records: what is counted; None for others.
     """
 
     column: str
     what: tuple[str, ...]
     tree: LeafTree | None = None
+    sizes: UnitSizes | None = None
+
+    @property
+    def of_values(self) -> bool:
+        """Whether texts are asked for, which need a threshold."""
+        return self.tree is None and self.sizes is None
 
     @property
     def event(self) -> str:

@@ -72,21 +72,31 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
 
 
 def value_expressions(source: Source, schema: Schema, columns: Sequence[Column]) -> tuple[str, list[str]]:
-    """SQL for the values of ordered columns, as their schema reads them, over an inner SELECT of what it names.
+    """An inner SELECT, and SQL over what it names for the values of ordered columns, as of `value_parts`."""
+    inner, values = value_parts(source, columns)
+    named = ", ".join(f"{sql} AS {name}" for name, sql in inner.items())
+    return f"SELECT {named} FROM {source.relation}", values
 
+
+def value_parts(source: Source, columns: Sequence[Column], first: int = 0) -> tuple[dict[str, str], list[str]]:
+    """SQL for the values of ordered columns, as their schema reads them, over what an inner SELECT names.
+
+    Args:
+        first: the number in the names of the first column.
     Returns:
-        the inner statement, and one expression per column: a number, or days or seconds from 1970-01-01; NULL where the
-        cell is none of a value.
+        name → SQL over the source's columns, and one expression of these names per column: a number, or days or seconds
+        from 1970-01-01; NULL where the cell is none of a value.
     """
-    inner, values = [], []
-    for i, column in enumerate(columns):
+    inner: dict[str, str] = {}
+    values = []
+    for i, column in enumerate(columns, first):
         index = source.index(column.name, where=f"schema: column {column.name!r}")
         read = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
-        inner += [f"{read} AS p{i}", f"{source.text(index)} AS t{i}"]
+        inner |= {f"p{i}": read, f"t{i}": source.text(index)}
         raw, value = _ordered(column, f"p{i}", f"t{i}"), column.grid.value_sql(_clipped(column, f"p{i}"))
         placed = f"({raw}) % {column.size} < {column.value_codes} AND p{i} IS NOT NULL"
         values.append(f"CASE WHEN {placed} THEN CAST({value} AS DOUBLE) END")
-    return f"SELECT {', '.join(inner)} FROM {source.relation}", values
+    return inner, values
 
 
 def number_sql(source: Source, index: int, column: Column) -> str:

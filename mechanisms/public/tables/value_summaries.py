@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import value_expressions
+from mechanisms.public.tables.encode import encoding, value_expressions, value_parts
 from mechanisms.public.tables.scan import Source, mapped_errors
 
 #: The quantiles of a summary.
@@ -22,17 +26,59 @@ def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
     Values beyond the bounds count as the bounds; what is missing, other or not placed has no value. Dates are texts,
     their standard deviation is in days or seconds. NOT private of a private table.
     """
-    columns = [c for c in schema.columns if c.kind in ORDERED_KINDS and c.width is None]
+    columns = numbers_of(schema)
     if not columns:
         return {}
     inner, values = value_expressions(source, schema, columns)
-    parts = ", ".join(f"{q}" for q in QUANTILES)
-    figures = [
-        f"count(v{i}), avg(v{i}), stddev_samp(v{i}), quantile_cont(v{i}, [{parts}])" for i, _ in enumerate(columns)
-    ]
-    rows = f"SELECT {', '.join(f'{v} AS v{i}' for i, v in enumerate(values))} FROM ({inner})"
+    rows = f"SELECT {_named(values)} FROM ({inner})"
     with source.connect() as engine, mapped_errors(source):
-        found = engine.execute(f"SELECT count(*), {', '.join(figures)} FROM ({rows})").fetchone()
+        found = engine.execute(f"SELECT count(*), {_figures(len(columns))} FROM ({rows})").fetchone()
+    return _summaries(columns, found)
+
+
+def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, dict[str, Any]]]:
+    """Code of the column `by` → the same of the records that have it, for every other column."""
+    columns = [c for c in numbers_of(schema) if c.name != by]
+    inner, values = value_parts(source, columns, first=1)
+    group = schema[by]
+    coded = encoding(source, replace(schema, columns=(group,)), further=inner)
+    rows = f"SELECT v0 % {group.size} AS g, {_named(values)} FROM ({coded.select})"
+    with source.connect() as engine, mapped_errors(source):
+        for statement in coded.types:
+            engine.execute(statement)
+        found = engine.execute(f"SELECT g, count(*), {_figures(len(columns))} FROM ({rows}) GROUP BY g ORDER BY g")
+        return {int(code): _summaries(columns, rest) for code, *rest in found.fetchall()}
+
+
+def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float64]:
+    """(rows, columns of numbers and dates) the values of some of the records, at most so many; NaN where there is none.
+
+    NOT private of a private table.
+    """
+    inner, values = value_expressions(source, schema, numbers_of(schema))
+    some = f"SELECT {_named(values)} FROM ({inner}) USING SAMPLE reservoir({rows} ROWS) REPEATABLE (0)"
+    with source.connect() as engine, mapped_errors(source):
+        found = engine.execute(some).fetchnumpy()
+    return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in found.values()], axis=1)
+
+
+def numbers_of(schema: Schema) -> list[Column]:
+    """The columns of numbers and dates."""
+    return [c for c in schema.columns if c.kind in ORDERED_KINDS and c.width is None]
+
+
+def _named(values: Sequence[str]) -> str:
+    return ", ".join(f"{value} AS x{i}" for i, value in enumerate(values))
+
+
+def _figures(columns: int) -> str:
+    """SQL for the figures of x0, x1, …"""
+    parts = ", ".join(f"{q}" for q in QUANTILES)
+    each = [f"count(x{i}), avg(x{i}), stddev_samp(x{i}), quantile_cont(x{i}, [{parts}])" for i in range(columns)]
+    return ", ".join(each)
+
+
+def _summaries(columns: Sequence[Column], found: Sequence[Any]) -> dict[str, dict[str, Any]]:
     return {c.name: _summary(c, found[0], found[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
 
 

@@ -1,0 +1,30 @@
+"""A small table as HTML for notebooks, in the colours of the reports, light and dark; no script, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+STYLE = (
+    ".syn{--ink:#1d2127;--soft:#5d6673;--line:#e2dfd9;color:var(--ink);font:13px/1.5 system-ui,sans-serif}"
+    "@media(prefers-color-scheme:dark){.syn{--ink:#e8e6e1;--soft:#a0a8b4;--line:#333a45}}"
+    ".syn p{margin:.2rem 0;max-width:75ch}.syn .soft{color:var(--soft)}.syn div{overflow-x:auto;max-width:100%}"
+    ".syn table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    ".syn th,.syn td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid var(--line)}"
+    ".syn th{color:var(--soft)}"
+)
+
+
+def notebook_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """The table under its caption; texts are texts, never tags."""
+    root = Element("div", {"class": "syn"})
+    SubElement(root, "style").text = STYLE
+    SubElement(SubElement(root, "p"), "b").text = caption
+    table = SubElement(SubElement(root, "div"), "table")
+    for tag, cells in (("th", head), *(("td", row) for row in rows)):
+        line = SubElement(table, "tr")
+        for cell in cells:
+            SubElement(line, tag).text = cell
+    for note in notes:
+        SubElement(root, "p", {"class": "soft"}).text = note
+    return tostring(root, encoding="unicode", method="html")

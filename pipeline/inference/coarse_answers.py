@@ -1,0 +1,107 @@
+"""Marginals that were asked over coarser values: the counts of their coarse cells, and where the fine cells lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import Values
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline.inference.noise_bounds import Term, merged_terms
+from pipeline.inference.told import Told
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """Unbiased counts of a marginal over groups of the codes of its columns.
+
+    Attributes:
+        known: one cell for each combination of groups, flattened in C order.
+        labels: per column each code's group.
+    """
+
+    known: Told
+    labels: Mapping[str, Labels]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many groups each column has."""
+        return tuple(int(self.labels[n].max()) + 1 for n in self.known.clique)
+
+    @cached_property
+    def place(self) -> Labels:
+        """Per fine cell of the marginal its coarse cell."""
+        place = np.zeros(1, np.int64)
+        for name, groups in zip(self.known.clique, self.shape, strict=True):
+            place = (place[:, None] * groups + self.labels[name][None, :]).ravel()
+        return place
+
+    def holds_whole(self, cells: Values) -> bool:
+        """Whether a set of fine cells (0 and 1) is one of coarse cells."""
+        inside = np.bincount(self.place, cells, minlength=self.known.values.size)
+        return bool(((inside == 0) | (inside == np.bincount(self.place))).all())
+
+    def within(self, name: str, ones: Values | None) -> Values:
+        """Per code of a column its share of its group, by the column's own counts; even shares without them."""
+        labels = self.labels[name]
+        counts = np.ones(labels.size) if ones is None else np.maximum(ones, 0.0)
+        sums = np.bincount(labels, counts)[labels]
+        return np.where(sums > 0, counts / np.maximum(sums, 1e-300), 1 / np.bincount(labels)[labels])
+
+    def spread(self, ones: Mapping[str, Values | None]) -> Values:
+        """The fine cells, as if the columns were independent inside each coarse cell.
+
+        Args:
+            ones: per column its own counts, where an answer tells them.
+        """
+        shares = np.ones(1)
+        for name in self.known.clique:
+            shares = np.outer(shares, self.within(name, ones[name])).ravel()
+        return np.asarray(self.known.values[self.place] * shares)
+
+
+def coarse_told(measurements: Measurements, clique: Clique) -> Coarse | None:
+    """A marginal from the answers over merged values that contain it; None where there are none.
+
+    Answers with the same groups are weighted by precision; of several groupings the finest is taken.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    alike: dict[tuple[bytes, ...], list[NoisyMarginal]] = {}
+    for answer in measurements.answers:
+        if isinstance(answer.query, MergedQuery) and set(clique) <= set(answer.clique):
+            labels = _labels(answer, clique)
+            alike.setdefault(tuple(labels[n].tobytes() for n in clique), []).append(answer)
+    told = [_summed(answers, clique) for answers in alike.values()]
+    return max(told, key=lambda c: c.known.values.size) if told else None
+
+
+def _labels(answer: NoisyMarginal, clique: Clique) -> dict[str, Labels]:
+    assert isinstance(answer.query, MergedQuery)
+    return {n: own for n, own in zip(answer.clique, answer.query.labels, strict=True) if n in clique}
+
+
+def _summed(answers: Sequence[NoisyMarginal], clique: Clique) -> Coarse:
+    """The mean of the sums over the other columns' groups, weighted by precision."""
+    sums, precisions, many = [], [], []
+    for a in answers:
+        assert isinstance(a.query, MergedQuery)
+        groups = a.query.groups
+        others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
+        many.append(math.prod(groups[i] for i in others))
+        sums.append(a.values.reshape(groups).sum(axis=others).ravel())
+        precisions.append(1 / (many[-1] * a.stddev**2))
+    parts = np.array(precisions) / math.fsum(precisions)
+    terms = [Term(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
+    values = (parts[:, None] * np.array(sums)).sum(axis=0)
+    known = Told(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
+    return Coarse(known, _labels(answers[0], clique))

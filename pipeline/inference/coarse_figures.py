@@ -1,0 +1,165 @@
+"""Estimates of marginals that were asked over coarser values; the intervals hold what the coarse cells hide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.marginals import Values
+from pipeline.inference.coarse_answers import Coarse
+from pipeline.inference.estimate_questions import Groups, Question, codes_of
+from pipeline.inference.limit_figures import limit_intervals
+from pipeline.inference.ratio_intervals import (
+    ALPHA,
+    Interval,
+    Sums,
+    quantile_interval,
+    quantile_on_bins,
+    ratio_interval,
+    sum_interval,
+)
+from pipeline.inference.release_evidence import Evidence
+
+#: The part of α that pays for which values a coarse cell may hold; the noise of the sums takes the rest.
+HIDDEN_PART = 0.2
+
+
+def coarse_intervals(evidence: Evidence, question: Question, coarse: Coarse, groups: Groups) -> list[Interval]:
+    """An interval for each group of the question.
+
+    A group of whole coarse cells has the interval of these, whose values lie between the least and the largest that so
+    many records of the column can have. Other groups have limits alone. Estimates take the columns as independent
+    inside each coarse cell.
+    """
+    clique = coarse.known.clique
+    spread = coarse.spread(column_counts(evidence, clique))
+    codes = None if question.column is None else _by_code(coarse, question.column, groups)
+    lines = [_of_whole_cells(evidence, question, coarse, groups, m, codes, spread) for m in groups.members]
+    places = [i for i, line in enumerate(lines) if line is None]
+    limits = limit_intervals(evidence, question, clique, groups, places) if places else []
+    assert limits is not None  # there is an answer
+    for place, limit in zip(places, limits, strict=True):
+        value = _figure(question, groups, groups.of(place), spread)
+        lines[place] = limit if value is None else _around(limit, value)
+    return [line for line in lines if line is not None]
+
+
+def column_counts(evidence: Evidence, names: Sequence[str]) -> dict[str, Values | None]:
+    """Per column its own counts; None where no answer tells them."""
+    known = {n: evidence.told((n,)) for n in names}
+    return {n: None if told is None else told.values for n, told in known.items()}
+
+
+def _around(limits: Interval, value: float) -> Interval:
+    """Limits with an estimate, which lies between them where they leave anything."""
+    inside = min(max(value, limits.low), limits.high) if limits.low <= limits.high else value
+    return replace(limits, value=inside)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What is known of the values in each coarse cell, where cells hold a group or do not.
+
+    Attributes:
+        inside: 1 where a coarse cell belongs to the group and counts.
+        low, high, middle: the least and the largest mean value of its records, and the expected one.
+    """
+
+    inside: Values
+    low: Values
+    high: Values
+    middle: Values
+
+
+def _of_whole_cells(
+    evidence: Evidence,
+    question: Question,
+    coarse: Coarse,
+    groups: Groups,
+    members: Values,
+    codes: tuple[Values, Values] | None,
+    spread: Values,
+) -> Interval | None:
+    """None for a group that coarse cells cut, or whose values in a cell only partly count."""
+    if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
+        return None
+    cells = _cells(evidence, question, coarse, members * groups.counted, codes)
+    part = question.quantile
+    hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
+    alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
+    sums = Sums(coarse.known, cells.inside, question.sampling, alpha)
+    if question.what == "count":
+        inside = cells.inside
+        return sum_interval(sums, inside * cells.low, inside * cells.high, inside * cells.middle)
+    if part is None:
+        return ratio_interval(sums, cells.low, cells.high, cells.middle)
+    places = np.flatnonzero(cells.inside > 0)
+    order = places[np.argsort(cells.low[places], kind="stable")]
+    if (cells.low[order][1:] < cells.high[order][:-1]).any():
+        return None  # groups of values that do not follow each other have no order
+    line = quantile_interval(sums, cells.low, cells.high, part)
+    value = _figure(question, groups, members, spread)
+    return line if value is None else _around(line, value)
+
+
+def _cells(
+    evidence: Evidence, question: Question, coarse: Coarse, counted: Values, codes: tuple[Values, Values] | None
+) -> _Cells:
+    """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
+    size = coarse.known.values.size
+    inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
+    name = question.column
+    if name is None or codes is None:
+        return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
+    labels, (low, high) = coarse.labels[name], codes
+    own = codes_of(coarse.shape, coarse.known.clique)[name]
+    told = evidence.told((name,))
+    share = coarse.within(name, None if told is None else told.values)
+    middle = np.bincount(labels, share * (low + high) / 2)[own]
+    least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
+    most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
+    ends = np.array(least)[own], np.array(most)[own]
+    if told is not None and question.quantile is None:
+        alpha = ALPHA * HIDDEN_PART / 2
+        room = np.maximum(told.values + told.reach(alpha), 0.0)
+        records = coarse.known.values - coarse.known.reach(alpha)
+        for place in np.flatnonzero(inside):
+            here = np.flatnonzero(labels == own[place])
+            if here.size > 1:
+                ends[0][place] = least_mean(low[here], room[here], float(records[place]))
+                ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
+    return _Cells(inside, ends[0], ends[1], np.clip(middle, *ends))
+
+
+def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:
+    """The least and the largest value of each code of the column, from those of the cells."""
+    shape = tuple(coarse.labels[n].size for n in coarse.known.clique)
+    code: NDArray[np.int64] = codes_of(shape, coarse.known.clique)[name]
+    _, first = np.unique(code, return_index=True)
+    return groups.low[first], groups.high[first]
+
+
+def least_mean(values: Values, room: Values, records: float) -> float:
+    """The least mean of at least so many records, of which at most `room` have each of the values."""
+    order = np.argsort(values, kind="stable")
+    v, most = values[order], room[order]
+    before = np.cumsum(most) - most
+    taken = np.clip(min(records, float(most.sum())) - before, 0.0, most)
+    return float(v @ taken / taken.sum()) if taken.sum() > 0 else float(v[0])
+
+
+def _figure(question: Question, groups: Groups, members: Values, counts: Values) -> float | None:
+    """The figure of a group by counts of its fine cells; None without any record."""
+    inside = members * groups.counted
+    middle = (groups.low + groups.high) / 2
+    if question.what == "count":
+        return float(inside * middle @ counts)
+    if (part := question.quantile) is not None:
+        cells = np.flatnonzero(inside)
+        order = cells[np.argsort(groups.low[cells], kind="stable")]
+        return quantile_on_bins(counts[order], groups.low[order], groups.high[order], part)
+    kept = inside * np.maximum(counts, 0.0)
+    return float(kept @ middle / kept.sum()) if kept.sum() > 0 else None

@@ -1,0 +1,191 @@
+"""What an analyst asks of a release: a question, checked, and which cells of a marginal it is about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.marginals import Values
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.bin_values import BinValues, bin_values
+from pipeline.marginal_files import as_a_column
+from pipeline.release_query import code_weights, no_column
+
+#: What may be estimated.
+KINDS = ("count", "proportion", "mean", "median", "quantile", "equal_means", "correlation", "odds_ratio")
+#: Of these, what is asked about two columns.
+OF_TWO = ("correlation", "odds_ratio")
+#: What is done with values inside bins: any value of the bin may be the true one, or its middle is taken for it.
+WORST, MIDPOINT = "worst", "midpoint"
+#: What is done where no answer tells: nothing, or limits from the marginals inside (Fréchet).
+REFUSE, BOUNDS = "refuse", "bounds"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked.
+
+    Attributes:
+        what: one of KINDS.
+        column: the column that it is about; a count needs none.
+        other: of a correlation or an odds ratio: the second column.
+        by: columns: an estimate for each group of their values.
+        value: of a count or proportion: a value, a list of values, or [low, high] of an ordered column; of an odds
+            ratio: column → such a value, needed for columns of more than two values.
+        part: of a quantile: between 0 and 1.
+        within_bin: WORST or MIDPOINT.
+        sampling: whether the interval is about the population from which the records are independent draws; else it is
+            about the records themselves.
+        unmeasured: REFUSE or BOUNDS.
+    """
+
+    what: str
+    column: str | None = None
+    other: str | None = None
+    by: tuple[str, ...] = ()
+    value: Any = None
+    part: float = 0.5
+    within_bin: str = WORST
+    sampling: bool = False
+    unmeasured: str = REFUSE
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that it takes to answer, in the order asked."""
+        return tuple(n for n in (*self.by, self.column, self.other) if n is not None)
+
+    @property
+    def quantile(self) -> float | None:
+        """The part of the records below; None where no quantile is asked for."""
+        if self.what not in {"median", "quantile"}:
+            return None
+        return 0.5 if self.what == "median" else self.part
+
+
+def question(
+    what: str,
+    column: str | None = None,
+    other: str | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    quantile: float | None = None,
+    **more: Any,
+) -> Question:
+    """A question from the words of a call."""
+    groups = (by,) if isinstance(by, str) else tuple(by)
+    if quantile is not None:
+        more["part"] = quantile
+    return Question(what, column, other, groups, **more)
+
+
+def check_question(schema: Schema, question: Question) -> None:
+    """UserError for an impossible question."""
+    one_of(question.what, KINDS, "estimate")
+    one_of(question.within_bin, (WORST, MIDPOINT), "within_bin")
+    one_of(question.unmeasured, (REFUSE, BOUNDS), "unmeasured")
+    asked = (("column", question.column), ("other", question.other))
+    for where, name in (*asked, *(("by", n) for n in question.by)):
+        if name is not None:
+            check_column(schema, where, name)
+    if len(set(question.columns)) < len(question.columns):
+        raise UserError("a column is named twice", where="by", fix="each column once")
+    if question.column is None and question.what != "count":
+        raise UserError(f"a {question.what} of which column?", where="column", fix="column=COLUMN")
+    two = question.what in OF_TWO
+    if two != (question.other is not None):
+        fix = "other=COLUMN" if two else f"leave other away; estimate={' or '.join(OF_TWO)} takes it"
+        raise UserError(f"{question.what} of {question.column} and which other column?", where="other", fix=fix)
+    if question.what == "odds_ratio":
+        _check_values(question)
+        return
+    asks = question.what in {"count", "proportion"} and question.column is not None
+    if asks != (question.value is not None):
+        fix = "value=VALUE, value=[A,B] or value=[low,high]" if asks else "leave value away"
+        raise UserError(f"a {question.what} of {question.column or 'records'}", where="value", fix=fix)
+    if not 0 < question.part < 1:
+        raise UserError(f"got {question.part}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
+
+
+def _check_values(question: Question) -> None:
+    """UserError where `value` of an odds ratio is no mapping of its two columns."""
+    named = question.value or {}
+    if not isinstance(named, Mapping) or not set(named) <= {question.column, question.other}:
+        fix = f"value={{{question.column}: VALUE, {question.other}: VALUE}}; without it columns of two values"
+        raise UserError(f"got {question.value}", where="value", fix=fix)
+
+
+def check_column(schema: Schema, where: str, name: str) -> None:
+    """UserError for a name that is no column of the table, or that a rule of the schema made."""
+    if name not in schema.domain:
+        raise no_column(schema, name, where)
+    if not as_a_column(schema, name):
+        fix = "score the synthetic table, or ask about the columns that it is made from"
+        raise UserError(f"{name!r} was not measured as it stands: a rule of the schema made it", where=where, fix=fix)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The cells of each group, and what each cell counts; flattened over the question's marginal.
+
+    Attributes:
+        group: per cell the number of its group, 0, 1, …
+        count: how many groups there are.
+        counted: per cell 1 where it counts in the denominator.
+        low, high: per cell the least and the largest value.
+    """
+
+    group: NDArray[np.int64]
+    count: int
+    counted: Values
+    low: Values
+    high: Values
+
+    def of(self, place: int) -> Values:
+        """Per cell 1 where it belongs to a group, else 0."""
+        return np.asarray(self.group == place, np.float64)
+
+    @property
+    def members(self) -> Iterator[Values]:
+        """The cells of each group; one at a time, for there may be many of both."""
+        return (self.of(place) for place in range(self.count))
+
+
+def groups_of(schema: Schema, question: Question, clique: Clique) -> Groups:
+    """The groups of a question, over the cells of the marginal of its columns."""
+    shape = schema.measured.shape(clique)
+    codes = codes_of(shape, clique)
+    by = schema.measured.canonical(question.by)
+    sizes = schema.measured.shape(by)
+    group = np.ravel_multi_index([codes[n] for n in by], sizes) if by else np.zeros(math.prod(shape), np.int64)
+    count = math.prod(sizes)
+    if question.column is None or question.what in OF_TWO:
+        ones = np.ones(math.prod(shape))
+        return Groups(group, count, ones, ones, ones)
+    values = values_of(schema, question)
+    own = codes[question.column]
+    return Groups(group, count, values.counted[own], values.low[own], values.high[own])
+
+
+def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64]]:
+    """Column → its code in each cell, flattened in C order."""
+    flat = np.indices(tuple(shape)).reshape(len(shape), math.prod(shape))
+    return dict(zip(clique, flat, strict=True))
+
+
+def values_of(schema: Schema, question: Question) -> BinValues:
+    """What each code of the column counts: its number, or 1 for the value that is asked for."""
+    assert question.column is not None
+    if question.value is None:
+        values = bin_values(schema[question.column], question.what)
+        return values.at_midpoints() if question.within_bin == MIDPOINT else values
+    part = code_weights(schema, question.column, question.value)
+    if question.within_bin == MIDPOINT:
+        return BinValues(np.ones(part.size), part, part)
+    return BinValues(np.ones(part.size), np.floor(part + 1e-12), np.ceil(part - 1e-12))

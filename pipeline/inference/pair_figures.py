@@ -1,0 +1,223 @@
+"""Figures of two columns: correlations and odds ratios, with intervals that include the noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.bin_values import bin_values
+from pipeline.inference.coarse_answers import Coarse
+from pipeline.inference.coarse_figures import column_counts
+from pipeline.inference.estimate_questions import MIDPOINT, Groups, Question, codes_of
+from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, ratio_interval
+from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.told import Told
+from pipeline.release_query import code_weights
+
+#: A correlation that the noise leaves open.
+ANY = Interval(None, -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """What the cells of a marginal tell about a column of numbers.
+
+    Attributes:
+        counted: per cell 1 where it holds numbers of the column.
+        values: per cell the number that its records are taken for.
+        off: per cell the mean square by which records may be off; `whole` instead the sum over all records, where that
+            is known from the column's own counts.
+    """
+
+    counted: Values
+    values: Values
+    off: Values
+    whole: float | None = None
+
+
+def correlations(
+    schema: Schema, question: Question, evidence: Evidence, known: Told | Coarse, groups: Groups
+) -> list[Interval] | None:
+    """Pearson's r over the records with a number in both columns, of each group; None where coarse cells hide whether
+    records count."""
+    axes = [_axis(schema, question, evidence, known, n) for n in (question.column, question.other) if n is not None]
+    x, y = axes
+    if x is None or y is None:
+        return None
+    lines = []
+    for members in groups.members:
+        cells = members if isinstance(known, Told) else _coarse_members(known, members)
+        if cells is None:
+            return None
+        sums = Sums(known if isinstance(known, Told) else known.known, cells * x.counted * y.counted, question.sampling)
+        lines.append(_correlation(sums, x, y))
+    return lines
+
+
+def _coarse_members(coarse: Coarse, members: Values) -> Values | None:
+    if not coarse.holds_whole(members):
+        return None
+    return np.minimum(np.bincount(coarse.place, members, minlength=coarse.known.values.size), 1.0)
+
+
+def _axis(schema: Schema, question: Question, evidence: Evidence, known: Told | Coarse, name: str) -> Axis | None:
+    values = bin_values(schema[name], question.what)
+    half = np.zeros(values.low.size) if question.within_bin == MIDPOINT else (values.high - values.low) / 2
+    if isinstance(known, Told):
+        own = codes_of(schema.measured.shape(known.clique), known.clique)[name]
+        return Axis(values.counted[own], values.middle[own], half[own] ** 2)
+    labels, own = known.labels[name], codes_of(known.shape, known.known.clique)[name]
+    many, counted = np.bincount(labels), np.bincount(labels, values.counted)
+    if ((counted > 0) & (counted < many)).any():
+        return None
+    ones = column_counts(evidence, [name])[name]
+    mean = np.bincount(labels, known.within(name, ones) * values.middle).astype(np.float64)
+    off = (np.abs(values.middle - mean[labels]) + half) ** 2
+    most = np.array([off[labels == g].max() for g in range(many.size)])
+    whole = None if ones is None or question.by else float(np.maximum(ones, 0.0) * values.counted @ off)
+    return Axis((counted > 0)[own].astype(np.float64), mean[own], most[own], whole)
+
+
+def _correlation(sums: Sums, x: Axis, y: Axis) -> Interval:
+    """r = c/s of the records' covariance c and the product s of their standard deviations, both noisy.
+
+    Both are linear in the noise where this is small against the records: ρ is left where |c − ρs| is at most 1.96 of
+    its standard errors (Fieller 1954). Their squares' share of the noise is taken off. Where the number of records or
+    a variance is not above its noise, nothing is known. Then the angle between the columns, arccos r (Rodgers &
+    Nicewander 1988), is wider by what bins hide: a column that is off by δ on the root mean square turns by at most
+    arcsin δ/σ.
+    """
+    cells = sums.cells
+    records = sums.value(cells)
+    if records <= sums.far(cells) * sums.error(cells):
+        return ANY
+    a, b = ((axis.values - sums.value(axis.values * cells) / records) * cells for axis in (x, y))
+    noise = sums.known.covariance(np.stack([a, b])) / records**2
+    moments = ((a * b, noise[0, 1]), (a * a, noise[0, 0]), (b * b, noise[1, 1]))
+    c, vx, vy = (sums.value(w) / records + float(n) for w, n in moments)
+    for square, variance in ((a * a, vx), (b * b, vy)):
+        weights = (square - variance * cells) / records
+        if variance <= sums.far(weights) * sums.error(weights):
+            return ANY
+    s = math.sqrt(vx * vy)
+    of_c, of_s = (a * b - c * cells) / records, s / 2 * (a * a / vx + b * b / vy - 2 * cells) / records
+    r = min(max(c / s, -1.0), 1.0)
+    ends = _ends(sums, (c, s), (of_c, of_s))
+    if ends is None:
+        return ANY
+    turn = sum(math.asin(min(_off(sums, axis, records) / math.sqrt(v), 1.0)) for axis, v in ((x, vx), (y, vy)))
+    low = math.cos(min(math.acos(ends[0]) + turn, math.pi))
+    high = math.cos(max(math.acos(ends[1]) - turn, 0.0))
+    return Interval(r, min(low, r), max(high, r), sums.error(of_c - r * of_s) / s)
+
+
+def _off(sums: Sums, axis: Axis, records: float) -> float:
+    """By how much the records' values may be off, the root mean square, with the noise in their counts."""
+    if axis.whole is not None:
+        return math.sqrt(axis.whole / records)
+    return math.sqrt(max(ratio_interval(sums, axis.off, axis.off).high, 0.0))
+
+
+def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values]) -> tuple[float, float] | None:
+    """The least and the largest ρ with (c − ρs)² ≤ far² · its variance; None where s is not above its noise."""
+    (c, s), (of_c, of_s) = values, weights
+    far = sums.far(of_c - c / s * of_s) ** 2
+    vc, vs, both = (sums.error(w) ** 2 for w in (of_c, of_s, of_c + of_s))
+    square, middle, left = s * s - far * vs, c * s - far * (both - vc - vs) / 2, c * c - far * vc
+    if square <= 0:
+        return None
+    root = math.sqrt(max(middle**2 - square * left, 0.0))
+    low, high = ((middle + side * root) / square for side in (-1, 1))
+    return min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0)
+
+
+def odds_ratios(schema: Schema, question: Question, known: Told | Coarse, groups: Groups) -> list[Interval] | None:
+    """The odds of one column's value where the other has its value over those where it has not, of each group; None
+    where coarse cells cut a value.
+
+    The shares have Fieller's intervals; those of the two log odds are laid together by the squares of their halves
+    (method of variance estimates recovery, Zou & Donner 2008), or, where a share is 0 or 1 or the cells share their
+    noise, end to end with 2.5 % each.
+    """
+    clique = known.clique if isinstance(known, Told) else known.known.clique
+    codes = codes_of(schema.measured.shape(clique), clique)
+    picked = []
+    for name in (question.column, question.other):
+        assert name is not None
+        chosen, counted = _dichotomy(schema, question, name)
+        picked.append((chosen[codes[name]], counted[codes[name]]))
+    (one, first), (two, second) = picked
+    lines = []
+    for members in groups.members:
+        inside = members * first * second
+        sets = [inside * two, inside * (1 - two), one]
+        if not isinstance(known, Told):
+            if not all(known.holds_whole(s * inside) for s in (inside, one, two, one * two)):
+                return None
+            size = known.known.values.size
+            sets = [np.minimum(np.bincount(known.place, s * inside, minlength=size), 1.0) for s in sets]
+        told = known if isinstance(known, Told) else known.known
+        lines.append(_odds_ratio(told, sets[0], sets[1], sets[2], sampling=question.sampling))
+    return lines
+
+
+def _dichotomy(schema: Schema, question: Question, name: str) -> tuple[Values, Values]:
+    """Per code 1 where it has the value that is asked for; and 1 where it counts: all but missing, of two values both.
+
+    Raises:
+        UserError: a column of more than two values without a value; a range that cuts a bin.
+    """
+    column, given = schema[name], dict(question.value or {})
+    counted = np.ones(column.size)
+    if name not in given:
+        if column.value_codes != 2:
+            what = f"{name!r} has {column.value_codes} values; which of them?"
+            raise UserError(what, where="value", fix=f"value={{{name}: VALUE}}, a list of values, or [low, high]")
+        counted[2:] = 0.0
+        return (np.arange(column.size) == 1).astype(np.float64), counted
+    if column.missing_code is not None and given[name] is not None:
+        counted[column.missing_code] = 0.0
+    weights = code_weights(schema, name, given[name])
+    if ((weights > 0) & (weights < 1)).any():
+        raise UserError(f"the range cuts a bin of {name!r}", where="value", fix="a range from bin edge to bin edge")
+    return weights, counted
+
+
+def _odds_ratio(known: Told, has: Values, has_not: Values, one: Values, *, sampling: bool) -> Interval:
+    def shares(alpha: float) -> list[Interval]:
+        return [ratio_interval(Sums(known, cells, sampling, alpha), one, one) for cells in (has, has_not)]
+
+    (l1, u1), (l0, u0) = ((_logit(i.low), _logit(i.high)) for i in shares(ALPHA / 2))
+    low, high = _less(l1, u0, -math.inf), _less(u1, l0, math.inf)
+    best = shares(ALPHA)
+    inside = [i.value for i in best if i.value is not None and 0 < i.value < 1]
+    if len(inside) < 2:
+        return Interval(None, _exp(low), _exp(high))
+    one_at, two_at = map(_logit, inside)
+    if known.mixed is None:
+        (l1, u1), (l0, u0) = ((_logit(i.low), _logit(i.high)) for i in best)
+        low = one_at - two_at - math.hypot(one_at - l1, u0 - two_at)
+        high = one_at - two_at + math.hypot(u1 - one_at, two_at - l0)
+    errors = [(i.error or 0.0) / (share * (1 - share)) for i, share in zip(best, inside, strict=True)]
+    value = math.exp(one_at - two_at)
+    return Interval(value, _exp(low), _exp(high), value * math.hypot(*errors))
+
+
+def _logit(share: float) -> float:
+    if not share > 0.0:
+        return -math.inf
+    return math.inf if share >= 1.0 else math.log(share / (1 - share))
+
+
+def _less(end: float, other: float, unknown: float) -> float:
+    """The difference; `unknown` where both are infinite alike, which tells nothing."""
+    return unknown if end == other and math.isinf(end) else end - other
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf

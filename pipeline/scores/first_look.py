@@ -1,0 +1,90 @@
+"""What people look at first in two tables, from their files: numbers, numbers by group, values for correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.score import Scorecard
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.release import Measurements
+from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import (
+    QUANTILES,
+    group_summaries,
+    numbers_of,
+    side_by_side,
+    summaries,
+    value_sample,
+)
+from synthesis.numbers.noise_errors import group_errors, noise_errors
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What the files of two tables show; NOT private.
+
+    Attributes:
+        numbers: a row per column of numbers or dates, see `side_by_side`.
+        groups: a row per such column and group.
+        names, values: those columns, and the values of some records of both tables.
+    """
+
+    numbers: Sequence[Mapping[str, Any]]
+    groups: Sequence[Mapping[str, Any]]
+    names: tuple[str, ...]
+    values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+
+    def added_to(self, card: Scorecard, real: CodedTable, synthetic: CodedTable) -> Scorecard:
+        """The scores with all this, and with the correlations of both tables."""
+        from evaluation.correlation_maps import correlation_maps
+
+        nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
+        maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
+        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps)
+
+
+def first_look(
+    real: Source, synthetic: Source, schema: Schema, groups: Sequence[str] = (), known: Measurements | None = None
+) -> FirstLook:
+    """Both tables read twice, and once more for each column of groups.
+
+    Args:
+        schema: as both tables are read.
+        groups: columns, with few values.
+        known: the noisy answers, where the synthetic table comes from a run: they tell the noise's standard errors.
+    """
+    from evaluation.correlation_maps import RECORDS
+
+    errors = None if known is None else noise_errors(schema, known, QUANTILES)
+    numbers = side_by_side(summaries(real, schema), summaries(synthetic, schema), errors)
+    rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, known)]
+    names = tuple(c.name for c in numbers_of(schema))
+    values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
+    return FirstLook(numbers, rows, names, values)
+
+
+def _grouped(
+    real: Source, synthetic: Source, schema: Schema, by: str, known: Measurements | None
+) -> list[dict[str, Any]]:
+    both = [group_summaries(source, schema, by) for source in (real, synthetic)]
+    labels, rows = list(code_names(schema[by])), []
+    for column in numbers_of(schema):
+        name = column.name
+        if name == by:
+            continue
+        errors = None if known is None or name not in schema.fine else group_errors(schema, known, name, by)
+        for code in sorted(both[0].keys() | both[1].keys()):
+            own = [table[code][name] if code in table else None for table in both]
+            error = None if errors is None or np.isnan(errors[code]) else float(errors[code])
+            rows.append(
+                {"by": by, "group": labels[code], "column": name, "real": own[0], "synthetic": own[1]}
+                | {"mean_standard_error": error}
+            )
+    return rows

@@ -1,0 +1,159 @@
+"""Values, names and damages that people get wrong, by the commands and settings that they belong to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.pipeline.conftest import TOWN
+
+RUN = ["run", *TOWN, "hydra.run.dir=out", "budget.ledger=town.json"]
+CHECK = ["check", "data.path=town.csv", "data.schema=town.yaml"]
+SYNTH, QUERY = ["synth", "from=R/release", "output=again"], ["query", "from=R/release"]
+SCORE = ["score", "real=town.csv", "synthetic=R/release/synthetic.csv", "schema=town.yaml", "output=scores.json"]
+REHEARSE = ["rehearse", "data.schema=town.yaml", "hydra.run.dir=out"]
+SWEEP = ["run", "-m", *TOWN, "hydra.sweep.dir=swept", "budget.ledger=town.json"]
+BASES = {
+    "run": RUN,
+    "plan": ["plan", *TOWN],
+    "sweep": SWEEP,
+    "rehearse": REHEARSE,
+    "check": CHECK,
+    "synth": SYNTH,
+    "query": [*QUERY, "marginal=[age]"],
+    "score": SCORE,
+    "verify": ["verify", "R/release"],
+    "report": ["report", "R", "output=seen.html"],
+    "budget": ["budget", "town.json"],
+    "schema": ["schema", "town.csv", "output=draft.yaml"],
+}
+#: Commands that take the settings of a run, of a table, of a release.
+OF_RUNS, OF_RELEASES = ("run", "plan", "sweep", "rehearse"), ("synth", "query", "verify")
+NUMBERS = {
+    "privacy.epsilon": ["0", "-1", "inf", "abc", "[1]", "{a: 1}", "1e999", "''", "true"],
+    "privacy.delta": ["1", "-1e-9", "2", "inf", "tiny", "[0.1]"],
+    "privacy.max_records": ["0", "-3", "1.5", "many", "[2]", "3"],
+    "privacy.unit_id_share": ["0", "-1", "1", "7", "x"],
+    "privacy.discovery_share": ["-1", "1.5", "x", "0.5"],
+    "selection.max_cells": ["0", "-5", "x", "1"],
+    "selection.merge": ["-1", "x", "inf"],
+    "selection.floor": ["-2", "x"],
+    "selection.fine_cells": ["-1", "1", "x", "100000000"],
+    "selection.fine_share": ["-1", "2", "x"],
+    "selection.combine_cells": ["-1", "x"],
+    "selection.split": ["[]", "[1]", "[0,0,0]", "[1,-1,1]", "x"],
+    "synthesis.rows": ["-1", "x", "1.5", "1e400", "[3]"],
+    "synthesis.seed": ["-1", "x", "1.5"],
+    "synthesis.iterations": ["0", "-1", "x", "2.5"],
+    "limits.memory_gb": ["0", "-1", "inf", "x", "1e-9"],
+    "limits.threads": ["0", "-1", "1.5", "x", "99999999999999999999"],
+    "plan.rows": ["-1", "x", "1.5"],
+    "data.max_unplaced": ["-1", "2", "x"],
+    "evaluation.holdout": ["0", "1", "-1", "x"],
+    "accept_tries": ["0", "-1", "x"],
+    "privacy.noise_seed": ["x", "1.5"],
+}
+WORDS = [
+    *(
+        "privacy.accountant",
+        "privacy.neighbouring",
+        "privacy.clip",
+        "privacy.missing_unit",
+        "privacy.unit",
+        "mechanism",
+    ),
+    *("synthesis", "selection", "data", "release.format", "evaluation.metrics", "experiment"),
+]
+LISTS = {
+    "selection.marginals": [
+        "[]",
+        "[[]]",
+        "[age]",
+        "[[nobody]]",
+        "[[age,age]]",
+        "x",
+        "{a: b}",
+        "[[age,sex],[age,nope]]",
+    ],
+    "selection.k": ["[]", "[0]", "[9]", "[-1]", "x", "[1.5]"],
+    "selection.closure": ["[[nobody]]", "x", "[age]"],
+    "selection.weights": ["[{marginal: [age]}]", "[3]", "x", "[{marginal: [nobody], weight: 2}]"],
+    "accept": ["[{}]", "[{metric: l1}]", "[{metric: nothing, marginals: 2}]", "x", "[{metric: l1, marginals: 99}]"],
+    "budget.limit": ["{}", "{epsilon: -1, delta: 0}", "3", "{epsilon: 1, delt: 0}", "{epsilon: x, delta: 0}"],
+    "privacy.unit_id_rules": ["x", "[nonsense]"],
+    "data.roles": ["{time: nobody}", "{nonsense: age}", "x", "[age]"],
+    "plugins": ["[no_such_module]", "x"],
+}
+ASKED = {
+    "marginal": ["[]", "[nobody]", "age", "{a: 1}", "[[age]]"],
+    "where": [
+        "{nobody: 1}",
+        "x",
+        "{age: [90, 10]}",
+        "{age: [500, 600]}",
+        "{sex: neither}",
+        "[age]",
+        "{age: }",
+    ],
+    "estimate": ["mode", "mean", "[mean]", "proportion", "equal_means"],
+    "column": ["nobody", "age"],
+    "by": ["[nobody]", "age", "[age]"],
+    "quantile": ["-1", "2", "x", "nan", "0.9"],
+    "within_bin": ["x"],
+    "unmeasured": ["x"],
+    "bounds": ["maybe", "[1]"],
+}
+NAMES = ["nope.csv", "R", "no/such/folder/x.csv", "/", "town.yaml/x", "Ω\n'x\"y", "${nope}", "x" * 300, "", "~nobody/x"]
+DAMAGES: dict[str, Callable[[random.Random, bytes], bytes]] = {
+    "empty": lambda rng, b: b"",
+    "binary": lambda rng, b: bytes(rng.randrange(256) for _ in range(400)),
+    "cut off": lambda rng, b: b[: max(1, len(b) // 3)],
+    "a line of one megabyte": lambda rng, b: b + b"x" * 3_000_000 + b"\n",
+    "UTF-16": lambda rng, b: b.decode("utf-8", "replace").encode("utf-16"),
+    "Latin-1": lambda rng, b: b.replace(b"a", "ä".encode("latin-1")),
+    "something else": lambda rng, b: b'{"an": "other"}',
+    "null": lambda rng, b: b"null",
+    "a zip archive": lambda rng, b: b"PK\x03\x04" + b,
+}
+HEADERS = {
+    "a name twice": (b"person,age,sex,job,note", b"person,age,age,job,note"),
+    "a name is absent": (b"sex", b"gender"),
+    "another delimiter": (b",", b";"),
+    "an open quote": (b"job", b'"job'),
+    "a cell too many": (b",x\n", b",x,y\n"),
+    "no header at all": (b"person,age,sex,job,note\n", b"\n"),
+}
+SCHEMAS = {
+    "no columns": ("columns:", "colums:"),
+    "a kind that is none": ("kind: integer", "kind: whole"),
+    "a kind in letters of its own": ("kind: integer", "Kind: integer"),
+    "bounds that are crossed": ("min: 0, max: 99", "min: 99, max: 0"),
+    "a bound that is a word": ("max: 99", "max: many"),
+    "a bound that is endless": ("max: 99", "max: .inf"),
+    "a bound that is no number": ("min: 0", "min: .nan"),
+    "no bounds": ("min: 0, max: 99, ", ""),
+    "no bins": ("{count: 10}", "{count: 0}"),
+    "bins below nothing": ("{count: 10}", "{count: -4}"),
+    "bins of a wrong form": ("{count: 10}", "[9, 5, 1]"),
+    "bins in a word": ("bins: {count: 10}", "bins: lots"),
+    "a value twice": ("[f, m]", "[f, f]"),
+    "no values": ("[f, m]", "[]"),
+    "values of a wrong form": ("[f, m]", "{f: m}"),
+    "an open bracket": ("[f, m]", "[f, m"),
+    "a field that is none": ("missing: false}", "mising: false}"),
+    "a truth in a word": ("missing: false", "missing: perhaps"),
+    "an absent column": ("  sex:", "  gender:"),
+    "a tab": ("  sex:", "\tsex:"),
+    "a list of columns": ("columns:\n  age:", "columns:\n  - age:"),
+    "a column twice": ("  sex:", "  age:"),
+    "a column left out as well": ("leave_out: [note]", "leave_out: [note, age]"),
+    "a left out column that is none": ("leave_out: [note]", "leave_out: 7"),
+    "an anchor into nothing": ("[f, m]", "*nothing"),
+    "a tag of Python": ("name: town", "name: !!python/object/apply:os.getcwd []"),
+    "a rule that is none": ("leave_out:", "impossibel: []\nleave_out:"),
+    "an impossible rule": ("leave_out:", "impossible: [{nobody: [1]}]\nleave_out:"),
+    "an order of nothing": ("leave_out:", "ordered: [[age, nobody]]\nleave_out:"),
+    "another id": ("leave_out:", "unit_id: 7\nleave_out:"),
+    "nothing confirmed in a word": ("confirmed_public: true", "confirmed_public: perhaps"),
+}
+IN_A_RELEASE = ("schema.yaml", "privacy.json", "manifest.json", "synthetic.csv", "measurements/index.json")
