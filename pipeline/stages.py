@@ -320,8 +320,7 @@ def _table(config: Config, folder: RunFolder, report: Progress, shared: Path | N
 
 def _engine(config: Config, folder: RunFolder) -> AbstractContextManager[Engine]:
     """Who reads the rows, while the run lasts."""
-    options = {name: value for name, value in asdict(config.engine).items() if name != "kind"}
-    return opened_engine(config.engine.kind, options, folder.temporary)
+    return opened_engine(config.engine.kind, asdict(config.engine), folder.temporary)
 
 
 def _private(

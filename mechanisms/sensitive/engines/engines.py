@@ -19,7 +19,7 @@ def opened_engine(kind: str, options: Mapping[str, Any], workdir: Path) -> Itera
 
     Args:
         kind: a name in ENGINES.
-        options: of that engine.
+        options: its settings, by name.
         workdir: of this run, mode 0700.
     Raises:
         UserError: no such engine; one that this machine or its cluster cannot start.
