@@ -15,6 +15,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
+from mechanisms.public.tables.parts import table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
@@ -134,11 +135,20 @@ def load_private(
 
 
 def fingerprint(path: Path) -> str:
-    """The file's content as 32 hexadecimal digits of BLAKE2b; internal, since it depends on every row.
+    """The content of a file, or of a table's parts, as 32 hexadecimal digits of BLAKE2b.
+
+    Internal: it depends on every row.
 
     Raises:
-        UserError: the file cannot be read.
+        UserError: a file cannot be read.
     """
+    parts = table_parts(path)
+    if len(parts) > 1:
+        return hashlib.blake2b("".join(map(_fingerprint, parts)).encode(), digest_size=16).hexdigest()
+    return _fingerprint(parts[0])
+
+
+def _fingerprint(path: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     try:
         with path.open("rb") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, choices_fix
-from mechanisms.public.tables.inspect_file import check_file
+from mechanisms.public.tables.parts import check_table_files
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
 
@@ -44,7 +44,7 @@ def check_inputs(config: Config) -> None:
     """
     schema_path(config.data.schema)
     if config.data.path or not (generated(config) or config.experiment.kind):  # an experiment may make its own rows
-        check_file(data_path(config))
+        check_table_files(data_path(config))
 
 
 def check_roles(config: DataConfig, schema: Schema) -> None:
@@ -88,7 +88,7 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
     given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
     tables = {name: Path(path).expanduser() for name, path in given.items() if path}
     for table in tables.values():
-        check_file(table)
+        check_table_files(table)
     return tables
 
 
@@ -104,7 +104,7 @@ def check_table(path: str | None, where: str = "schema", fix: str = "python -m p
     if not path:
         raise UserError("no table given", where=where, fix=fix)
     table = Path(path).expanduser()
-    check_file(table)
+    check_table_files(table)
     return table
 
 

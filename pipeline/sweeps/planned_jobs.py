@@ -20,8 +20,8 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.inspect_file import check_file
 from mechanisms.public.tables.losses import check_share
+from mechanisms.public.tables.parts import check_table_files
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments import experiments
@@ -160,7 +160,7 @@ def _check(config: Config, checked: CheckedSettings) -> int:
         build_scores(config.evaluation, schema, config.data.roles)
         checked.scores.add(scores)
     if not generated(config):
-        check_file(data_path(config))
+        check_table_files(data_path(config))
     checked.memory[key] = build.predicted_memory_bytes(config, schema, plan)
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)

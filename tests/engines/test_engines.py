@@ -52,7 +52,7 @@ def in_tasks(table: Source, unit: PrivacyUnit) -> list[Any]:
     """The batches that the executors' own task makes of each slice of the table."""
     task = EncodeSlices(table, unit, True, 1 << 28, contract_schema())
     parts = slicing.slices(table, rows=10)
-    given = [pa.RecordBatch.from_pydict({"relation": [part]}) for part in parts]
+    given = [pa.RecordBatch.from_pydict({"part": [part], "relation": [relation]}) for part, relation in parts]
     return [batch for part in given for batch in task(iter([part]))]
 
 

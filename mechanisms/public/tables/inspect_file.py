@@ -31,9 +31,7 @@ def check_file(path: Path) -> None:
     """
     where = str(path)
     if path.is_dir():
-        files = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
-        fix = f"one file, for example {path / files[0]}" if files else "the path of one file"
-        raise UserError("this is a folder", where=where, fix=fix)
+        raise UserError("this is a folder", where=where, fix="the path of one file")
     if not path.exists():
         near = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
         fix = did_you_mean(path.name, near) or ("check the path" if near else f"there is no folder {path.parent}")
@@ -164,8 +162,8 @@ def open_bytes(path: Path, compressed: str) -> IO[bytes]:
     return path.open("rb")
 
 
-def parquet_names(path: Path) -> tuple[str, ...]:
-    """The column names of a Parquet file.
+def parquet_schema(path: Path) -> tuple[tuple[str, str], ...]:
+    """The names and types of the columns of a Parquet file.
 
     Raises:
         UserError: truncated, or not Parquet at all.
@@ -175,7 +173,7 @@ def parquet_names(path: Path) -> tuple[str, ...]:
 
     try:
         with pq.ParquetFile(path) as file:
-            return tuple(file.schema_arrow.names)
+            return tuple((column.name, str(column.type)) for column in file.schema_arrow)
     except (pa.ArrowException, OSError) as error:
         what = "is not a whole Parquet file: truncated, damaged, or of another kind"
         raise UserError(what, where=str(path), fix="write or fetch it again") from error

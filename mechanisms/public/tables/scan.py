@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import duckdb
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
+from mechanisms.public.tables.parts import check_same, table_parts
 
 Format = Literal["csv", "parquet"]
 #: Rows per streamed batch.
@@ -35,7 +36,7 @@ class Source:
     """A table on disk that can be streamed; its columns are c0, c1, … in SQL, whatever their names.
 
     Attributes:
-        path: the file.
+        path: the file, or the folder or pattern of several.
         names: the columns, as in the file.
         types: DuckDB's type of each; CSV text is VARCHAR throughout.
         relation: SQL that yields the rows in file order.
@@ -43,6 +44,7 @@ class Source:
         memory_limit_bytes, threads: what the engine may use.
         setting: the name of the delimiter's setting, for messages.
         header: the raw header line of a CSV file.
+        parts: the files, by name.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class Source:
     threads: int
     setting: str = "data.delimiter"
     header: str = field(default="", repr=False)
+    parts: tuple[Path, ...] = ()
 
     def index(self, name: str, *, where: str) -> int:
         """Position of a column.
@@ -182,7 +185,7 @@ def open_table(
     threads: int,
     setting: str = "data.delimiter",
 ) -> Source:
-    """A table on disk: CSV (plain, .gz or .zst) or Parquet.
+    """A table on disk: CSV (plain, .gz or .zst) or Parquet; a file, or a folder or a pattern of parts.
 
     Nothing is guessed from the rows: CSV is UTF-8 text with a header, the given delimiter and double quotes. A file
     that is not well formed (rows of another length, stray quotes, other encodings, mixed line ends) is refused, which
@@ -194,38 +197,49 @@ def open_table(
         workdir: where the engine may spill; a folder with mode 0700.
 
     Raises:
-        UserError: no such file, a folder, an empty file, a wrong delimiter, twice the same column.
+        UserError: no such file, an empty file, a wrong delimiter, twice the same column, parts that differ.
     """
     path = Path(path)
     if len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise UserError(f"got {delimiter!r}", where=setting, fix="one character, for example ';' or '\\t'")
-    inspect_file.check_file(path)
-    kind = format or inspect_file.table_format(path)
-    if kind == "parquet":
-        return _open_parquet(path, workdir, memory_limit_bytes, threads, setting)
-    compression = inspect_file.compression(path)
-    names, header = inspect_file.read_header(path, compression, delimiter, setting=setting)
+    parts = table_parts(path)
+    for part in parts:
+        inspect_file.check_file(part)
+    kinds = [format or inspect_file.table_format(part) for part in parts]
+    check_same(parts, kinds, "format does")
+    if kinds[0] == "parquet":
+        return _open_parquet(path, parts, workdir, memory_limit_bytes, threads, setting)
+    pressed = [inspect_file.compression(part) for part in parts]
+    check_same(parts, pressed, "compression does")
+    compression = pressed[0]
+    headers = [inspect_file.read_header(part, compression, delimiter, setting=setting) for part in parts]
+    check_same(parts, [names for names, _ in headers], "columns do")
+    names, header = headers[0]
     _check_names(names, path)
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     relation = (
-        f"read_csv({literal(no_glob(path))}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"read_csv({listed(parts)}, auto_detect = false, hive_partitioning = false, header = true, "
         f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
     )
     types = ("VARCHAR",) * len(names)
-    return Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, header)
+    return Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, header, parts)
 
 
-def _open_parquet(path: Path, workdir: Path, memory_limit_bytes: int, threads: int, setting: str) -> Source:
-    names = inspect_file.parquet_names(path)
+def _open_parquet(
+    path: Path, parts: tuple[Path, ...], workdir: Path, memory_limit_bytes: int, threads: int, setting: str
+) -> Source:
+    schemas = [inspect_file.parquet_schema(part) for part in parts]
+    check_same(parts, schemas, "columns do")
+    names = tuple(name for name, _ in schemas[0])
     _check_names(names, path)
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
-    relation = f"read_parquet({literal(no_glob(path))}, hive_partitioning = false) AS t({aliases})"
-    bare = Source(path, names, ("VARCHAR",) * len(names), relation, workdir, memory_limit_bytes, threads, setting)
+    relation = f"read_parquet({listed(parts)}, hive_partitioning = false) AS t({aliases})"
+    types = ("VARCHAR",) * len(names)
+    bare = Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, parts=parts)
     with bare.connect() as connection:
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    types = tuple(str(row[1]) for row in described)
-    return Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting)
+    return replace(bare, types=tuple(str(row[1]) for row in described))
 
 
 def _check_names(names: tuple[str, ...], path: Path) -> None:
@@ -233,6 +247,12 @@ def _check_names(names: tuple[str, ...], path: Path) -> None:
     if twice:
         what = f"columns named twice in the header: {', '.join(map(repr, twice))}"
         raise UserError(what, where=str(path), fix="give each column a name of its own")
+
+
+def listed(parts: Sequence[Path]) -> str:
+    """The files of a table, as SQL."""
+    files = [literal(no_glob(part)) for part in parts]
+    return files[0] if len(files) == 1 else f"[{', '.join(files)}]"
 
 
 def no_glob(path: Path) -> str:
@@ -271,6 +291,10 @@ def mapped_errors(source: Source) -> Iterator[None]:
     except FILE_FAULTS as error:
         # `from None`: the engine's own message quotes the row.
         raise _explained(str(error), source) from None
+    except duckdb.Error as error:
+        if type(error) is not duckdb.Error:
+            raise
+        raise _explained(str(error), source) from None  # of a Parquet file whose inner marks are damaged
     except OSError as error:
         if error.errno is None:  # the engine's message, handed through by the Arrow stream
             raise _explained(str(error), source) from None
@@ -283,7 +307,23 @@ def _too_little_memory(source: Source) -> UserError:
     return UserError(what, where="limits.memory_gb", fix="a higher limits.memory_gb, or free space for spilling")
 
 
+def _damaged(source: Source) -> UserError | None:
+    """What is wrong with the first of several parts that cannot be read alone; None where there is none."""
+    for part in source.parts if len(source.parts) > 1 else ():
+        relation = source.relation.replace(listed(source.parts), listed([part]), 1)
+        alone = replace(source, path=part, parts=(part,), relation=relation)
+        try:
+            with alone.connect() as connection:
+                for _ in stream(alone, connection, f"SELECT * FROM {relation}"):
+                    continue
+        except UserError as error:
+            return error
+    return None
+
+
 def _explained(message: str, source: Source) -> UserError:
+    if (error := _damaged(source)) is not None:
+        return error
     where = str(source.path)
     if message.startswith("Out of Memory"):
         return _too_little_memory(source)

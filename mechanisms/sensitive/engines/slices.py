@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from pathlib import Path
 
-from mechanisms.public.tables.scan import Source, literal, no_glob
+from mechanisms.public.tables.scan import Source, listed
 
 #: Rows of a Parquet file that are read together, about.
 SLICE_ROWS = 1 << 21
@@ -12,36 +13,40 @@ SLICE_ROWS = 1 << 21
 NUMBER, UNNUMBERED = "file_row_number", "hive_partitioning = false)"
 
 
-def slices(source: Source, *, rows: int = SLICE_ROWS) -> list[str]:
-    """Relations that together yield each row of the table once: ranges of rows of Parquet, whole files of CSV.
+def slices(source: Source, *, rows: int | None = None) -> list[tuple[str, str]]:
+    """File and relation of slices that together yield each row once: ranges of rows of Parquet, whole files of CSV.
 
     The reader is the engine's own, with the same types: a slice is read as the table is.
+
+    Args:
+        rows: of a slice of Parquet, about; SLICE_ROWS if None.
     """
-    here, anywhere = (literal(no_glob(path)) for path in (source.path, source.path.absolute()))
-    source = replace(source, relation=source.relation.replace(here, anywhere, 1))  # readers have folders of their own
-    if "read_parquet(" not in source.relation:
-        return [source.relation]
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(source.path) as file:
-        groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-    if NUMBER in source.names or sum(groups) <= rows:
-        return [source.relation]
-    ends, held, end = [], 0, 0
-    for group in groups:  # a slice ends where a row group does, so that none is read twice
-        held, end = held + group, end + group
-        if held >= rows:
-            ends.append(end)
-            held = 0
-    return [
-        _range(source, start, end) for start, end in zip([0, *ends], [*ends, sum(groups)], strict=True) if start < end
-    ]
+    return [pair for part in source.parts for pair in _of_file(source, part, rows or SLICE_ROWS)]
 
 
-def _range(source: Source, start: int, end: int) -> str:
+def _of_file(source: Source, part: Path, rows: int) -> Iterator[tuple[str, str]]:
+    absolute = listed([part.absolute()])  # readers have folders of their own
+    relation = source.relation.replace(listed(source.parts), absolute, 1)
+    groups: list[int] = []
+    if "read_parquet(" in relation and NUMBER not in source.names:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(part) as file:
+            groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    if sum(groups) <= rows:
+        yield str(part), relation
+        return
+    start = end = 0
+    for place, group in enumerate(groups):  # a slice ends where a row group does, so that none is read twice
+        end += group
+        if end - start >= rows or (place == len(groups) - 1 and end > start):
+            yield str(part), _range(relation, len(source.names), start, end)
+            start = end
+
+
+def _range(relation: str, names: int, start: int, end: int) -> str:
     """SQL for the rows from one number to another."""
-    columns = ", ".join(f"c{i}" for i in range(len(source.names)))
-    numbered = source.relation.replace(UNNUMBERED, f"{UNNUMBERED[:-1]}, {NUMBER} = true)").replace(
-        f"({columns})", f"({columns}, place)"
-    )
+    columns = ", ".join(f"c{i}" for i in range(names))
+    numbered = relation.replace(UNNUMBERED, f"{UNNUMBERED[:-1]}, {NUMBER} = true)")
+    numbered = numbered.replace(f"({columns})", f"({columns}, place)")
     return f"(SELECT {columns} FROM {numbered} WHERE place >= {start} AND place < {end})"

@@ -154,8 +154,8 @@ class SparkEngine:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         parts = slices(task.source)
-        given = self.session.sparkContext.parallelize([(relation,) for relation in parts], max(len(parts), 1))
-        frame = self.session.createDataFrame(given, "relation string")
+        given = self.session.sparkContext.parallelize(parts, max(len(parts), 1))
+        frame = self.session.createDataFrame(given, "part string, relation string")
         return frame.mapInArrow(task, from_arrow_schema(task.fields))
 
     def memory_of(self, source: Source) -> int:

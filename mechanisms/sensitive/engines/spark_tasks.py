@@ -80,19 +80,19 @@ class SliceTask:
     def __call__(self, batches: Batches) -> Batches:
         """A row per slice in, rows out; a slice that cannot be read gives a row that says why."""
         for batch in batches:
-            for relation in batch.column(0).to_pylist():
+            for part, relation in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 with tempfile.TemporaryDirectory(prefix="slice-") as folder:
                     try:
-                        yield from self.rows(self._slice(relation, Path(folder)))
+                        yield from self.rows(self._slice(Path(part), relation, Path(folder)))
                     except UserError as error:
                         fault = json.dumps([error.what, error.where, error.fix])
                         yield pa.RecordBatch.from_pylist([{FAULT: fault}], schema=self.fields)
                     except Exception as error:
                         raise without_values(error) from None
 
-    def _slice(self, relation: str, folder: Path) -> Source:
-        limit = self.memory_limit_bytes
-        return replace(self.source, relation=relation, workdir=folder, memory_limit_bytes=limit, threads=1)
+    def _slice(self, part: Path, relation: str, folder: Path) -> Source:
+        limits = {"memory_limit_bytes": self.memory_limit_bytes, "threads": 1}
+        return replace(self.source, path=part, parts=(part,), relation=relation, workdir=folder, **limits)  # type: ignore[arg-type]
 
     @property
     def fields(self) -> Any:

@@ -1,0 +1,55 @@
+"""The files of a table: one, or the parts in a folder or that a pattern matches, in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.tables import inspect_file
+
+WILD = frozenset("*?[")
+FIX = "parts of one table, of one format and with the same columns in the same order"
+
+
+def table_parts(path: Path) -> tuple[Path, ...]:
+    """The files of a table; those that other tools leave beside (`_SUCCESS`, hidden ones) are none of its parts.
+
+    Raises:
+        UserError: a folder without parts; a pattern that matches none.
+    """
+    if path.is_dir():
+        parts = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+        inner = sorted(p.name for p in path.iterdir() if p.is_dir() and p.name[0] not in "._")
+        if not parts:
+            fix = f"a folder with parts of the table, for example {path / inner[0]}" if inner else FIX
+            raise UserError("no files in this folder", where=str(path), fix=fix)
+        return tuple(parts)
+    if WILD & set(str(path)) and not path.exists():
+        start = Path(path.anchor) if path.is_absolute() else Path()
+        parts = sorted(p for p in start.glob(str(path.relative_to(start))) if p.is_file())
+        if not parts:
+            raise UserError("no file matches this pattern", where=str(path), fix=FIX)
+        return tuple(parts)
+    return (path,)
+
+
+def check_table_files(path: Path) -> None:
+    """Each file of a table is there, can be read, holds something, and is of a kind that is known.
+
+    Raises:
+        UserError: names the file and the way out.
+    """
+    for part in table_parts(path):
+        inspect_file.check_file(part)
+
+
+def check_same(parts: Sequence[Path], said: Sequence[object], what: str) -> None:
+    """What is said of each part is the same.
+
+    Raises:
+        UserError: names the first part that differs.
+    """
+    for part, words in zip(parts, said, strict=True):
+        if words != said[0]:
+            raise UserError(f"its {what} not agree with {parts[0].name}", where=str(part), fix=FIX)

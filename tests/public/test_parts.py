@@ -1,0 +1,76 @@
+"""Tables in parts: a folder or a pattern is read as one table, and a part that is damaged or differs is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechanisms.public.errors import UserError
+from mechanisms.sensitive.engines.slices import slices
+from mechanisms.sensitive.private_table import fingerprint
+from tests.public.table_worlds import codes, csv, schema, source
+
+FACTS = schema(city={"kind": "categorical", "values": ["x", "y"]}, n={"kind": "integer", "min": 0, "max": 9})
+TEXT = "city,n\nx,1\ny,2\n"
+
+
+def folder_of(place: Path, *texts: str) -> Path:
+    folder = place / "parts"
+    folder.mkdir()
+    for i, text in enumerate(texts):
+        csv(folder, text, f"part-{i}.csv")
+    csv(folder, "", "_SUCCESS")
+    csv(folder, "", ".hidden")
+    return folder
+
+
+def test_a_folder_and_a_pattern_are_the_table_of_their_parts_in_the_order_of_their_names(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, TEXT, "city,n\n", "city,n\ny,9\n")
+    expected = codes(csv(tmp_path, TEXT + "y,9\n"), FACTS)
+    assert codes(folder, FACTS) == expected == codes(folder / "part-*.csv", FACTS)
+    assert len(slices(source(folder))) == 3
+    assert fingerprint(folder) == fingerprint(folder / "*.csv") != fingerprint(tmp_path / "table.csv")
+
+
+def test_parts_of_parquet_are_one_table(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    for i, cities in enumerate((["x", "y"], ["y"])):
+        pq.write_table(pa.table({"city": cities, "n": [i] * len(cities)}), tmp_path / "p" / f"{i}.parquet")
+    assert codes(tmp_path / "p", FACTS) == [[0, 1, 1], [0, 0, 1]]
+    pq.write_table(pa.table({"city": ["x"], "n": ["1"]}), tmp_path / "p" / "2.parquet")
+    with pytest.raises(UserError, match=r"2\.parquet: its columns do not agree with 0\.parquet"):
+        source(tmp_path / "p")
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, TEXT, "city,n\nx,1\nsecret\n")
+    with pytest.raises(UserError, match=r"part-1\.csv: malformed at line 3") as caught:
+        codes(folder, FACTS)
+    assert "secret" not in str(caught.value)
+    content = pa.table({"city": ["x", "y"] * 50_000, "n": list(range(100_000))})
+    (tmp_path / "p").mkdir()
+    for name in ("a", "b"):
+        pq.write_table(content, tmp_path / "p" / f"{name}.parquet")
+    whole = (tmp_path / "p" / "b.parquet").read_bytes()
+    (tmp_path / "p" / "b.parquet").write_bytes(whole[:200] + b"\xff" * 20_000 + whole[20_200:])
+    with pytest.raises(UserError, match=r"b\.parquet"):
+        codes(tmp_path / "p", FACTS)
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [("n,city\n1,x\n", "columns do not agree"), ("city\nx\n", "header"), ("", "the file is empty")],
+)
+def test_a_part_that_differs_is_named(second: str, says: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, TEXT, second)
+    with pytest.raises(UserError, match=r"part-1\.csv") as caught:
+        source(folder)
+    assert says in str(caught.value) or "columns do not agree" in str(caught.value)
+
+
+def test_a_pattern_that_matches_nothing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no file matches this pattern"):
+        source(tmp_path / "*.csv")
