@@ -64,6 +64,8 @@ def answer(
         fix = "marginal=[a,b], or where={a: [20, 40]}"
         raise UserError("one question at a time" if marginal else "nothing asked", where="query", fix=fix)
     for name in (*marginal, *(where or {})):
+        if not isinstance(name, str):
+            raise UserError(f"{name!r} is no name of a column", where="marginal", fix="marginal=[a,b]")
         if name in schema.domain and not as_a_column(schema, name):
             fix = "score the synthetic table, or ask about the columns that it is made from"
             raise UserError(

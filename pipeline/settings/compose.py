@@ -112,8 +112,17 @@ def _first_of_sweep(override: str) -> str:
         fix = f"leave it out for its default, or {parsed.key_or_group}=VALUE"
         raise UserError("a setting cannot be taken away", where=f"override {override!r}", fix=fix)
     if not parsed.is_sweep_override():
+        _check_choice(parsed)
         return override
     return f"{parsed.get_key_element()}={listed(parsed, 1)[0]}"
+
+
+def _check_choice(override: Override) -> None:
+    """UserError where a group such as selection is given no name: Hydra has no message for it."""
+    group, value = override.key_or_group, override.value()
+    if (CONF / group).is_dir() and not isinstance(value, str | list | None):
+        names = _choices(group, ())
+        raise UserError(f"no {group} called {value!r}", where=group, fix=f"one of: {', '.join(names)}")
 
 
 def listed(override: Override, most: int) -> list[str]:

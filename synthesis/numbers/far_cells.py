@@ -17,7 +17,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.shapes import Shape
 
 #: Bins lie far where their values are off the mean by more than so many standard deviations of the column.
-FAR = 1.5
+FAR = 0.25
 #: A cell is cleared where its answer is below so many standard deviations of its noise, and by so many below what
 #: independent columns would have there: so where an answer says that there is little, not where it says nothing.
 LITTLE = 2.5

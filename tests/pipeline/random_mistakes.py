@@ -332,7 +332,7 @@ def in_python(rng: random.Random) -> Mistake:
         lambda: pipeline.fit(frame, schema, folder="town.csv", quiet=True),
         lambda: pipeline.fit(frame, schema, nonsense=3, quiet=True),
         lambda: pipeline.fit(frame, schema, selection=rng.choice(["nope", 3, {"kind": "nope"}]), quiet=True),
-        lambda: pipeline.load(rng.choice(["nope", "town.csv", "R", "/"])),
+        lambda: pipeline.load(rng.choice(["nope", "town.csv", "R/internal", "/"])),
         lambda: pipeline.load("R/release").sample(rng.choice([-1, 2.5, "many"])),
         lambda: pipeline.load("R/release").sample(5, where=rng.choice([{"nobody": 1}, {"age": [9, 1]}, {"sex": "x"}])),
         lambda: pipeline.load("R/release").save(rng.choice(["town.csv", "R", "town.csv/x"])),

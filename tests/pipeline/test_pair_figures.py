@@ -133,10 +133,11 @@ def test_intervals_of_two_columns_hold_over_many_seeds(asked, clique, sigma, noi
     """Strong and weak relations, little noise and much; a noise stated too small is seen where it is Gaussian."""
     table = clinic(1, r=0.3 * strength, odds=2.0**strength)
     facts = {"sigma": sigma * times, "noise": noise}
-    right = held(table, asked, lambda s: release(table, s, clique, **facts), 200)
-    wrong = held(table, asked, lambda s: release(table, s, clique, **facts, stated=0.7), 200)
-    assert often_enough(*right)
-    assert noise == "laplace" or times > 1 or not often_enough(*wrong)
+    seeds = 200 if noise == "gaussian" else 70  # three wards each; sums of Laplace noise are simulated
+    assert often_enough(*held(table, asked, lambda s: release(table, s, clique, **facts), seeds))
+    if noise == "gaussian" and times <= 1:
+        wrong = held(table, asked, lambda s: release(table, s, clique, **facts, stated=0.7), seeds)
+        assert not often_enough(*wrong)
 
 
 @pytest.mark.slow

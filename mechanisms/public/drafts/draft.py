@@ -18,6 +18,8 @@ from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.table_schema import dump_yaml
 from mechanisms.public.tables.scan import Source, literal
 
+#: So many columns are looked at in a table of their own: a query takes longer the more columns its table has.
+BLOCK = 50
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
 # A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
@@ -55,9 +57,12 @@ def draft_schema(
     drafted: list[tuple[str, dict[str, Any], str]] = []
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
-        engine.execute(f"CREATE TEMP TABLE seen AS SELECT * FROM {source.relation}")
+        engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
         whole, source = source, replace(source, relation="seen")
         for index, column in enumerate(source.names):
+            if index % BLOCK == 0:
+                names = ", ".join(f"c{i}" for i in range(index, min(index + BLOCK, len(source.names))))
+                engine.execute(f"CREATE OR REPLACE TEMP TABLE seen AS SELECT {names} FROM whole")
             tree = trees.get(column)
             guessed = guess_column(source, engine, index) if tree is None else None
             fields, guess = guessed or _listed(source, engine, index, trees[column])
