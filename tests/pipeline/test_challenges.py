@@ -39,10 +39,8 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
     assert all(f"{name}: " in described() for name in files)
 
 
-LONG = (
-    "nist2018_pums",
-    "nist2021_sprint3",
-)  # each takes ten seconds, and shares its code with its neighbour in the list
+#: Ten seconds each; each shares its code with its neighbour in the list.
+LONG = ("nist2018_pums", "nist2021_sprint3")
 
 
 @pytest.mark.parametrize(
