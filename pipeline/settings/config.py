@@ -20,6 +20,7 @@ from pipeline.experiments.experiment_settings import ExperimentConfig
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import compose_config
 from pipeline.settings.metric_settings import typed_settings
+from pipeline.settings.own_settings import form_of
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
@@ -315,7 +316,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         plain.evaluation = _own_settings(plain.evaluation, shared)
         plain.evaluation.options = typed_settings(OmegaConf.to_container(plain.evaluation.options))  # type: ignore[arg-type]
     try:
-        result = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), plain))
+        result = OmegaConf.to_object(OmegaConf.merge(form_of(cls), plain))
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or _culprit(cls, plain)
         fix = way_out(where)
@@ -345,7 +346,7 @@ def _culprit(cls: type[T], plain: DictConfig) -> str:
         for key in node if isinstance(node, DictConfig) and not node._is_none() else [None]:
             alone = {group: node if key is None else {key: node._get_node(key)}}
             try:
-                OmegaConf.merge(OmegaConf.structured(cls), OmegaConf.create(alone))
+                OmegaConf.merge(form_of(cls), OmegaConf.create(alone))
             except OmegaConfBaseException:
                 return str(group) if key is None else f"{group!s}.{key!s}"
     return "settings"

@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
+_FORMS: dict[type[Any], DictConfig] = {}
 
 
 def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str | None) -> T:
@@ -38,9 +39,16 @@ def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str
 
 
 def _merged(cls: type[Any], options: Mapping[str, Any]) -> Any:
-    form = OmegaConf.structured(cls)
-    OmegaConf.set_readonly(form, False)  # that of a frozen dataclass is read-only
-    return OmegaConf.merge(form, dict(options))
+    return OmegaConf.merge(form_of(cls), dict(options))
+
+
+def form_of(cls: type[Any]) -> DictConfig:
+    """The types and defaults of a dataclass, to merge values into; it is made once, and merging copies it."""
+    if cls not in _FORMS:
+        form: DictConfig = OmegaConf.structured(cls)
+        OmegaConf.set_readonly(form, False)  # that of a frozen dataclass is read-only
+        _FORMS[cls] = form
+    return _FORMS[cls]
 
 
 def _culprit(cls: type[Any], options: Mapping[str, Any]) -> str:

@@ -328,6 +328,7 @@ class TestProcesses:
         assert epsilons() == [2]
         assert len(list(town.glob("together-*/release"))) == 1
 
+    @pytest.mark.slow
     def test_a_kill_at_any_moment_of_a_run_loses_no_booking_and_books_none_twice(self, town):
         found = self.worker("killed", *FAST, *BASIC[1:], "privacy.epsilon=0.5")
         assert isinstance(found, dict)

@@ -40,9 +40,9 @@ def without(libraries: list[str], *arguments: str, cwd: Path) -> subprocess.Comp
 @pytest.mark.parametrize(
     ("library", "arguments"),
     [
-        ("matplotlib", ["run", "experiment=dpsyn_figure2"]),
+        pytest.param("matplotlib", ["run", "experiment=dpsyn_figure2"], marks=pytest.mark.slow),
         ("sklearn", ["run", "evaluation.metrics=[tstr]"]),
-        ("mbi", ["run", "synthesis=mbi"]),
+        pytest.param("mbi", ["run", "synthesis=mbi"], marks=pytest.mark.slow),
     ],
 )
 def test_what_needs_an_absent_library_names_the_extra_before_any_work(

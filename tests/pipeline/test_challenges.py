@@ -39,7 +39,13 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
     assert all(f"{name}: " in described() for name in files)
 
 
-@pytest.mark.parametrize("name", [*CHALLENGES, *MAPS])
+#: Ten seconds each; each shares its code with its neighbour in the list.
+LONG = ("nist2018_pums", "nist2021_sprint3")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in (*CHALLENGES, *MAPS)]
+)
 def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = ["experiment.rows=400", "synthesis.rows=400"] if name in CHALLENGES else ["data.rows=400"]

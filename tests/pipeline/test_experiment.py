@@ -217,6 +217,7 @@ def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, ca
     assert all(other[name] != first[name] for name in first)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_experiments_runs(town, capsys):
     few = ["experiment.dpsyn=[]", "experiment.laplace=[]", "hydra.sweep.dir=sweep"]
     assert command("run", "-m", *SMOKE, *TOWN, COLUMNS, *few, "experiment.sample_seed=0,1") == 0

@@ -141,6 +141,7 @@ def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     assert outcome_of(second).status == "done"
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(town):
     """One job waits for ever at a pipe in place of its lock; the sweep is ended while it does."""
     waiting = town / "sweep" / "at-2"
