@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -26,20 +25,28 @@ Groups = Mapping[str, NDArray[np.int64]]
 
 
 def merged_values(measurements: Measurements) -> Groups:
-    """Which codes the answers merge, or number in another order.
+    """Which codes the answers merge.
 
-    Raises:
-        UserError: two answers merge the values of one attribute differently.
+    Where two answers merge the values of one attribute differently, codes that either of them merges are one group.
     """
     groups: dict[str, NDArray[np.int64]] = {}
     for answer in measurements.answers:
-        if not isinstance(answer.query, MergedQuery):
-            continue
-        for name, own in zip(answer.clique, answer.query.labels, strict=True):
-            if not np.array_equal(groups.setdefault(name, own), own):
-                fix = "synthesis=pgm, which takes any linear queries"
-                raise UserError(f"the answers merge the values of {name!r} in two ways", where="synthesis", fix=fix)
-    return {n: own for n, own in groups.items() if not np.array_equal(own, np.arange(own.size))}
+        if isinstance(answer.query, MergedQuery):
+            for name, own in zip(answer.clique, answer.query.labels, strict=True):
+                groups[name] = _joined(groups.get(name, np.arange(own.size)), own)
+    return {n: own for n, own in groups.items() if own.max() + 1 < own.size}
+
+
+def _joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The finest groups of codes that neither of two groupings cuts, numbered by their first codes."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components  # not loaded by a plan
+
+    left, right = int(one.max()) + 1, int(other.max()) + 1
+    tied = coo_array((np.ones(one.size, np.int8), (one, left + other)), shape=(left + right, left + right))
+    home = connected_components(tied, directed=False)[1][one]
+    _, first, group = np.unique(home, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[group], np.int64)
 
 
 def compressed(measurements: Measurements, groups: Groups) -> Measurements:
@@ -61,14 +68,25 @@ def compressed(measurements: Measurements, groups: Groups) -> Measurements:
 
 
 def _compressed(answer: NoisyMarginal, old: Domain, new: Domain, groups: Groups) -> NoisyMarginal:
-    cells = new.cells(answer.clique)
+    whole = [np.arange(old[n].size) for n in answer.clique]
     if isinstance(answer.query, MergedQuery):
-        return replace(answer, query=Identity(cells))
-    if not isinstance(answer.query, Identity) or all(n not in groups for n in answer.clique):
+        asked = answer.query.labels
+    elif isinstance(answer.query, Identity) and any(n in groups for n in answer.clique):
+        asked = tuple(whole)
+    else:
         return answer
-    query = MergedQuery(tuple(groups.get(n, np.arange(old[n].size)) for n in answer.clique))
+    cells = new.cells(answer.clique)
+    wanted = [groups.get(n, codes) for n, codes in zip(answer.clique, whole, strict=True)]
+    query = MergedQuery(tuple(_onto(own, group) for own, group in zip(asked, wanted, strict=True)))
     scale = answer.scale * math.sqrt(answer.values.size / cells)
     return replace(answer, query=Identity(cells), values=query.answer(answer.values), scale=scale)
+
+
+def _onto(finer: NDArray[np.int64], coarser: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each of the finer groups' coarser one, from both groups of each code."""
+    place = np.empty(int(finer.max()) + 1, np.int64)
+    place[finer] = coarser
+    return place
 
 
 def expanded(table: CodedTable, measurements: Measurements, groups: Groups, rng: np.random.Generator) -> CodedTable:

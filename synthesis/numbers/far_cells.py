@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,24 +86,57 @@ def _exchanges(
     wanted = shown * np.maximum(1 - (REACH * stddev / shown) ** 2, 0.0) * (bins.size / total)
     have = np.bincount(group[bins == far], minlength=values.shape[0])
     donors = np.where(little, 0, have)
-    ours: list[int] = []
-    theirs: list[int] = []
-    taken: set[int] = set()
-    for one in np.flatnonzero(little & (have > wanted)) if donors.sum() else ():
-        rows = rng.permutation(np.flatnonzero((bins == far) & (group == one)))[: int(have[one] - wanted[one])]
-        near = bins[(bins != far) & (group == one)]
-        if not near.size:
-            continue
+    few = np.flatnonzero(little & (have > wanted)) if donors.sum() else np.zeros(0, np.int64)
+    cells = _Cells.of(group, bins, (values.shape[0], values.shape[1]), rng)
+    held = cells.count.reshape(values.shape).copy()
+    held[:, far] = 0
+    ours, partners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for one in few[held[few].sum(axis=1) > 0]:
+        rows = cells.rows(int(one) * values.shape[1] + far)[: int(have[one] - wanted[one])]
         sources = rng.choice(donors.size, rows.size, p=donors / donors.sum())
-        for row, source, other in zip(rows, sources, rng.choice(near, rows.size), strict=True):
-            free = [
-                r for r in rng.permutation(np.flatnonzero((group == source) & (bins == other)))[:4] if r not in taken
-            ]
-            if free:
-                taken.add(int(free[0]))
-                ours.append(int(row))
-                theirs.append(int(free[0]))
-    return np.array(ours, np.int64), np.array(theirs, np.int64)
+        others = rng.choice(held.shape[1], rows.size, p=held[one] / held[one].sum())
+        ours.append(rows)
+        partners.append(sources * values.shape[1] + others)
+    wishes = np.concatenate(partners)
+    theirs = cells.taken(wishes)
+    return np.concatenate(ours)[theirs >= 0], theirs[theirs >= 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The rows of each cell of a pair, in an order drawn at random.
+
+    Attributes:
+        order: rows, cell by cell.
+        count: rows of each cell; `start`: where they stand in the order.
+    """
+
+    order: NDArray[np.int64]
+    count: NDArray[np.int64]
+    start: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, group: NDArray[np.int64], bins: NDArray[np.int64], shape: tuple[int, int], rng: np.random.Generator
+    ) -> _Cells:
+        """Cost: rows · log rows, once for all exchanges of a bin."""
+        cell = group * shape[1] + bins
+        drawn = rng.permutation(cell.size)
+        count = np.bincount(cell, minlength=shape[0] * shape[1])
+        return cls(drawn[np.argsort(cell[drawn], kind="stable")], count, np.cumsum(count) - count)
+
+    def rows(self, cell: int) -> NDArray[np.int64]:
+        """Of one cell."""
+        return self.order[self.start[cell] : self.start[cell] + self.count[cell]]
+
+    def taken(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A row of each of these cells, none twice; -1 where a cell has no more."""
+        by_cell = np.argsort(cells, kind="stable")
+        sizes = np.bincount(cells, minlength=self.count.size)
+        rank = np.empty(cells.size, np.int64)
+        rank[by_cell] = np.arange(cells.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places = np.minimum(self.start[cells] + rank, self.order.size - 1)
+        return np.asarray(np.where(rank < self.count[cells], self.order[places], -1))
 
 
 def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:

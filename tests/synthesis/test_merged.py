@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -85,12 +84,24 @@ def test_merged_values_that_were_all_noise_come_back_evenly():
                     np.random.default_rng(0)).rows == 0  # fmt: skip
 
 
-def test_two_ways_of_merging_one_attribute_are_an_error():
-    two = MergedQuery((np.array([0, 0, 1, 1, 1, 1]), np.arange(2)))
-    measurements = known()
-    more = Measurements(BOX, (*measurements.answers, answer(("a", "b"), np.zeros(4), two)))
-    with pytest.raises(UserError, match="merge the values of 'a' in two ways"):
-        synthesize(more, GumSpec(), rows=5, rng=np.random.default_rng(0))
+def test_where_answers_merge_one_attribute_in_two_ways_what_either_merges_is_one_group():
+    """Whole columns beside merged ones, nested groups and crossing ones: all counts are met over the common groups."""
+    domain = Domain((Attribute("a", 6), Attribute("b", 2), Attribute("c", 1)))
+    counts = np.array([[5, 1], [2, 7], [3, 3], [8, 0], [1, 4], [6, 2]], float)
+    whole, nested = np.arange(6), np.array([2, 2, 0, 0, 0, 1])
+    answers = [answer(("a", "c"), counts.sum(axis=1), MergedQuery((whole, np.zeros(1, np.int64))))]
+    for own in (np.array([0, 0, 1, 1, 2, 3]), nested):
+        query = MergedQuery((own, np.arange(2)))
+        answers.append(answer(("a", "b"), query.answer(counts.ravel()), query))
+    measurements = Measurements(domain, tuple(answers))
+    groups = merged_values(measurements)
+    assert groups.keys() == {"a"} and groups["a"].tolist() == [0, 0, 1, 1, 1, 2]
+    for each in compressed(measurements, groups).answers:
+        expected = MergedQuery((groups["a"], np.arange(domain[each.clique[1]].size)))
+        exact = counts.ravel() if each.clique == ("a", "b") else counts.sum(axis=1)
+        assert each.values.tolist() == expected.answer(exact).tolist()
+    made = synthesize(measurements, GumSpec(), rows=42, rng=np.random.default_rng(0))
+    assert np.bincount(groups["a"][made.column("a")]).tolist() == [15, 19, 8]
 
 
 def test_one_rare_value_alone_is_not_merged_and_keeps_its_place():
