@@ -87,16 +87,19 @@ def _exchanges(
     have = np.bincount(group[bins == far], minlength=values.shape[0])
     donors = np.where(little, 0, have)
     few = np.flatnonzero(little & (have > wanted)) if donors.sum() else np.zeros(0, np.int64)
-    cells = _Cells.of(group, bins, (values.shape[0], values.shape[1]), rng)
-    held = cells.count.reshape(values.shape).copy()
+    if not few.size:
+        return few, few
+    width = values[0].size
+    cells = _Cells.of(group, bins, (len(values), width), rng)
+    held = cells.count.reshape(-1, width).copy()
     held[:, far] = 0
     ours, partners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for one in few[held[few].sum(axis=1) > 0]:
-        rows = cells.rows(int(one) * values.shape[1] + far)[: int(have[one] - wanted[one])]
+        rows = cells.rows(int(one) * width + far)[: int(have[one] - wanted[one])]
         sources = rng.choice(donors.size, rows.size, p=donors / donors.sum())
-        others = rng.choice(held.shape[1], rows.size, p=held[one] / held[one].sum())
+        others = rng.choice(width, rows.size, p=held[one] / held[one].sum())
         ours.append(rows)
-        partners.append(sources * values.shape[1] + others)
+        partners.append(sources * width + others)
     wishes = np.concatenate(partners)
     theirs = cells.taken(wishes)
     return np.concatenate(ours)[theirs >= 0], theirs[theirs >= 0]
