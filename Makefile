@@ -26,7 +26,8 @@ JAVA := $(shell java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' && 
 	$(if $(JAVA),$(BIN)/pip install --quiet --requirement requirements-spark.txt,@echo "no Java 17: the tests of Spark are left out")
 	$(if $(JAVA),@touch .venv/spark-ready)
 
-test: .venv/ready .venv/spark-ready lint types docs ## lint, types, documentation and tests (minutes)
+test: .venv/ready .venv/spark-ready .venv/docs-ready ## lint, types, documentation and tests (minutes)
+	$(MAKE) --jobs=3 --output-sync lint types docs
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms

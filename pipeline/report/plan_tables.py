@@ -176,9 +176,9 @@ def _later(facts: dict[str, Any]) -> str:
     if not facts.get("reserve"):
         return ""
     share = 100 * facts["reserve"]["share"]
-    return (
-        f"; the other {share:.3g} % goes to marginals that these noisy answers decide: the end of a run says how many"
-    )
+    look = "a second look and to " if facts["method"]["kind"] == "auto" else ""
+    decided = "marginals that these noisy answers decide: the end of a run says how many"
+    return f"; the other {share:.3g} % goes to {look}{decided}"
 
 
 def _accepting(facts: dict[str, Any]) -> list[str]:

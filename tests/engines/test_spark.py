@@ -50,6 +50,7 @@ def mixed(rows: int) -> list[Any]:
     )
 
 
+@pytest.mark.slow
 def test_spark_learns_what_the_embedded_engine_learns(spark, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("mechanisms.sensitive.engines.slices.SLICE_ROWS", 100)
     table = write(tmp_path / "t.parquet", mixed(400))

@@ -81,6 +81,7 @@ def test_a_challenge_on_a_file_of_ones_own_and_resumed(town):
     assert (town / "out" / "internal" / "rows" / "epsilon-1.json").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_sweep_of_challenges_gathers_their_scores(town):
     own = ["experiment=nist2018_fire", *TOWN, "experiment.epsilons=[1]", "experiment.floors=false"]
     assert command("run", "-m", *own, "synthesis=independent,gum", "smoke=true", "hydra.sweep.dir=sweep") == 0

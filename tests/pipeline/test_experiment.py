@@ -203,6 +203,7 @@ def test_help_tells_of_experiments(capsys):
     assert "experiment.query_seed=0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, capsys):
     def rows_with(name: str, *arguments: str) -> dict[str, dict]:
         few = ["experiment.queries=40", f"hydra.run.dir={name}"]

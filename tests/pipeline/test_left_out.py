@@ -149,6 +149,9 @@ def test_the_default_names_the_limit_that_left_a_given_marginal_out(town, capsys
 def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
     assert command("plan", *FAST) == 0
     shown = capsys.readouterr().out
-    assert "2 looks at distances; the other 78.3 % goes to marginals that these noisy answers decide" in shown
+    assert (
+        "1 look at distances; the other 70.2 % goes to a second look and to marginals that these noisy answers decide"
+        in shown
+    )
     (row,) = (line for line in shown.splitlines() if "rounds, in all" in line)
     assert row.split("rounds, in all")[1].split()[0] == "gaussian"  # no number of cells, which nobody knows yet

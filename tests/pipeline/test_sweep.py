@@ -114,6 +114,7 @@ def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_r
     assert "changed since the run began: data" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     """The first job's folder holds a pipe where its lock should be: it waits until it is killed."""
     assert command("run", "-m", *FAST, "privacy.epsilon=1,2", "limits.threads=1") == 0

@@ -134,7 +134,7 @@ def test_a_forest_has_the_largest_gaps_and_no_circle():
     assert heaviest_forest(pairs, np.array([5.0, 4.0, 3.0, 1.0, 0.0])) == (0, 1, 3)
 
 
-@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 1.05), (10.0, 0.8)])
+@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 1.05), pytest.param(10.0, 0.8, marks=pytest.mark.slow)])
 def test_it_is_not_worse_than_independent_columns_and_better_where_the_budget_allows(epsilon, most):
     """Networks drawn anew by seed; means over six seeds."""
     means = {}
