@@ -34,7 +34,7 @@ def mixed(rows: int) -> list[Any]:
     import numpy as np
 
     rng = np.random.default_rng(8)
-    units = ["big", "", "NA", *(f"u{i}" for i in range(rows // 3))]
+    units = ["big", "", "NA", *(f"u{i}" for i in range(max(rows // 3, 1)))]
     share = [0.1, 0.02, 0.01, *[0.87 / (len(units) - 3)] * (len(units) - 3)]
     pick = lambda values: rng.choice(values, rows).tolist()  # noqa: E731
     return list(

@@ -126,7 +126,7 @@ class SparkEngine:
             noted = rows.where(rows[MARKS].isNotNull() | rows[FAULT].isNotNull()).select(MARKS, FAULT).collect()
         refuse_faults(row[1] for row in noted)
         facts = [row[0] for row in noted]
-        report = _report(schema, np.array(facts, np.int64).reshape(len(facts), -1))
+        report = _report(schema, np.array(facts, np.int64).reshape(len(facts), -1 if facts else 1))
         return EncodedRows(self, source, schema, unit, rows.drop(MARKS, FAULT), report, workdir)
 
     def values(
