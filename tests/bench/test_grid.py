@@ -1,5 +1,6 @@
 """The grid's own maths: errors against brute force, tables by their seeds, regrets by hand, and going on."""
 
+import gc
 import itertools
 import json
 import math
@@ -242,6 +243,25 @@ def test_what_breaks_or_takes_too_long_is_a_result():
     with pytest.raises(TooLong), at_most(0.05):
         while time.process_time() - start < 5:
             math.sqrt(2)
+
+
+def test_work_is_stopped_although_a_callback_of_the_garbage_collector_runs_when_its_time_is_over():
+    """What is raised in such a callback is lost."""
+
+    def slow(phase: str, info: dict[str, int]) -> None:
+        start = time.process_time()
+        while time.process_time() - start < 0.2:
+            pass
+
+    start = time.process_time()
+    gc.callbacks.append(slow)
+    try:
+        with pytest.raises(TooLong), at_most(0.05):
+            gc.collect()
+            while time.process_time() - start < 5:
+                pass
+    finally:
+        gc.callbacks.remove(slow)
 
 
 def test_a_peer_that_cannot_run_leaves_its_last_words(tmp_path):

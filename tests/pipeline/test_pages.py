@@ -26,15 +26,15 @@ from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "pipeline" / "pages" / "templates"
-HOSTILE = """<script>alert(1)</script>{{ 7*7 }}{% raw %}"><img src=x onerror='1'>&amp;"""
+HOSTILE = """<script>alert(1)</script>{{ 7919*7907 }}{% raw %}"><img src=x onerror='1'>&amp;"""
 
 
 def assert_is_text(page: str, *, times: int) -> None:
     """The hostile text stands on the page so often as text, and nowhere as a tag or a template."""
     assert not re.search(r"<(script|img)", page)
-    assert unescape(page).count("{{ 7*7 }}") >= times
-    assert "49" not in unescape(page).split("</style>")[1]
-    assert unescape(page).count("onerror='1'") == unescape(page).count("{{ 7*7 }}")
+    assert unescape(page).count("{{ 7919*7907 }}") >= times
+    assert "62615533" not in unescape(page)
+    assert unescape(page).count("onerror='1'") == unescape(page).count("{{ 7919*7907 }}")
 
 
 def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
@@ -62,7 +62,7 @@ def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
 def test_hostile_names_are_text_in_every_chart(drawing):
     text = drawing.as_file(chart_style())
     assert not re.search(r"<(script|img)", text)
-    assert "{{ 7*7 }}" in unescape(text)
+    assert "{{ 7919*7907 }}" in unescape(text)
     tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(text).iter()}
     assert tags <= {"svg", "style", "g", "title", "text", "rect", "path", "circle", "polyline", "polygon"}
 
@@ -76,7 +76,7 @@ def test_hostile_columns_and_values_are_text_in_a_whole_report(town):
     assert command("score", *tables, "report=odd.html", "output=odd.json") == 0
     page = (town / "odd.html").read_text()
     assert not re.search(r"<(script|img)", page)
-    assert unescape(page).count("{{ 7*7 }}") > 8 and unescape(page).count(f"v{HOSTILE}") >= 1
+    assert unescape(page).count("{{ 7919*7907 }}") > 8 and unescape(page).count(f"v{HOSTILE}") >= 1
 
 
 def test_hostile_jobs_and_errors_are_text_on_the_page_of_a_sweep(tmp_path):
