@@ -62,7 +62,7 @@ LOOK_LEVEL = 0.25
 AGAIN = 1 / 2
 LEAST_AGAIN = 12
 #: The second look takes what it needs of the reserve, between two parts of it, for noise of so many of the records.
-SECOND_LOOK = 0.005, 0.06
+SECOND_LOOK = 0.005, 0.1
 SECOND_NOISE = 0.01
 #: More noise than this is not drawn.
 LARGEST_NOISE = MAX_SCALE
