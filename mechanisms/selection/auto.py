@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
-from mechanisms.public.designs.dense import combined
+from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
@@ -22,7 +21,7 @@ from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
 from mechanisms.public.queries.merged_cells import merged_query
-from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
@@ -45,6 +44,8 @@ from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
 Values = NDArray[np.float64]
 
+#: Parts of the budget for first one-way marginals, distances, and what these two decide, at ε of at most C.
+SPLIT = (2.0, 0.2, 7.8)
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
 MAX_CELLS = 20_000
 #: The fewest that `max_cells` may be.
@@ -61,7 +62,7 @@ LOOK_LEVEL = 0.25
 AGAIN = 1 / 2
 LEAST_AGAIN = 12
 #: The second look takes what it needs of the reserve, between two parts of it, for noise of so many of the records.
-SECOND_LOOK = 0.005, 0.06
+SECOND_LOOK = 0.005, 0.1
 SECOND_NOISE = 0.01
 #: More noise than this is not drawn.
 LARGEST_NOISE = MAX_SCALE
@@ -120,23 +121,28 @@ class Auto(ScoredPairs):
         wanted = NO_PAIRS if look is None else look.wanted
         shares = allocate(known, wanted, context.reserve_noise, context.power).shares
         if look is None or not shares.chosen:
-            again = _again(context.domain, given, shares.known)
+            again = whole_questions(context.domain, dict(zip(given, shares.known.tolist(), strict=True)))
             context.spend([(c, q, p * WHOLE) for c, q, p in again if p > LEAST_PART])
             return
         first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in wanted.certain}
-        forest = [view.pairs[i] for i in first]
-        context.spend([(c, queries[c], p * WHOLE) for c, p in zip(forest, first.values(), strict=True)])
+        forest, others = [view.pairs[i] for i in first], [i for i in range(len(view.pairs)) if i not in first]
+        rest = 1 - sum(first.values())
+        part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
+        pays = (1 - part) * WHOLE
+        context.spend([(c, queries[c], p * pays) for c, p in zip(forest, first.values(), strict=True)])
         tree = _tree(context, forest, queries, expected)
-        others = [i for i in range(len(view.pairs)) if i not in first]
-        taken, wanted = _second_look(context, view, tree, look, others)
-        left = 1 - sum(first.values()) - taken
+        wanted = _second_look(context, view, tree, look, others, part)
+        left = rest * (1 - part)
+        if left <= LEAST_PART:
+            return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
-        pairs_again = dict(zip(forest, plan.known[len(given) :].tolist(), strict=True))
+        again_parts = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
+        pairs_again = {c: again_parts.pop(c) for c in forest}
         chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
-        questions = _combined(context.domain, pairs_again | chosen, queries, self.combine_cells)
-        questions += _again(context.domain, given, plan.known[: len(given)])
+        questions = combined_questions(context.domain, pairs_again | chosen, queries, self.combine_cells)
+        questions += whole_questions(context.domain, again_parts)
         context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest) + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
@@ -218,25 +224,24 @@ def _tree(
 
 
 def _second_look(
-    context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int]
-) -> tuple[float, Wanted]:
-    """The part of the reserve that it took; and how far the candidates that the tree does not hold are from what
-    follows from it.
+    context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int], part: float
+) -> Wanted:
+    """How far the candidates that the tree does not hold are from what follows from it.
 
     Those of the largest first distances are asked again: fewer share a charge, so that each has less noise. Where the
     tree joins their columns their second distances count alone, and those of others that it joins are taken as
     explained to the same part; where it does not, both answers to the same question.
+
+    Args:
+        part: of the reserve, that the second distances take; 0: none are asked.
     """
     more, stddev = look.more[others], np.full(len(others), look.stddev)
     cells = [look.cells[i] for i in others]
     weights = np.array([view.weight(view.pairs[i]) for i in others])
-    count = min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), len(others))
-    promise = weights * np.maximum(
-        more + 2 * stddev, 0.0
-    )  # a column that matters more is asked about even after bad luck
+    promise = weights * np.maximum(more + 2 * stddev, 0.0)  # an important column is asked about even after bad luck
+    count = _count_again(view, len(others))
     asked = np.sort(np.argsort(-promise, kind="stable")[:count]).tolist()
     pairs = [view.pairs[others[j]] for j in asked]
-    part = _second_part(context, count, look.cells[0].records)
     again, number, further = None, len(view.pairs) - len(others), []
     if part:
         again = context.distances_of_reserve(number, part, pairs, lambda: tree.marginal, view.queries, below=view.level)
@@ -253,38 +258,24 @@ def _second_look(
         further = [j for j in asked if joined[j]]
         rest = joined & ~np.isin(np.arange(len(others)), asked)
         more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
-    return part, view.wanted(others, cells, more, stddev, further)
+    return view.wanted(others, cells, more, stddev, further)
 
 
-def _second_part(context: Context, count: int, records: float) -> float:
-    """The part of the reserve for so many distances; 0 where none are asked, or their noise could not be drawn."""
+def _count_again(view: PairView, others: int) -> int:
+    """How many distances are asked twice, of so many that the forest leaves."""
+    return min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), others)
+
+
+def _second_part(context: Context, view: PairView, others: int) -> float:
+    """The part of the reserve for the second distances; 0 where none are asked, or their noise could not be drawn."""
     least, most = SECOND_LOOK
+    count = _count_again(view, others)
     if count == 0:
         return 0.0
+    records = float(np.sum(view.expected(view.pairs[0][:1])))
     whole = context.distances_stddev(1.0, count) / (SECOND_NOISE * records)
     part = float(np.clip(whole ** (context.power / (1 - context.power)), least, most))
     return part if context.distances_stddev(part, count) < LARGEST_NOISE else 0.0
-
-
-def _combined(
-    domain: Domain, parts: Mapping[Clique, float], queries: Mapping[Clique, QueryMatrix], most: int
-) -> list[tuple[Clique, QueryMatrix, float]]:
-    """The pairs with their parts of the budget, combined into marginals of at most so many cells where that costs no
-    noise."""
-    share = dict(parts)
-    whole = [c for c in share if isinstance(queries[c], Identity)]
-    larger: dict[Clique, float] = {}
-    for clique in combined(domain, whole, most):
-        held = [p for p in itertools.combinations(clique, 2) if p in share]
-        if len(clique) > 2 and held:
-            larger[clique] = sum(share.pop(p) for p in held)
-    joint: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
-    return joint + [(c, queries[c], p) for c, p in share.items()]
-
-
-def _again(domain: Domain, given: Sequence[Clique], parts: Values) -> list[tuple[Clique, QueryMatrix, float]]:
-    """The given marginals, with their parts of the budget."""
-    return [(c, Identity(domain.cells(c)), p) for c, p in zip(given, parts.tolist(), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -296,7 +287,8 @@ class AutoSettings(Fixed):
         max_cells: the most cells of a query over a pair: larger pairs are asked over coarser values. Of given
             marginals: larger ones are left out. None: 20,000; 5,000 where marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
-        split: parts of the budget for first one-way marginals, distances, and what these two decide.
+        split: parts of the budget for first one-way marginals, distances, and what these two decide. None: `SPLIT`, the
+            first two over ε / C where that is above 1, since little noise is left in them anyway.
         fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
         fine_share: the part of the budget that these take, all columns together.
         important: columns whose errors count `important_weight` times in what is chosen and shared out, a pair of two
@@ -309,7 +301,7 @@ class AutoSettings(Fixed):
     k: list[int] | None = None  # type: ignore[assignment]  # None: nobody asked for all k-way marginals
     max_cells: int | None = None  # type: ignore[assignment]
     combine_cells: int = 1_000
-    split: list[float] = field(default_factory=lambda: [2.0, 0.2, 7.8])
+    split: list[float] | None = None
     fine_cells: int = 256
     fine_share: float = 0.1
     important: list[str] = field(default_factory=list)
@@ -370,15 +362,22 @@ class AutoSettings(Fixed):
         others = math.comb(len(joint), 2) - len(looked_at)
         method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS, important, others)
         own = Domain(tuple(facts.schema.fine.values()))
-        slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), self.split)
+        split = self._split(facts)
+        slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), split)
         if not len(own):
             return Schedule(method, slots, rest)
         if not 0 < self.fine_share < 1:
             fix = "a part of the budget, between 0 and 1; selection.fine_cells=0 for none"
             raise UserError(f"got {self.fine_share}", where="selection.fine_share", fix=fix)
-        part = math.fsum(self.split) * self.fine_share / (1 - self.fine_share)
+        part = math.fsum(split) * self.fine_share / (1 - self.fine_share)
         before, scores = [s for s in slots if not s.scores], [s for s in slots if s.scores]
         return Schedule(method, [*before, *one_way_slots(own, part, FINE_STAGE), *scores], rest)  # as they are charged
+
+    def _split(self, facts: Facts) -> tuple[float, ...]:
+        if self.split is not None:
+            return tuple(self.split)
+        columns, looks = (part / max(facts.epsilon / facts.max_records, 1.0) for part in SPLIT[:2])
+        return columns, looks, math.fsum(SPLIT) - columns - looks
 
     def _important(self, facts: Facts) -> tuple[tuple[str, float], ...]:
         """The important columns with their weight, checked; none where public facts decide what is measured."""
