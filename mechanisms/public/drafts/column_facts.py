@@ -180,7 +180,7 @@ class Look:
             coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0)
             FROM {cells} GROUP BY i"""
         ).fetchall()
-        return {i: Numbers(int(c), int(w), *ends, int(d), codes_seen.get(i, {})) for i, c, w, *ends, d in rows}
+        return {i: Numbers(int(c), int(w), a, b, int(d), codes_seen.get(i, {})) for i, c, w, a, b, d in rows}
 
     def moments(self, index: int, forms: Sequence[str]) -> tuple[list[int], Any, Any, bool]:
         """Cells that the first form reads, the first two, …; the first and the last day; whether all are whole days."""
