@@ -143,13 +143,17 @@ class Release:
         spec = build.usable_synthesizer(self._synthesis)
         return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
-    def marginal(self, columns: Sequence[str]) -> pd.DataFrame:
+    def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
 
+        Args:
+            solution: maxent, least_norm or linear: PriView's answer, also where no measured marginal has all columns;
+                counts alone, as no answer tells their error.
         Raises:
-            UserError: an unknown column; no measured marginal tells.
+            UserError: an unknown column or solution; without one, no measured marginal tells.
         """
-        return answer(self.schema, self.measurements, marginal=[columns] if isinstance(columns, str) else columns)
+        names = [columns] if isinstance(columns, str) else columns
+        return answer(self.schema, self.measurements, marginal=names, solution=solution)
 
     def count(self, where: Mapping[str, Any]) -> pd.DataFrame:
         """How many records satisfy conditions, from the noisy answers, as `query` says it: one row.

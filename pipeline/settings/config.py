@@ -220,6 +220,7 @@ class QueryConfig:
 
     source: str | None = None
     marginal: list[str] = field(default_factory=list)
+    solution: str | None = None
     where: dict[str, Any] | None = None
     bounds: bool = False
     estimate: str | None = None
