@@ -26,6 +26,7 @@ from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.inference.estimate_questions import question
+from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
@@ -154,6 +155,14 @@ class Release:
         """
         names = [columns] if isinstance(columns, str) else columns
         return answer(self.schema, self.measurements, marginal=names, solution=solution)
+
+    def distances(self) -> pd.DataFrame:
+        """How far each pair is from independence (InDif), the most dependent first; noisy, with the standard error.
+
+        Raises:
+            UserError: the run did not ask for that (selection=auto, indif and groups do).
+        """
+        return distances(self.schema, self.measurements)
 
     def count(self, where: Mapping[str, Any]) -> pd.DataFrame:
         """How many records satisfy conditions, from the noisy answers, as `query` says it: one row.

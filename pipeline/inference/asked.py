@@ -8,7 +8,9 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError
 from pipeline.inference.estimate_questions import KINDS, Question
+from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import bounds, estimate
+from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.settings.config import QueryConfig
 
@@ -28,6 +30,11 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         raise UserError("it belongs to an estimate", where=next(iter(given)), fix=fix)
     if config.solution is not None and not config.marginal:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
+    if config.distances:
+        if config.bounds or config.marginal or config.where or config.estimate is not None:
+            raise UserError("one question at a time", where="query", fix="distances=true alone")
+        schema, _, measurements = read_release(release)
+        return _with_sources(distances(schema, measurements))
     if config.estimate is not None and (config.bounds or config.marginal or config.where):
         fix = "one of estimate=…, marginal=[…], where={…} and bounds=true"
         raise UserError("one question at a time", where="query", fix=fix)

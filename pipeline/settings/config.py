@@ -223,6 +223,7 @@ class QueryConfig:
     solution: str | None = None
     where: dict[str, Any] | None = None
     bounds: bool = False
+    distances: bool = False
     estimate: str | None = None
     column: str | None = None
     other: str | None = None

@@ -1,7 +1,6 @@
 """Li et al. 2021b, sections 4 to 6: statements about n, n², δ and usefulness, in figures that follow from the text."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.optimize import linprog
 from mechanisms.accounting.currencies import Mu
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from pipeline.report.plan_theory import gaussian_marginals, least_epsilon, pure_marginals
-from tests.pipeline.conftest import TOWN, command
 
 
 def test_ten_times_the_rows_ten_times_the_pure_marginals_and_a_hundred_times_the_others():
@@ -69,27 +67,3 @@ def test_no_pure_method_of_all_is_useful_below_the_least_epsilon(rows, wrong):
         least = least_epsilon(wrong, eta, 1, rows, 1)
         assert best_failure(least, rows=rows, wrong=wrong) > eta
         assert best_failure(3 * least, rows=rows, wrong=wrong) < eta
-
-
-def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town, capsys):
-    own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", "privacy.delta=1e-9"]
-    assert command(*own, "plan.format=json") == 0
-    facts = json.loads(capsys.readouterr().out)["theory"]
-    assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
-    assert [r["rows"] for r in facts["marginals"]] == [
-        2_000,
-        2_000,
-        20_000,
-        20_000,
-        200_000,
-        200_000,
-        2_000_000,
-        2_000_000,
-    ]
-    assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
-    assert 0 < facts["useful"]["plan"] < 0.05
-    assert command(*own, "privacy.delta=1e-8") == 0
-    said = capsys.readouterr().out
-    assert "δ = 1e-08 is above 1/n² = 2.5e-09" in said and "(∝ n²)" in said
-    assert command("plan", *TOWN, "selection=pairs") == 0
-    assert "1/n²" not in capsys.readouterr().out, "without plan.rows nothing is known about n"
