@@ -58,8 +58,10 @@ def score_release(
     truth, synthetic, aside = tables["real"], tables["made"], tables.get("aside")
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
-    unit = _unit_of_rows(private, source) if spec.references else None
-    options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
+    wanted = spec.references or aside is not None
+    unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
+    options = replace(spec.options, holdout=aside, unit=unit, holdout_unit=unit_aside)
+    options = replace(options, why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = look.added_to(score_tables(truth, synthetic, schema, spec, progress=progress), truth, synthetic)
     drawn = drawings(card, truth, synthetic, schema, options, places)
@@ -89,7 +91,7 @@ def share_floors(
         truth, _ = _truth(private, source, schema, folder)
         schema, tables = together(schema, {"real": truth})
         spec = affordable(spec, truth.rows)
-        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)))
+        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
         keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"])
 
 
@@ -141,12 +143,12 @@ def _units(private: PrivateTable) -> dict[str, Any] | None:
     return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
 
 
-def _unit_of_rows(private: PrivateTable, source: Source) -> NDArray[np.int64] | None:
-    """The unit of each row of the truth; None where a record is a unit."""
+def _unit_of_rows(private: PrivateTable, source: Source) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """The unit of each row of the truth, and of those set aside; None where a record is a unit."""
     if private.unit.column is None:
-        return None
+        return None, None
     numbers = unit_numbers(source, private.unit)
-    return numbers if private.aside is None else numbers[~private.aside]
+    return (numbers, None) if private.aside is None else (numbers[~private.aside], numbers[private.aside])
 
 
 def _truth(
