@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from evaluation.attacks.promise_bounds import Promise
     from mechanisms.public.coded_table import CodedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
@@ -166,6 +167,7 @@ class Options:
         holdout: real records that were set aside, over the same domain.
         holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
         frames: the two tables as values, where a metric reads values; None to decode the codes.
+        promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
         seed: of every draw.
@@ -179,6 +181,7 @@ class Options:
     holdout: CodedTable | None = None
     holdout_unit: NDArray[np.integer] | None = None
     frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    promise: Promise | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
     seed: int = 0

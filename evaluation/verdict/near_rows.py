@@ -180,3 +180,19 @@ def _search(
                 near[j] += 1.0 / count
                 alone[j] += worth / count
     return first, second, ties, index, near, alone
+
+
+def all_distances(asked: Places, pool: Places) -> NDArray[np.int32]:
+    """All distances: a row for each row asked about, a column for each row of the pool."""
+    return np.asarray(_all_distances(asked.ordered, asked.others, pool.ordered, pool.others))
+
+
+@compiled
+def _all_distances(ordered: Bytes, others: Bytes, pool_ordered: Bytes, pool_others: Bytes) -> NDArray[np.int32]:
+    n, m = ordered.shape[1], pool_ordered.shape[1]
+    apart = np.empty((n, m), np.int32)
+    for i in range(n):
+        for start in range(0, m, TILE):
+            tile = apart[i, start : min(start + TILE, m)]
+            _distances(ordered[:, i], others[:, i], pool_ordered, pool_others, start, tile)
+    return apart
