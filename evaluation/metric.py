@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from evaluation.attacks.promise_bounds import Promise
     from mechanisms.public.coded_table import CodedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
@@ -164,7 +165,9 @@ class Options:
         unit: the privacy unit of each real row: the floor draws whole units; None for those of `subject`, or else rows.
         order: what a subject's events are sorted by, likewise; None for the order of the rows.
         holdout: real records that were set aside, over the same domain.
+        holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
         frames: the two tables as values, where a metric reads values; None to decode the codes.
+        promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
         seed: of every draw.
@@ -176,7 +179,9 @@ class Options:
     unit: NDArray[np.integer] | None = None
     order: tuple[NDArray[Any], NDArray[Any]] | None = None
     holdout: CodedTable | None = None
+    holdout_unit: NDArray[np.integer] | None = None
     frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    promise: Promise | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
     seed: int = 0
