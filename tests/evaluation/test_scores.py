@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from evaluation.metrics import ScoreSpec
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.presets import MAX_FLOW_NODES, PresetSpec, preset_targets
 from evaluation.mgd.targets import Targets
-from evaluation.score import ScoreSpec, score_tables
+from evaluation.score import score_tables
 from evaluation.tvd import tvd, tvd_cliques
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
