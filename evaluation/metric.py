@@ -17,9 +17,9 @@ from mechanisms.public.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
+    from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import CodedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
@@ -129,6 +129,8 @@ class Metric:
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
+        on_values: whether its definition speaks of values: it is handed tables of values, not of the schema's codes,
+            where they are known.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Metric:
     referable: bool = True
     library: str = ""
     empty: bool = False
+    on_values: bool = False
 
     def words(self, need: str) -> str:
         """What a need of this metric is."""
@@ -164,7 +167,7 @@ class Options:
         unit: the privacy unit of each real row: the floor draws whole units; None for those of `subject`, or else rows.
         order: what a subject's events are sorted by, likewise; None for the order of the rows.
         holdout: real records that were set aside, over the same domain.
-        frames: the two tables as values, where a metric reads values; None to decode the codes.
+        values: the two tables, and the holdout, over the values that occur in them; None where only codes are known.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
         seed: of every draw.
@@ -176,7 +179,7 @@ class Options:
     unit: NDArray[np.integer] | None = None
     order: tuple[NDArray[Any], NDArray[Any]] | None = None
     holdout: CodedTable | None = None
-    frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    values: Values | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
     seed: int = 0
@@ -206,6 +209,21 @@ class Inputs:
         name = str(getattr(self.own(self.metric.settings), role))
         self.real.domain.index(name)
         return name
+
+    def of_values(self) -> Inputs:
+        """The same over values in place of the schema's codes, where the metric wants them and they are known."""
+        values = self.options.values
+        if values is None or not self.metric.on_values:
+            return self
+        tables = values.tables
+        options = dataclasses.replace(self.options, holdout=tables.get("holdout"))
+        return Inputs(self.metric, tables["real"], tables["synthetic"], None, options)
+
+    @property
+    def numbers(self) -> Mapping[str, NDArray[np.float64]]:
+        """Column of tables of values → the number of each of its codes; empty for tables of a schema's codes."""
+        values = self.options.values
+        return {} if values is None or self.schema is not None else values.numbers(self.real.domain)
 
     @property
     def ready(self) -> Any:

@@ -71,6 +71,7 @@ class Scorecard:
         numbers: summaries of columns of numbers and dates in both tables.
         groups: the same for each group of the columns that `evaluation.groups` names.
         correlations: of both tables and their differences, as `correlation_maps` makes them.
+        said: what a reader must know before any score: columns that only one table has, or of different kinds.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -80,15 +81,16 @@ class Scorecard:
     numbers: Sequence[Mapping[str, Any]] = ()
     groups: Sequence[Mapping[str, Any]] = ()
     correlations: Mapping[str, Any] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         head, rows = self._table()
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-        return "\n".join([self._caption, *lines])
+        return "\n".join([self._caption, *self.said, *lines])
 
     def _repr_html_(self) -> str:
-        return notebook_table(self._caption, *self._table(), notes=[BANNER])
+        return notebook_table(self._caption, *self._table(), notes=[*self.said, BANNER])
 
     @property
     def _caption(self) -> str:
@@ -136,6 +138,7 @@ class Scorecard:
     def to_json(self) -> dict[str, Any]:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
+        out |= {"first": list(self.said)} if self.said else {}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
         out |= {name: plain(part) for name, part in parts.items() if part}

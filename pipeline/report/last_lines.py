@@ -22,10 +22,10 @@ LOST_LINES = 8
 
 def summary(card: Scorecard) -> str:
     """The scores on a few lines."""
-    lines = []
+    lines = list(card.said)
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
-        lines = [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
+        lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
     for name, family in card.tvd.items():
         if isinstance(family, dict):
             floor = _floor(card.outcomes["tvd"]) if name == "2-way" else ""  # the one that the metric's score is
