@@ -14,7 +14,7 @@ from mechanisms.accounting.accountants import serves_as_filter
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
-from mechanisms.public.designs.dense import combined_questions
+from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
 from mechanisms.public.designs.tree import pairs
@@ -23,7 +23,7 @@ from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
 from mechanisms.public.queries.merged_cells import merged_query
-from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
@@ -46,6 +46,8 @@ from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
 Values = NDArray[np.float64]
 
+#: Parts of the budget for first one-way marginals, distances, and what these two decide, at ε of at most C.
+SPLIT = (2.0, 0.2, 7.8)
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
 MAX_CELLS = 20_000
 #: The fewest that `max_cells` may be.
@@ -62,7 +64,7 @@ LOOK_LEVEL = 0.25
 AGAIN = 1 / 2
 LEAST_AGAIN = 12
 #: The second look takes what it needs of the reserve, between two parts of it, for noise of so many of the records.
-SECOND_LOOK = 0.005, 0.06
+SECOND_LOOK = 0.005, 0.1
 SECOND_NOISE = 0.01
 #: More noise than this is not drawn.
 LARGEST_NOISE = MAX_SCALE
@@ -118,7 +120,7 @@ class Auto(ScoredPairs):
         wanted = NO_PAIRS if look is None else look.wanted
         shares = allocate(known, wanted, context.reserve_noise, context.power).shares
         if look is None or not shares.chosen:
-            again = _again(context.domain, given, shares.known)
+            again = whole_questions(context.domain, dict(zip(given, shares.known.tolist(), strict=True)))
             context.spend([(c, q, p * WHOLE) for c, q, p in again if p > LEAST_PART])
             return
         first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in wanted.certain}
@@ -135,10 +137,11 @@ class Auto(ScoredPairs):
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
-        pairs_again = dict(zip(forest, plan.known[len(given) :].tolist(), strict=True))
+        again_parts = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
+        pairs_again = {c: again_parts.pop(c) for c in forest}
         chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
         questions = combined_questions(context.domain, pairs_again | chosen, queries, self.combine_cells)
-        questions += _again(context.domain, given, plan.known[: len(given)])
+        questions += whole_questions(context.domain, again_parts)
         context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest) + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
@@ -277,11 +280,6 @@ def _second_part(context: Context, view: PairView, others: int) -> float:
     return part if context.distances_stddev(part, count) < LARGEST_NOISE else 0.0
 
 
-def _again(domain: Domain, given: Sequence[Clique], parts: Values) -> list[tuple[Clique, QueryMatrix, float]]:
-    """The given marginals, with their parts of the budget."""
-    return [(c, Identity(domain.cells(c)), p) for c, p in zip(given, parts.tolist(), strict=True)]
-
-
 @dataclass(frozen=True)
 class AutoSettings(Fixed):
     """Settings; where marginals are given (`marginals`, `closure`, `k`, `weights`, `merge`) these are measured, as in
@@ -291,7 +289,8 @@ class AutoSettings(Fixed):
         max_cells: the most cells of a query over a pair: larger pairs are asked over coarser values. Of given
             marginals: larger ones are left out. None: 20,000; 5,000 where marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
-        split: parts of the budget for first one-way marginals, distances, and what these two decide.
+        split: parts of the budget for first one-way marginals, distances, and what these two decide. None: `SPLIT`, the
+            first two over ε / C where that is above 1, since little noise is left in them anyway.
         fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
         fine_share: the part of the budget that these take, all columns together.
         important: columns whose errors count `important_weight` times in what is chosen and shared out, a pair of two
@@ -304,7 +303,7 @@ class AutoSettings(Fixed):
     k: list[int] | None = None  # type: ignore[assignment]  # None: nobody asked for all k-way marginals
     max_cells: int | None = None  # type: ignore[assignment]
     combine_cells: int = 1_000
-    split: list[float] = field(default_factory=lambda: [2.0, 0.2, 7.8])
+    split: list[float] | None = None
     fine_cells: int = 256
     fine_share: float = 0.1
     important: list[str] = field(default_factory=list)
@@ -362,15 +361,22 @@ class AutoSettings(Fixed):
             raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
         method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS, important)
         own = Domain(tuple(facts.schema.fine.values()))
-        slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), self.split)
+        split = self._split(facts)
+        slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), split)
         if not len(own):
             return Schedule(method, slots, rest)
         if not 0 < self.fine_share < 1:
             fix = "a part of the budget, between 0 and 1; selection.fine_cells=0 for none"
             raise UserError(f"got {self.fine_share}", where="selection.fine_share", fix=fix)
-        part = math.fsum(self.split) * self.fine_share / (1 - self.fine_share)
+        part = math.fsum(split) * self.fine_share / (1 - self.fine_share)
         before, scores = [s for s in slots if not s.scores], [s for s in slots if s.scores]
         return Schedule(method, [*before, *one_way_slots(own, part, FINE_STAGE), *scores], rest)  # as they are charged
+
+    def _split(self, facts: Facts) -> tuple[float, ...]:
+        if self.split is not None:
+            return tuple(self.split)
+        columns, looks = (part / max(facts.epsilon / facts.max_records, 1.0) for part in SPLIT[:2])
+        return columns, looks, math.fsum(SPLIT) - columns - looks
 
     def _important(self, facts: Facts) -> tuple[tuple[str, float], ...]:
         """The important columns with their weight, checked; none where public facts decide what is measured."""

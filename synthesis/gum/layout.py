@@ -41,7 +41,7 @@ class Layout:
 def lay_out(targets: Targets, *, append: bool, separate: bool, again: bool = True) -> Layout:
     """Take attributes that are in one marginal off, again and again; what is left falls into connected parts.
 
-    A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Attributes that
+    A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Those that
     share a structural zero beyond one marginal stay together.
     """
     cliques = [c for c, _ in targets.zeros]

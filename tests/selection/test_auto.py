@@ -60,6 +60,17 @@ def test_all_of_the_budget_is_planned_and_pure_noise_serves():
         assert plan["reserve"] and plan["total"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
+@pytest.mark.parametrize(("epsilon", "bound", "over"), [(1, 1, 1), (0.1, 1, 1), (10, 1, 10), (10, 20, 1), (40, 20, 2)])
+def test_looks_take_less_of_a_large_budget(epsilon, bound, over):
+    """A fifth for columns and 2 % for distances, where ε is at most C."""
+    plan = plan_json(f"privacy.epsilon={epsilon}", f"privacy.max_records={bound}", "selection.fine_cells=0")
+    looks, columns = (
+        sum(s["share"] for s in plan["measurements"] if bool(s["scores"]) is scored) for scored in (True, False)
+    )
+    assert looks == pytest.approx(0.02 / over, rel=1e-6) and columns == pytest.approx(0.2 / over, rel=1e-6)
+    assert plan["reserve"]["share"] == pytest.approx(1 - 0.22 / over, rel=1e-6)
+
+
 @pytest.mark.parametrize("distances", [1, 3, 14])
 @pytest.mark.parametrize("part", [0.005, 0.06, 1.0])
 @pytest.mark.parametrize("settings", [[], ["privacy.max_records=3", "privacy.unit=incident"]])

@@ -153,5 +153,9 @@ def combined_questions(
         held = [p for p in itertools.combinations(clique, 2) if p in share]
         if len(clique) > 2 and held:
             larger[clique] = sum(share.pop(p) for p in held)
-    joint: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
-    return joint + [(c, queries[c], p) for c, p in share.items()]
+    return whole_questions(domain, larger) + [(c, queries[c], p) for c, p in share.items()]
+
+
+def whole_questions(domain: Domain, parts: Mapping[Clique, float]) -> list[tuple[Clique, QueryMatrix, float]]:
+    """Marginals, every cell asked for, with their parts of the budget."""
+    return [(c, Identity(domain.cells(c)), p) for c, p in parts.items()]

@@ -22,7 +22,7 @@ Values = NDArray[np.float64]
 
 #: Of the pairs that are taken to depend for certain this share is expected not to. They are measured even where the
 #: mean error promises a little less: no relation between columns vanishes.
-FALSE_SHARE = 0.05
+FALSE_SHARE = 0.2
 #: Distances tell nothing where their noise is more than this share of the records.
 MOST_SCORE_NOISE = 0.5
 #: The law of true distances has so many places on a line, and as many at quantiles, and is found in so many rounds.
