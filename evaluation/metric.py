@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from evaluation.attacks.promise_bounds import Promise
     from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import CodedTable
     from mechanisms.public.progress import Progress
@@ -167,7 +168,9 @@ class Options:
         unit: the privacy unit of each real row: the floor draws whole units; None for those of `subject`, or else rows.
         order: what a subject's events are sorted by, likewise; None for the order of the rows.
         holdout: real records that were set aside, over the same domain.
+        holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
         values: the two tables, and the holdout, over the values that occur in them; None where only codes are known.
+        promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
         seed: of every draw.
@@ -179,7 +182,9 @@ class Options:
     unit: NDArray[np.integer] | None = None
     order: tuple[NDArray[Any], NDArray[Any]] | None = None
     holdout: CodedTable | None = None
+    holdout_unit: NDArray[np.integer] | None = None
     values: Values | None = None
+    promise: Promise | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
     seed: int = 0

@@ -5,6 +5,10 @@ from __future__ import annotations
 from evaluation.anita.anita_privacy_metric import PRIVACY
 from evaluation.anita.anita_sequences_metric import SEQUENCES
 from evaluation.anita.n_way_metrics import N_WAY
+from evaluation.attacks.attribute_inference_metric import ATTRIBUTE_INFERENCE
+from evaluation.attacks.linkage_metric import LINKAGE
+from evaluation.attacks.membership_metric import MEMBERSHIP
+from evaluation.attacks.singling_out_metric import SINGLING_OUT
 from evaluation.challenges.density_metric import DENSITY
 from evaluation.challenges.gini_metric import GINI
 from evaluation.challenges.pie_chart_metrics import INVERSE_PIE, PIE_CHART
@@ -93,6 +97,10 @@ for entry in (
     GINI,
     SEQUENCES,
     PRIVACY,
+    SINGLING_OUT,
+    LINKAGE,
+    ATTRIBUTE_INFERENCE,
+    MEMBERSHIP,
     TSTR,
 ):
     register(entry)

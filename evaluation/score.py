@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,6 +20,9 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
+
+if TYPE_CHECKING:
+    from evaluation.verdict.verdict import Verdict
 
 BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
 #: Metrics whose details have a place of their own in scores.json.
@@ -66,6 +69,7 @@ class Scorecard:
     Attributes:
         outcomes: each metric's score, result and references, or why it has none.
         rows: records of the real and of the synthetic table.
+        privacy: the verdict against a holdout; None where nobody asked for it.
         dives: deep dives into the worst marginals, where they were asked for.
         unplaced: per table, how many values of which column the schema does not place.
         numbers: summaries of columns of numbers and dates in both tables.
@@ -76,6 +80,7 @@ class Scorecard:
 
     outcomes: Mapping[str, Outcome]
     rows: dict[str, int]
+    privacy: Verdict | None = None
     dives: tuple[DeepDive, ...] = ()
     unplaced: Mapping[str, Any] = field(default_factory=dict)
     numbers: Sequence[Mapping[str, Any]] = ()
@@ -87,10 +92,14 @@ class Scorecard:
         head, rows = self._table()
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-        return "\n".join([self._caption, *self.said, *lines])
+        return "\n".join([*self._verdict, *self.said, self._caption, *lines])
 
     def _repr_html_(self) -> str:
-        return notebook_table(self._caption, *self._table(), notes=[*self.said, BANNER])
+        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, *self.said, BANNER])
+
+    @property
+    def _verdict(self) -> list[str]:
+        return [] if self.privacy is None else self.privacy.lines
 
     @property
     def _caption(self) -> str:
@@ -138,6 +147,7 @@ class Scorecard:
     def to_json(self) -> dict[str, Any]:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
+        out |= {} if self.privacy is None else {"privacy": plain(self.privacy.to_json())}
         out |= {"first": list(self.said)} if self.said else {}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
@@ -148,6 +158,14 @@ class Scorecard:
             out["tvd"] = self.tvd
         out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
+
+
+def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tuple[CodedTable, CodedTable, Options]:
+    """The tables and the holdout as values, where these are known: rows are equal where their values are."""
+    if options.values is None:
+        return real, synthetic, options
+    tables = options.values.tables
+    return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
 
 
 def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
@@ -167,13 +185,18 @@ def score_tables(
 
     Cost: a pass over the rows of both tables per batch of marginals; see each metric.
     """
+    from evaluation.verdict.judge import judge  # settings are read without scipy
+
     options = replace(spec.options, progress=progress)
     outcomes = {}
+    if progress is not None:
+        progress(0, 0, "privacy against the holdout")
+    privacy = judge(*_of_values(real, synthetic, options))
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:
             progress(0, 0, name)
         outcomes[name] = compute(METRICS[name], real, synthetic, schema, options, references=spec.references)
-    card = Scorecard(outcomes, {"real": real.rows, "synthetic": synthetic.rows})
+    card = Scorecard(outcomes, {"real": real.rows, "synthetic": synthetic.rows}, privacy)
     if not spec.dive and spec.detail in {"none", "marginals"}:
         return card
     dives = dive_worst(card.mgd, real, synthetic, schema, worst=spec.worst, top=spec.top)

@@ -169,7 +169,7 @@ def run(
         if scoring is not None:
             with show.stage("score") as report:
                 look = first_look(source, open_source(table, config, folder, ","), schema, scoring.groups, taken.known)
-                score = partial(score_release, places=made.places, look=look, progress=report)
+                score = partial(score_release, places=made.places, look=look, statement=statement, progress=report)
                 scores = score(private, source, schema, folder, synthetic, scoring)
         if scores is not None:
             with show.stage("report"):

@@ -12,20 +12,27 @@ NOBODY = -1
 Numbers = NDArray[np.int64]
 
 
-def numbered(real: NDArray[np.object_], synthetic: NDArray[np.object_]) -> tuple[Numbers, Numbers]:
-    """A number for each row's subject, from 0 in the order of the subjects; NOBODY where there is none.
+def numbered(*tables: NDArray[np.object_]) -> list[Numbers]:
+    """A number for each row's subject, from 0 in the order of the subjects of all tables; NOBODY where there is none.
 
     Subjects that are all numbers are in the order of numbers, others in that of their texts, as pandas sorts them in
     the scorers of the contests.
 
     Args:
-        real, synthetic: texts; None, NaN or an empty one for no subject.
+        tables: texts of each; None, NaN or an empty one for no subject.
     """
-    both = pd.Series(np.concatenate([real, synthetic]), dtype=object)
+    both = pd.Series(np.concatenate(tables), dtype=object)
     both = both.mask(both == "")
     values = pd.to_numeric(both, errors="coerce")
     if values.notna().sum() == both.notna().sum():
         both = values
     codes, _ = pd.factorize(both, sort=True)
-    codes = np.asarray(codes, np.int64)
-    return codes[: len(real)], codes[len(real) :]
+    return np.split(np.asarray(codes, np.int64), np.cumsum([len(t) for t in tables])[:-1])
+
+
+def as_units(tables: list[Numbers]) -> list[Numbers]:
+    """The same for privacy units: a row without a subject is a unit of its own."""
+    whole = np.concatenate(tables)
+    alone = whole == NOBODY
+    whole = np.where(alone, whole.max(initial=0) + np.cumsum(alone), whole)
+    return np.split(whole, np.cumsum([len(t) for t in tables])[:-1])

@@ -15,6 +15,7 @@ from pipeline.report.convergence_section import convergence_section
 from pipeline.report.dependence_section import dependence_section
 from pipeline.report.map_section import map_section
 from pipeline.report.numbers_section import numbers_section
+from pipeline.report.privacy_section import privacy_section
 from pipeline.report.promise_section import noise_section, promise_section, units_section
 from pipeline.report.score_sections import mgd_section, scores_section
 from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
@@ -75,7 +76,9 @@ def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]
 
 def _facts(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = scores["rows"]
-    facts = [("real records", number(rows["real"])), ("synthetic records", number(rows["synthetic"]))]
+    privacy = scores.get("privacy")
+    facts = [("privacy against a holdout", privacy["verdict"])] if privacy else []
+    facts += [("real records", number(rows["real"])), ("synthetic records", number(rows["synthetic"]))]
     for name, title in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
         value = scores["metrics"].get(name, {}).get("score")
         if value is not None:
@@ -100,7 +103,8 @@ def _whole(
         "map": map_section,
         "distances": distances_section,
     }
-    sections: list[Section] = [scores_section(scores), *first]
+    sections: list[Section] = [privacy_section(scores["privacy"])] if scores.get("privacy") else []
+    sections += [scores_section(scores), *first]
     numbers = scores.get("numbers") or drawn.get("numbers")
     sections += [numbers_section(numbers, scores.get("groups", ()))] if numbers else []
     sections += [correlation_section(maps)] if (maps := scores.get("correlations")) else []

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.attacks.promise_bounds import Promise
 from evaluation.metric import Options
 from evaluation.outcome import plain
 from evaluation.report_data import figures
@@ -19,11 +20,13 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
+from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
@@ -43,6 +46,7 @@ def score_release(
     *,
     places: tuple[str, str] | None = None,
     look: FirstLook,
+    statement: PrivacyStatement | None = None,
     progress: Progress | None = None,
 ) -> Scorecard:
     """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
@@ -50,6 +54,7 @@ def score_release(
     Args:
         places: columns of longitude and latitude.
         look: what the files of both tables show.
+        statement: of the release: what it promises stands beside the attacks.
     """
     truth, aside = _truth(private, source, schema, folder)
     losses = losses_of(private.encoding, schema)
@@ -58,8 +63,10 @@ def score_release(
     truth, synthetic, aside = tables["real"], tables["made"], tables.get("aside")
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
-    unit = _unit_of_rows(private, source) if spec.references else None
-    options = replace(spec.options, holdout=aside, unit=unit, why={**spec.options.why, "subject": subject})
+    wanted = spec.references or aside is not None
+    unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
+    options = replace(spec.options, holdout=aside, unit=unit, holdout_unit=unit_aside)
+    options = replace(options, promise=promise_of(statement), why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = look.added_to(score_tables(truth, synthetic, schema, spec, progress=progress), truth, synthetic)
     drawn = drawings(card, truth, synthetic, schema, options, places)
@@ -67,6 +74,17 @@ def score_release(
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card
+
+
+def promise_of(statement: PrivacyStatement | None) -> Promise | None:
+    """What an attack on a unit may be held against: a promise about a unit more or less, which holds.
+
+    Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
+    """
+    if statement is None or not statement.private or statement.neighbouring != Neighbouring.ADD_REMOVE:
+        return None
+    stated = (statement.guarantee["epsilon"], statement.guarantee["delta"])
+    return Promise((stated, *((e, d) for d, e in statement.curve if e is not None)))
 
 
 def share_floors(
@@ -89,7 +107,7 @@ def share_floors(
         truth, _ = _truth(private, source, schema, folder)
         schema, tables = together(schema, {"real": truth})
         spec = affordable(spec, truth.rows)
-        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)))
+        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
         keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"])
 
 
@@ -141,12 +159,12 @@ def _units(private: PrivateTable) -> dict[str, Any] | None:
     return {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "sizes": private.sizes.tolist()}
 
 
-def _unit_of_rows(private: PrivateTable, source: Source) -> NDArray[np.int64] | None:
-    """The unit of each row of the truth; None where a record is a unit."""
+def _unit_of_rows(private: PrivateTable, source: Source) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """The unit of each row of the truth, and of those set aside; None where a record is a unit."""
     if private.unit.column is None:
-        return None
+        return None, None
     numbers = unit_numbers(source, private.unit)
-    return numbers if private.aside is None else numbers[~private.aside]
+    return (numbers, None) if private.aside is None else (numbers[~private.aside], numbers[private.aside])
 
 
 def _truth(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Options
 from evaluation.score import Scorecard, ScoreSpec, score_tables
-from evaluation.values.subjects import numbered
+from evaluation.values.subjects import as_units, numbered
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -137,7 +137,12 @@ def _with_rows(options: Options, tables: Loaded, roles: Mapping[str, str]) -> Op
     if absent:
         problem = f"the {absent[0]} table has no column {roles['subject']!r}"
         return replace(options, why={**options.why, "subject": problem})
-    both = numbered(tables.subjects["real"], tables.subjects["synthetic"])
+    names = [name for name in ("real", "synthetic", "holdout") if name in tables.subjects]
+    numbers = dict(zip(names, numbered(*(tables.subjects[name] for name in names)), strict=True))
+    if "holdout" in numbers:
+        unit, aside = as_units([numbers["real"], numbers["holdout"]])
+        options = replace(options, unit=unit, holdout_unit=aside)
+    both = (numbers["real"], numbers["synthetic"])
     order = roles.get("order")
     if order is None:
         return replace(options, subject=both)

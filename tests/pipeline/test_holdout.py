@@ -174,3 +174,19 @@ def test_the_ready_tables_declare_roles_that_their_schemas_know():
             assert role == "subject" or column in schema.domain, (name, role)
             assert role in known_role_names()
         assert ("pie_chart" in spec.metrics) == {"time", "segment", "kind"}.issubset(config.data.roles or {})
+
+
+def test_privacy_is_the_first_line_whatever_the_metrics_are(town, capsys):
+    people(500, seed=2).to_csv("made.csv", index=False)
+    people(300, seed=3).to_csv("held.csv", index=False)
+    assert command("score", *TABLES, "metrics=[tvd]", "holdout=held.csv", "report=report.html") == 0
+    assert capsys.readouterr().out.startswith("privacy: not judged: rows repeat by nature")
+    privacy = json.loads((town / "scores.json").read_text())["privacy"]
+    assert privacy["verdict"] == "not judged" and privacy["rows"] == {"training": 600, "synthetic": 500, "holdout": 300}
+    page = (town / "report.html").read_text()
+    assert page.index('id="privacy"') < page.index('id="scores"')
+    assert "training rows that stand in the synthetic table" in page
+    (town / "scores.json").unlink()
+    (town / "report.html").unlink()
+    assert command("score", *TABLES, "metrics=[tvd]") == 0
+    assert capsys.readouterr().out.startswith("privacy: not judged: there is no holdout")

@@ -57,6 +57,7 @@ def test_a_report_is_one_closed_file_without_scripts_under_a_banner(report):
 def test_a_report_holds_every_part_that_its_run_knows(report):
     text = report.read_text(encoding="utf-8")
     parts = [
+        "privacy",
         "scores",
         "promise",
         "noise",

@@ -1,0 +1,22 @@
+"""The settings that the attacks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluation.metric import MetricSettings, setting
+
+
+@dataclass(frozen=True)
+class AttackSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        attacks: how many are tried on training units, and as many on units of the holdout.
+        attack_rows: of each table.
+    """
+
+    attacks: int = setting(1_000, "so many attacks on training units and on units of the holdout, at most", least=1)
+    attack_rows: int = setting(
+        10_000, "at most so many rows of each table know or are attacked, a random sample", least=1
+    )

@@ -1,0 +1,96 @@
+"""Attribute inference (Giomi et al. 2023, section 4.3): what all other values of a person tell about one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, rows_of
+from evaluation.verdict.near_rows import APART, nearest_rows, places
+from mechanisms.public.coded_table import CodedTable
+
+#: A guess of a value on a line is right within this share of all ranks.
+CLOSE = 0.05
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What the synthetic table tells about each column of people of whom all other columns are known.
+
+    Attributes:
+        risks: by secret column; intervals hold for all columns together (Bonferroni).
+        blind: how often the value of a random synthetic row is right on training units.
+        rows: of each table.
+    """
+
+    risks: dict[str, Risk]
+    blind: dict[str, Rate]
+    rows: dict[str, int]
+
+    @property
+    def worst(self) -> str | None:
+        """The column with the largest risk."""
+        return max(self.risks, key=lambda name: self.risks[name].value, default=None)
+
+    @property
+    def score(self) -> float | None:
+        """The largest risk of a column."""
+        return None if self.worst is None else self.risks[self.worst].value
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        if self.worst is None:
+            return {"score": None, "reason": "one column has no others to infer it from", "rows": self.rows}
+        columns = {n: r.to_json() | {"blind": self.blind[n].to_json()} for n, r in self.risks.items()}
+        return {"score": self.score, "column": self.worst, "columns": columns, "rows": self.rows}
+
+
+def attribute_inference(sides: Sides, attacks: int, secrets: Sequence[str], rng: np.random.Generator) -> Inference:
+    """The risk that a secret value is inferred from the nearest synthetic row by all other columns.
+
+    A guess of a value on a line is right within 5 % of its ranks, of any other value where it is equal. What can be
+    learned about anybody (the control) is what statistics are for, and no risk.
+    Goal: 0. Edge cases: of rows as near the first of a random order is taken.
+
+    Args:
+        secrets: columns; none for all.
+    """
+    names = sides.synthetic.domain.names
+    targets = sides.targets(attacks, rng)
+    made = rows_of(sides.synthetic, rng.permutation(sides.synthetic.rows))
+    wanted = [n for n in names if not secrets or n in secrets] if len(names) > 1 else []
+    risks, blind = {}, {}
+    for name in wanted:
+        others = tuple(n for n in names if n != name)
+        near = [_nearest(t, made, others) for t in targets]
+        right = [_right(t, rows_of(made, rows), name, made) for t, rows in zip(targets, near, strict=True)]
+        level = 0.05 / len(wanted)
+        rates = [rate(int(r.sum()), r.size, level=level) for r in right]
+        risks[name] = risk(rates[0], rates[1])
+        any_row = rows_of(made, rng.integers(0, made.rows, targets[0].rows))
+        guessed = _right(targets[0], any_row, name, made)
+        blind[name] = rate(int(guessed.sum()), guessed.size)
+    return Inference(risks, blind, sides.counts())
+
+
+def _nearest(targets: CodedTable, made: CodedTable, names: tuple[str, ...]) -> NDArray[np.int64]:
+    domain = made.domain.project(names)
+    both = places([CodedTable(domain, tuple(t.column(n) for n in names)) for t in (targets, made)])
+    asked, pool = both.only(np.arange(targets.rows)), both.only(np.arange(targets.rows, both.rows))
+    return nearest_rows(asked, pool).index
+
+
+def _right(targets: CodedTable, guesses: CodedTable, name: str, made: CodedTable) -> NDArray[np.bool_]:
+    attribute = targets.domain[name]
+    truth, guess = targets.column(name).astype(np.int64), guesses.column(name).astype(np.int64)
+    if attribute.ordered < 2:
+        return np.asarray(truth == guess, bool)
+    domain = made.domain.project((name,))
+    spots = places([CodedTable(domain, (t.column(name),)) for t in (targets, guesses, made)]).ordered[0].astype(int)
+    close = np.abs(spots[: truth.size] - spots[truth.size : 2 * truth.size]) <= CLOSE * APART
+    on_line = np.maximum(truth, guess) < attribute.ordered
+    return np.asarray(np.where(on_line, close, truth == guess), bool)

@@ -1,0 +1,81 @@
+"""Linkage (Giomi et al. 2023, section 4.2): do two parts of a person's record lead to the same synthetic row?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.attacks.attack_tables import Risk, Sides, rate, risk
+from evaluation.verdict.near_rows import Places, all_distances, places
+from mechanisms.public.coded_table import CodedTable
+
+#: Distances are held for so many targets at a time.
+BATCH = 200
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """How often the synthetic table links two parts of a record.
+
+    Attributes:
+        risk: None where there are fewer than two columns.
+        parts: the columns of either part.
+        rows: of each table.
+    """
+
+    risk: Risk | None
+    parts: tuple[tuple[str, ...], tuple[str, ...]]
+    rows: dict[str, int]
+
+    @property
+    def score(self) -> float | None:
+        """The risk."""
+        return None if self.risk is None else self.risk.value
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        if self.risk is None:
+            return {"score": None, "reason": "one column has no two parts", "rows": self.rows}
+        return {"score": self.score, **self.risk.to_json(), "parts": list(map(list, self.parts)), "rows": self.rows}
+
+
+def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Linkage:
+    """The risk that two data sets about the same people are linked through the synthetic table.
+
+    The columns are split at random into two halves. Each half of a target's row has its nearest synthetic rows (all
+    that are as near); the attack succeeds where one row is among the nearest of both.
+    Goal: 0, training units are linked as often as units of the holdout.
+    """
+    names = sides.synthetic.domain.names
+    order = rng.permutation(len(names))
+    halves = [tuple(names[i] for i in np.sort(part)) for part in np.array_split(order, 2)]
+    parts = (halves[0], halves[1])
+    if len(names) < 2:
+        return Linkage(None, parts, sides.counts())
+    targets = sides.targets(attacks, rng)
+    whole = {part: places([_columns(t, part) for t in (*targets, sides.synthetic)]) for part in parts}
+    ends = np.cumsum([0, *(t.rows for t in targets)])
+    made = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
+    hits = [_linked([whole[part] for part in parts], np.arange(a, b), made) for a, b in pairwise(ends)]
+    both = (rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True))
+    return Linkage(risk(*both), parts, sides.counts())
+
+
+def _columns(table: CodedTable, names: tuple[str, ...]) -> CodedTable:
+    return CodedTable(table.domain.project(names), tuple(table.column(n) for n in names))
+
+
+def _linked(parts: list[Places], targets: NDArray[np.int64], made: NDArray[np.int64]) -> int:
+    """How many targets have a synthetic row that is among the nearest by both parts."""
+    known = [part.only(made) for part in parts]
+    linked = 0
+    for start in range(0, targets.size, BATCH):
+        some = targets[start : start + BATCH]
+        apart = [all_distances(part.only(some), pool) for part, pool in zip(parts, known, strict=True)]
+        nearest = [d == d.min(axis=1, keepdims=True) for d in apart]
+        linked += int((nearest[0] & nearest[1]).any(axis=1).sum())
+    return linked

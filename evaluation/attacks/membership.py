@@ -1,0 +1,228 @@
+"""Membership inference: can three attacks tell units that the table was made from from units that were set aside?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from evaluation.attacks.attack_tables import Sides, rows_of
+from evaluation.attacks.promise_bounds import Promise
+from evaluation.verdict.near_rows import all_distances, places
+from evaluation.verdict.random_split import Share, clopper_pearson
+from mechanisms.public.coded_table import CodedTable
+
+Floats = NDArray[np.float64]
+
+ATTACKS = ("distance", "density", "classifier")
+#: Intervals hold for all attacks together.
+LEVEL = 0.05 / len(ATTACKS)
+#: A threshold that so large a share of others passes.
+FALSE_POSITIVES = 0.01
+#: Distances are held for so many targets at a time.
+BATCH = 200
+#: Fewer units on a side tell nothing.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Attack:
+    """How well one attack tells members from others.
+
+    Attributes:
+        auc, low, high: area under the ROC curve with its interval (DeLong et al. 1988); ½ is guessing.
+        advantage, least, most: true less false positive rate, at a threshold that other units chose, with its interval.
+        found: members above a threshold that one per cent of the others pass.
+    """
+
+    auc: float
+    low: float
+    high: float
+    advantage: float
+    least: float
+    most: float
+    found: Share
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        advantage = {"value": self.advantage, "low": self.least, "high": self.most}
+        at = {"true_positives_at_1_percent_false_ones": self.found.to_json()}
+        return {"auc": {"value": self.auc, "low": self.low, "high": self.high}, "advantage": advantage, **at}
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Three attacks, the best of them first, and what a promise allows.
+
+    Attributes:
+        attacks: by name.
+        units: members and others that were attacked, and units that the attacker knows of the population.
+        several: whether a unit has several rows.
+        promise: of the release; None where none is known for this unit.
+        reason: why there is nothing.
+    """
+
+    attacks: Mapping[str, Attack]
+    units: dict[str, int]
+    several: bool
+    promise: Promise | None = None
+    reason: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """The largest AUC."""
+        return max((a.auc for a in self.attacks.values()), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        out: dict[str, Any] = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
+        out |= {"units": self.units, "unit": "all rows of a unit" if self.several else "a row"}
+        out |= {"attacks": {name: attack.to_json() for name, attack in self.attacks.items()}}
+        return out | ({} if self.promise is None else {"bound": self.promise.to_json()})
+
+
+def membership(sides: Sides, attacks: int, rng: np.random.Generator, promise: Promise | None = None) -> Membership:
+    """Membership inference without knowledge of the generator (Houssiau et al. 2022; van Breugel et al. 2023).
+
+    One half of the holdout's units is what the attacker knows of the population, the other half are the others.
+    - distance: how near the nearest synthetic row is;
+    - density: the logarithm of the synthetic table's density over the population's, both by kernels on distances;
+    - classifier: the odds that a gradient-boosted model gives a row to be synthetic and not of the population.
+    A unit's score is the mean over its rows.
+    Goal: ½. Edge cases: with fewer than ten units on a side there is no score.
+    """
+    known, others = _halves(sides.units[1], rng)
+    ids = (sides.units[0], sides.units[1][others])
+    counts = [np.unique(u).size for u in (*ids, sides.units[1][known])]
+    units = dict(zip(("members", "others", "known"), counts, strict=True))
+    if min(counts) < FEWEST:
+        return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
+    targets = (sides.training, rows_of(sides.holdout, others))
+    picked = [_picked(u, attacks, rng) for u in ids]
+    targets = (rows_of(targets[0], picked[0]), rows_of(targets[1], picked[1]))
+    ids = (ids[0][picked[0]], ids[1][picked[1]])
+    population = rows_of(sides.holdout, known)
+    scores = _near(targets, sides.synthetic, population)
+    scores["classifier"] = _by_classifier(targets, sides.synthetic, population, rng)
+    units |= {"members": np.unique(ids[0]).size, "others": np.unique(ids[1]).size}
+    found = {}
+    for name in ATTACKS:
+        members, outside = (_per_unit(s, u) for s, u in zip(scores[name], ids, strict=True))
+        found[name] = told_apart(members, outside, rng)
+    return Membership(found, units, sides.several, promise)
+
+
+def told_apart(members: Floats, others: Floats, rng: np.random.Generator) -> Attack:
+    """How well scores tell members from others; a member's should be larger."""
+    z = -float(ndtri(LEVEL / 2))
+    auc, error = _auc(members, others)
+    advantage, spread = _advantage(members, others, rng)
+    limit = np.sort(others)[min(math.ceil((1 - FALSE_POSITIVES) * others.size), others.size - 1)]
+    found = clopper_pearson(int((members > limit).sum()), members.size)
+    ends = (max(auc - z * error, 0.0), min(auc + z * error, 1.0))
+    return Attack(auc, *ends, advantage, max(advantage - z * spread, -1.0), min(advantage + z * spread, 1.0), found)
+
+
+def _auc(members: Floats, others: Floats) -> tuple[float, float]:
+    """The area under the ROC curve, and its standard error from placements (DeLong et al. 1988)."""
+    m, n = members.size, others.size
+    ranks = rankdata(np.concatenate([members, others]))
+    above = (ranks[:m] - rankdata(members)) / n
+    below = 1 - (ranks[m:] - rankdata(others)) / m
+    variance = above.var(ddof=1) / m + below.var(ddof=1) / n
+    # All placements alike: as with a share of 0 or 1, three units in all might have been otherwise.
+    return float(above.mean()), math.sqrt(max(variance, 1 / (4 * min(m, n) ** 2)))
+
+
+def _advantage(members: Floats, others: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    """True less false positive rate and its standard error; half of the units choose the other half's threshold."""
+    values, spreads = [], []
+    halves = [np.array_split(rng.permutation(side), 2) for side in (members, others)]
+    for choose, use in ((0, 1), (1, 0)):
+        a, b = np.sort(halves[0][choose]), np.sort(halves[1][choose])
+        limits = np.concatenate([a, b])
+        gaps = np.searchsorted(b, limits) / b.size - np.searchsorted(a, limits) / a.size
+        limit = limits[int(np.argmax(gaps))]
+        rates = [(side[use] >= limit) for side in halves]
+        values.append(float(rates[0].mean() - rates[1].mean()))
+        spreads.append(sum((s.sum() + 1) / (s.size + 2) * (1 - (s.sum() + 1) / (s.size + 2)) / s.size for s in rates))
+    return float(np.mean(values)), math.sqrt(sum(spreads)) / 2
+
+
+def _near(targets: tuple[CodedTable, CodedTable], synthetic: CodedTable, population: CodedTable) -> dict[str, Any]:
+    """The attacks by distance and by density."""
+    whole = places([*targets, synthetic, population])
+    ends = np.cumsum([0, *(t.rows for t in targets), synthetic.rows, population.rows])
+    made, real = (whole.only(np.arange(ends[i], ends[i + 1])) for i in (2, 3))
+    least, densities = [], []
+    asked = np.arange(ends[2])
+    gaps = [all_distances(whole.only(asked[i : i + BATCH]), real).min(axis=1) for i in range(0, asked.size, BATCH)]
+    width = max(float(np.median(np.concatenate(gaps))), 1.0)  # how far apart real rows lie
+    for start in range(0, asked.size, BATCH):
+        some = whole.only(asked[start : start + BATCH])
+        apart = all_distances(some, made)
+        least.append(-apart.min(axis=1).astype(float))
+        densities.append(_log_density(apart, width) - _log_density(all_distances(some, real), width))
+    split = targets[0].rows
+    both = {"distance": np.concatenate(least), "density": np.concatenate(densities)}
+    return {name: (values[:split], values[split:]) for name, values in both.items()}
+
+
+def _log_density(apart: NDArray[np.int32], width: float) -> Floats:
+    """The logarithm of the mean of exp(−2 d / width) over a table."""
+    scaled = -2 * apart / width
+    top = scaled.max(axis=1)
+    return np.asarray(top + np.log(np.exp(scaled - top[:, None]).mean(axis=1)))
+
+
+def _by_classifier(
+    targets: tuple[CodedTable, CodedTable], synthetic: CodedTable, population: CodedTable, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
+    from threadpoolctl import threadpool_limits
+
+    rows = min(synthetic.rows, population.rows)
+    sides = [rows_of(t, rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
+    x = np.concatenate([_features(t) for t in sides])
+    model = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=int(rng.integers(2**31)))
+    with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
+        model.fit(x, np.repeat([1, 0], rows))
+        first, second = (np.asarray(model.decision_function(_features(t)), float) for t in targets)
+    return first, second
+
+
+def _features(table: CodedTable) -> NDArray[np.float32]:
+    """Columns as numbers; what is other or missing on a line as absent."""
+    columns = []
+    for a, column in zip(table.domain.attributes, table.columns, strict=True):
+        values = column.astype(np.float32)
+        columns.append(np.where(column < a.ordered, values, np.nan) if a.ordered else values)
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def _halves(unit: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of two random halves of the units."""
+    names, number = np.unique(unit, return_inverse=True)
+    first = np.zeros(names.size, bool)
+    first[rng.permutation(names.size)[: names.size // 2]] = True
+    return np.flatnonzero(first[number]), np.flatnonzero(~first[number])
+
+
+def _picked(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The rows of so many random units at most."""
+    names, number = np.unique(unit, return_inverse=True)
+    chosen = np.zeros(names.size, bool)
+    chosen[rng.permutation(names.size)[:most]] = True
+    return np.flatnonzero(chosen[number])
+
+
+def _per_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
+    """The mean of each unit's rows."""
+    number = np.unique(unit, return_inverse=True)[1]
+    return np.asarray(np.bincount(number, values) / np.bincount(number))

@@ -1,0 +1,53 @@
+"""What (ε, δ) allows an attack that tells members from others: the bounds that stand beside its figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+#: Steps of the lower sum under a trade-off curve.
+STEPS = 2_000
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The promise of a release, for the unit that an attack acts on, where a unit more or less is what it covers.
+
+    Attributes:
+        pairs: (ε, δ) that hold all, the stated one first.
+    """
+
+    pairs: tuple[tuple[float, float], ...]
+
+    @property
+    def advantage(self) -> float:
+        """The largest true less false positive rate, the least of (e^ε − 1 + 2δ) / (e^ε + 1) (Kairouz et al. 2015)."""
+        return min(1.0, *(math.tanh(e / 2) + 2 * d * _logistic(e) for e, d in self.pairs))
+
+    @cached_property
+    def auc(self) -> float:
+        """The largest area under the ROC curve: 1 less the area under the trade-off curve, by a lower sum.
+
+        The curve is the largest of max(0, 1 − δ − e^ε a, e^−ε (1 − δ − a)) at a false positive rate of a (Dong et al.
+        2019). It is convex, so that what holds for the rates of each unit holds for their means; it falls, so that its
+        values at the right ends of the steps are below it.
+        """
+        heights = (max(_missed(i / STEPS, *pair) for pair in self.pairs) for i in range(1, STEPS + 1))
+        return min(max(1 - math.fsum(heights) / STEPS, 0.5), 1.0)
+
+    def to_json(self) -> dict[str, float]:
+        """JSON values."""
+        epsilon, delta = self.pairs[0]
+        return {"epsilon": epsilon, "delta": delta, "advantage": self.advantage, "auc": self.auc}
+
+
+def _missed(false_positives: float, epsilon: float, delta: float) -> float:
+    """The least share of members that is missed at a false positive rate."""
+    steep = 1 - delta - math.exp(min(epsilon, 700.0)) * false_positives
+    return max(0.0, steep, math.exp(-epsilon) * (1 - delta - false_positives))
+
+
+def _logistic(epsilon: float) -> float:
+    """1 / (1 + e^ε), without overflow."""
+    return math.exp(-epsilon) / (1 + math.exp(-epsilon))

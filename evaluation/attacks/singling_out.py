@@ -1,0 +1,103 @@
+"""Singling out (Giomi et al. 2023, section 4.1): conditions that one synthetic row meets and exactly one person too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.attacks.attack_tables import Risk, Sides, rate, risk
+from mechanisms.public.coded_table import CodedTable
+
+#: So many conditions are tried for one that a single synthetic row meets.
+TRIED = 20
+BATCH = 500
+
+Condition = tuple[tuple[int, str, int], ...]
+
+
+@dataclass(frozen=True)
+class SinglingOut:
+    """How often a guess singles out one training unit, and one unit of a holdout of the same size.
+
+    Attributes:
+        risk: of an attack whose guesses come from the synthetic table; None where no condition singles out a row.
+        columns: of each condition.
+        rows: of each table.
+    """
+
+    risk: Risk | None
+    columns: int
+    rows: dict[str, int]
+
+    @property
+    def score(self) -> float | None:
+        """The risk."""
+        return None if self.risk is None else self.risk.value
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        if self.risk is None:
+            return {"score": None, "reason": "no condition singles out a synthetic row", "rows": self.rows}
+        return {"score": self.score, **self.risk.to_json(), "columns_per_condition": self.columns, "rows": self.rows}
+
+
+def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Generator) -> SinglingOut:
+    """The risk of being singled out.
+
+    A guess is a condition on random columns, made from a random synthetic row that it singles out among all of them:
+    equal to its value, or for values on a line at least (at most) as large where the value lies above (below) the
+    median. It succeeds where all rows that meet it belong to one unit.
+    Goal: 0, training units are singled out as often as units of the holdout. Edge cases: coarse tables may have no
+    such condition, and then no score.
+    """
+    width = min(columns, len(sides.synthetic.domain))
+    conditions = _conditions(sides.synthetic, attacks, width, rng)
+    if not conditions:
+        return SinglingOut(None, width, sides.counts())
+    hits = []
+    for table, unit in zip((sides.training, sides.holdout), sides.units, strict=True):
+        met = (np.unique(unit[_meets(table, condition)]).size == 1 for condition in conditions)
+        hits.append(sum(met))
+    both = (rate(hit, len(conditions)) for hit in hits)
+    return SinglingOut(risk(*both), width, sides.counts())
+
+
+def _conditions(table: CodedTable, wanted: int, width: int, rng: np.random.Generator) -> list[Condition]:
+    """Different conditions that exactly one row meets each."""
+    attributes = table.domain.attributes
+    medians = [
+        float(np.median(c[c < a.ordered])) if (c < a.ordered).any() else 0.0
+        for a, c in zip(attributes, table.columns, strict=True)
+    ]
+    chosen: dict[Condition, None] = {}
+    for _ in range(TRIED * wanted):
+        row = int(rng.integers(table.rows))
+        condition = []
+        for i in np.sort(rng.choice(len(attributes), width, replace=False)):
+            value = int(table.columns[i][row])
+            sign = "=="
+            if value < attributes[i].ordered:
+                sign = ">=" if value > medians[i] else "<="
+            condition.append((int(i), sign, value))
+        if tuple(condition) not in chosen and np.count_nonzero(_meets(table, tuple(condition))) == 1:
+            chosen[tuple(condition)] = None
+            if len(chosen) == wanted:
+                break
+    return list(chosen)
+
+
+def _meets(table: CodedTable, condition: Condition) -> NDArray[np.bool_]:
+    """Which rows meet a condition; what is other or missing lies on no line."""
+    met = np.ones(table.rows, bool)
+    for i, sign, value in condition:
+        column = table.columns[i]
+        if sign == "==":
+            met &= column == value
+        elif sign == "<=":
+            met &= column <= value
+        else:
+            met &= (column >= value) & (column < table.domain.attributes[i].ordered)
+    return met

@@ -1,0 +1,186 @@
+"""Rows of the synthetic table that equal a real row, each weighed by how rarely that happens by nature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.verdict.random_split import per_unit, split_p
+from mechanisms.public.coded_table import CodedTable
+
+Sums = NDArray[np.uint64]
+
+#: The share of copies that the weights are made for, and that must be noticed.
+COPIES = 0.01
+#: Level of the test of matches.
+LEVEL = 0.0012
+#: A test that is asked whether it would have noticed must say so in so many of so many trials.
+TRIALS, NOTICED = 40, 38
+#: Shares of copies that are tried where one per cent would go unnoticed.
+FURTHER = (0.02, 0.05, 0.1, 0.2, 0.5)
+#: Training rows that stand for all of them in these trials; matched rows that are weighed.
+CANDIDATES, WEIGHED = 2_000, 50_000
+#: A copy counts as at most so many times as likely as a natural match: no single match outweighs many.
+LIKELIER = 6.0
+#: Weights are whole multiples of 1 / STEPS.
+STEPS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """All real rows, training rows first.
+
+    Attributes:
+        tables: training, holdout.
+        sums: a 64-bit number per row, equal for equal rows; unequal rows collide with a chance of about rows² / 2⁶⁴.
+        value, repeats: the number of the row's value among all values, and how many rows of the pool have it.
+        first: a row of each value.
+    """
+
+    tables: tuple[CodedTable, CodedTable]
+    sums: Sums
+    value: NDArray[np.int64]
+    repeats: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, training: CodedTable, holdout: CodedTable) -> Pool:
+        """The pool of two tables over one domain."""
+        sums = np.concatenate([row_sums(training), row_sums(holdout)])
+        _, first, value, repeats = np.unique(sums, return_index=True, return_inverse=True, return_counts=True)
+        return cls((training, holdout), sums, value, repeats[value], first)
+
+    @property
+    def training(self) -> int:
+        """How many rows are training rows."""
+        return self.tables[0].rows
+
+    def column(self, i: int, rows: NDArray[np.int64] | None = None) -> NDArray[np.unsignedinteger]:
+        """A column of both tables."""
+        both = np.concatenate([np.asarray(t.columns[i]) for t in self.tables])
+        return both if rows is None else both[rows]
+
+
+def row_sums(table: CodedTable) -> Sums:
+    """A number per row, equal for equal rows."""
+    sums = np.zeros(table.rows, np.uint64)
+    for i, column in enumerate(table.columns):
+        sums += _marks(table, i)[column]
+    return sums
+
+
+def _marks(table: CodedTable, i: int) -> Sums:
+    return np.random.default_rng((0, i)).integers(0, 2**64, table.domain.attributes[i].size, np.uint64)
+
+
+def natural_rates(pool: Pool, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """About how many other rows of the pool one would expect to equal each of these rows, by nature.
+
+    Its twins, and its neighbours (rows that differ in one column) times the ratio of twins to neighbours that random
+    rows of the pool have. Who trained plays no part.
+    """
+    sample = rng.choice(pool.sums.size, min(pool.sums.size, CANDIDATES), replace=False)
+    near = neighbours(pool, np.concatenate([rows, sample]))
+    twins = pool.repeats - 1
+    ratio = (twins[sample].sum() + 0.5) / (near[rows.size :].sum() + 1.0)
+    return np.asarray(twins[rows] + min(ratio, 1.0) * near[: rows.size])
+
+
+def neighbours(pool: Pool, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of these rows, how many rows of the pool differ from it in exactly one column."""
+    found = np.zeros(rows.size, np.int64)
+    width = len(pool.tables[0].columns)
+    for i in range(width if width > 1 else 0):
+        marks = _marks(pool.tables[0], i)
+        rest = pool.sums - marks[pool.column(i)]
+        asked, place = np.unique(rest[rows], return_inverse=True)
+        at = np.minimum(np.searchsorted(asked, rest), asked.size - 1)
+        found += np.bincount(at[asked[at] == rest], minlength=asked.size)[place] - pool.repeats[rows]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class MatchTest:
+    """Whether the synthetic table repeats training rows more than holdout rows.
+
+    Attributes:
+        pool: the real rows.
+        matched: whether each of them stands in the synthetic table.
+        weights: of each value of the pool that was weighed, 0 elsewhere.
+        candidates: the training rows that stand for all in trials.
+        units: of training rows and of holdout rows, where a row is no unit.
+        p: by a random split of the real units.
+    """
+
+    pool: Pool
+    matched: NDArray[np.bool_]
+    weights: NDArray[np.int64]
+    candidates: NDArray[np.int64]
+    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    p: float
+
+    def trial(self, copies: int, rng: np.random.Generator) -> bool:
+        """Whether the test notices so many random training rows copied into the synthetic table."""
+        chosen = rng.choice(self.candidates, min(copies, self.candidates.size), replace=False)
+        values = np.zeros(self.weights.size, bool)
+        values[self.pool.value[self.matched]] = True
+        values[self.pool.value[chosen]] = True
+        weighed = np.where(values[self.pool.value], self.weights[self.pool.value], 0)
+        return _p(weighed, self.pool, self.units, rng) <= LEVEL
+
+
+def match_test(
+    pool: Pool,
+    synthetic: CodedTable,
+    rng: np.random.Generator,
+    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> MatchTest:
+    """The test of matches; a natural match weighs little, one that nature hardly makes weighs much.
+
+    A training row is copied with some chance c, and is matched by nature at the rate λ: the weight is the logarithm of
+    the likelihood ratio, log(1 + c / λ), for c of one per cent copies.
+    """
+    matched = np.isin(pool.sums, row_sums(synthetic))
+    hit = np.unique(pool.value[matched])
+    if hit.size > WEIGHED:
+        hit = rng.choice(hit, WEIGHED, replace=False)
+    candidates = rng.choice(pool.training, min(pool.training, CANDIDATES), replace=False)
+    values = np.unique(np.concatenate([hit, pool.value[candidates]]))
+    rates = natural_rates(pool, pool.first[values], rng) * synthetic.rows / max(pool.sums.size, 1)
+    chance = COPIES * synthetic.rows / pool.training
+    weights = np.zeros(pool.first.size, np.int64)
+    ratio = np.minimum(chance / np.maximum(rates, 1e-12), LIKELIER)
+    weights[values] = np.maximum(np.rint(STEPS * np.log1p(ratio)), 1)  # a match counts, however natural
+    p = _p(np.where(matched, weights[pool.value], 0), pool, units, rng)
+    return MatchTest(pool, matched, weights, candidates, units, p)
+
+
+def _p(
+    weighed: NDArray[np.int64],
+    pool: Pool,
+    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    rng: np.random.Generator,
+) -> float:
+    sides = (weighed[: pool.training], weighed[pool.training :])
+    each = (None, None) if units is None else units
+    training, holdout = (per_unit(side, unit) for side, unit in zip(sides, each, strict=True))
+    return split_p(training, holdout, rng)
+
+
+def least_noticed(test: MatchTest, rows: int, rng: np.random.Generator) -> float | None:
+    """The smallest share of copies among so many synthetic rows that the test notices in 19 of 20 trials; None of all.
+
+    The trials copy random training rows into this very table: no theory of power stands between.
+    """
+    for share in (COPIES, *FURTHER):
+        missed = 0
+        for _ in range(TRIALS):
+            missed += not test.trial(math.ceil(share * rows), rng)
+            if missed > TRIALS - NOTICED:
+                break
+        else:
+            return share
+    return None

@@ -1,0 +1,279 @@
+"""The verdict on privacy: exact tests on tiny worlds, copies, near copies, honest tables, drift, units, bad input."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from scipy.stats import binomtest, hypergeom
+
+from evaluation.verdict.drift import equal_pairs
+from evaluation.verdict.near_rows import APART, nearest_rows, places
+from evaluation.verdict.random_split import DRAWS, clopper_pearson, excess, split_p, wilson
+from evaluation.verdict.rare_matches import Pool, match_test, neighbours
+from evaluation.verdict.verdict import verdict
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+
+#: Hardly a row repeats in it.
+FINE = Domain((Attribute("age", 60, 60), Attribute("job", 40), Attribute("wage", 400, 398), Attribute("town", 50)))
+#: Rows repeat by nature.
+COARSE = Domain((Attribute("age", 5, 5), Attribute("sex", 2), Attribute("job", 6)))
+
+
+def people(rows: int, seed: int, domain: Domain = FINE) -> CodedTable:
+    """Skewed columns that depend on the first one."""
+    rng = np.random.default_rng(seed)
+    first = rng.random(rows)
+    shares = [(0.5 * first + 0.5 * rng.random(rows)) ** 1.5 for _ in domain.attributes]
+    return CodedTable(
+        domain, tuple((u * a.size).astype(np.uint16) for u, a in zip(shares, domain.attributes, strict=True))
+    )
+
+
+def joined(*tables: CodedTable) -> CodedTable:
+    return CodedTable(
+        tables[0].domain, tuple(np.concatenate(c) for c in zip(*(t.columns for t in tables), strict=True))
+    )
+
+
+def some(table: CodedTable, rows) -> CodedTable:
+    return CodedTable(table.domain, tuple(c[rows] for c in table.columns))
+
+
+def thirds(rows: int, seed: int, domain: Domain = FINE) -> list[CodedTable]:
+    whole = people(3 * rows, seed, domain)
+    return [some(whole, slice(i * rows, (i + 1) * rows)) for i in range(3)]
+
+
+def rows_of(table: CodedTable) -> list[tuple[int, ...]]:
+    return list(zip(*(c.tolist() for c in table.columns), strict=True))
+
+
+def copied(training: CodedTable, synthetic: CodedTable, share: float, seed: int) -> CodedTable:
+    """The synthetic table with a share of its rows replaced by random training rows."""
+    count = round(share * synthetic.rows)
+    chosen = np.random.default_rng(seed).choice(training.rows, count, replace=False)
+    return joined(some(training, chosen), some(synthetic, slice(count, None)))
+
+
+@pytest.mark.parametrize(("sizes", "hits"), [((30, 30), (7, 1)), ((400, 100), (20, 1)), ((50, 200), (3, 4))])
+def test_the_test_of_matches_is_the_exact_one_where_all_weigh_alike(sizes, hits):
+    sides = [np.repeat([1, 0], [hit, size - hit]) for size, hit in zip(sizes, hits, strict=True)]
+    exact = hypergeom.sf(hits[0] - 1, sum(sizes), sum(hits), sizes[0])
+    assert split_p(*sides, np.random.default_rng(1)) == pytest.approx(exact, abs=4 * np.sqrt(exact / DRAWS) + 1 / DRAWS)
+
+
+def test_intervals_are_clopper_and_pearsons_and_wilsons():
+    for count, of in ((0, 9), (3, 40), (40, 40)):
+        share = clopper_pearson(count, of)
+        ci = binomtest(count, of).proportion_ci(method="exact")
+        assert (share.low, share.high) == pytest.approx((ci.low, ci.high), abs=1e-9)
+        ci = binomtest(count, of).proportion_ci(method="wilson")
+        assert wilson(count / of, of) == pytest.approx((ci.low, ci.high), abs=1e-9)
+
+
+def test_the_variance_of_an_excess_is_that_of_all_random_splits():
+    rng = np.random.default_rng(0)
+    weights = np.sort(rng.random(60))
+    splits = np.array([rng.permutation(weights)[:20].sum() for _ in range(20_000)])
+    chosen = np.concatenate([weights[15:35], weights[:15], weights[35:]])
+    spread = (chosen[:20].sum() - splits.mean()) / -ndtri(excess(chosen[:20], chosen[20:]).p)
+    assert spread == pytest.approx(splits.std(), rel=0.03)
+    assert excess(np.ones(5), np.ones(9)).p == 1 and excess(np.zeros(5), np.zeros(3)) is None
+
+
+def test_nearest_rows_and_ties_are_brute_force():
+    asked, pool = people(40, 1, COARSE), people(1100, 2, COARSE)
+    whole = places([asked, pool])
+    asked_places, pool_places = whole.only(np.arange(40)), whole.only(np.arange(40, whole.rows))
+    found = nearest_rows(asked_places, pool_places)
+    given, standing_out = np.zeros(pool.rows), np.zeros(pool.rows)
+    for i in range(40):
+        apart = np.abs(asked_places.ordered[:, i].astype(int)[:, None] - pool_places.ordered).sum(axis=0)
+        apart += APART * (asked_places.others[:, i][:, None] != pool_places.others).sum(axis=0)
+        two = np.sort(apart)[:2]
+        assert (found.first[i], found.second[i], found.ties[i]) == (*two, (apart == two[0]).sum())
+        nearest = (apart == two[0]) / (apart == two[0]).sum()
+        given += nearest
+        standing_out += nearest * (1 - two[0] / two[1] if two[1] else 0)
+    assert found.nearest_of == pytest.approx(given) and found.outstanding_of == pytest.approx(standing_out)
+    alone = nearest_rows(pool_places, pool_places, same=True)
+    assert (alone.index != np.arange(pool.rows)).all()
+
+
+def test_missing_values_lie_apart_from_all_others():
+    domain = Domain((Attribute("a", 4, 3),))
+    table = CodedTable(domain, (np.array([0, 1, 2, 3], np.uint8),))
+    found = nearest_rows(places([table]), places([table]), same=True)
+    assert (found.first[:3] < APART).all() and found.first[3] >= APART
+
+
+def test_neighbours_and_equal_pairs_are_brute_force():
+    training, holdout = people(60, 1, COARSE), people(50, 2, COARSE)
+    pool = Pool.of(training, holdout)
+    rows = rows_of(training) + rows_of(holdout)
+    asked = np.array([0, 7, 80, 109])
+    counted = [sum(sum(x != y for x, y in zip(rows[i], row, strict=True)) == 1 for row in rows) for i in asked]
+    assert neighbours(pool, asked).tolist() == counted
+    twice = {row for row in rows if rows.count(row) == 2}
+    across = sum(row in rows[:60] and row in rows[60:] for row in twice)
+    assert equal_pairs(pool, None) == (across, len(twice) - across)
+
+
+def test_one_per_cent_of_copies_is_flagged_in_19_of_20_draws():
+    flagged = 0
+    for seed in range(20):
+        training, synthetic, holdout = thirds(1500, seed)
+        found = verdict(training, copied(training, synthetic, 0.01, seed), holdout)
+        assert found.repeats.value < 0.01
+        flagged += found.line.startswith("privacy: failed (copies of training rows)")
+    assert flagged >= 19
+
+
+def test_exchangeable_tables_pass():
+    results = [verdict(*thirds(2500, seed)).result for seed in range(10)]
+    assert "failed" not in results and results.count("passed") >= 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("domain", "sizes"), [(FINE, (1500, 1500, 1500)), (COARSE, (900, 300, 200))])
+def test_at_most_two_of_400_exchangeable_tables_are_flagged(domain, sizes):
+    flagged = 0
+    for seed in range(400):
+        whole, ends = people(sum(sizes), seed, domain), np.cumsum([0, *sizes])
+        parts = [some(whole, slice(a, b)) for a, b in pairwise(ends)]
+        flagged += verdict(*parts, seed=seed).result == "failed"
+    assert flagged <= 2
+
+
+def test_rows_with_one_changed_column_are_nearer_than_the_holdout():
+    wide = Domain(tuple(Attribute(f"c{i}", 9, 9 * (i % 2)) for i in range(10)))
+    training, _, holdout = thirds(600, 3, wide)
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 10, 600)
+    columns = [
+        np.where(place == i, (c + rng.integers(1, a.size, 600)) % a.size, c).astype(np.uint16)
+        for i, (a, c) in enumerate(zip(wide.attributes, training.columns, strict=True))
+    ]
+    near = CodedTable(wide, tuple(columns))
+    found = verdict(training, near, holdout)
+    assert found.result == "failed" and "nearer" in found.why
+    assert found.nearer.low > found.nearer.expected
+
+
+def test_a_holdout_of_another_size_is_no_disadvantage_to_anybody():
+    whole = people(4000, 5)
+    training, holdout = some(whole, slice(0, 2600)), some(whole, slice(2600, 3000))
+    fresh = some(whole, slice(3000, 4000))
+    honest = verdict(training, fresh, holdout)
+    assert honest.result != "failed"
+    assert honest.nearer.expected == pytest.approx(2600 / 3000)
+    assert honest.nearer.low < honest.nearer.expected < honest.nearer.high
+    assert verdict(training, copied(training, fresh, 0.1, 1), holdout).result == "failed"
+
+
+def test_where_rows_repeat_by_nature_nothing_is_judged_but_a_whole_copy():
+    training, synthetic, holdout = thirds(500, 1, COARSE)
+    found = verdict(training, synthetic, holdout)
+    assert found.result == "not judged" and "repeat by nature" in found.why
+    fine, _, aside = thirds(500, 1)
+    assert verdict(fine, fine, aside).result == "failed"
+
+
+def test_a_small_holdout_says_what_it_would_have_noticed():
+    training, synthetic, holdout = thirds(500, 2)
+    found = verdict(training, synthetic, some(holdout, slice(0, 25)))
+    assert found.result == "not judged" and "too few rows" in found.why
+    assert found.noticed is None or found.noticed > 0.01
+
+
+def test_a_drifting_holdout_is_noticed_and_copies_are_flagged_all_the_same():
+    whole = people(3000, 4)
+    order = np.argsort(whole.columns[2], kind="stable")
+    training, synthetic, holdout = (some(whole, order[i * 1000 : (i + 1) * 1000]) for i in range(3))
+    found = verdict(training, synthetic, holdout)
+    assert found.result == "not judged" and "drifts" in found.why and "wage" in found.why
+    assert verdict(training, training, holdout).result == "failed"
+
+
+def test_a_drift_of_pairs_alone_is_noticed_by_neighbours():
+    rng = np.random.default_rng(0)
+    domain = Domain((Attribute("a", 50, 50), Attribute("b", 50, 50)))
+    a, flat = rng.integers(0, 50, (2, 2000)).astype(np.uint8)
+    bound = CodedTable(domain, (a, (a + rng.integers(0, 3, 2000)).astype(np.uint8) % 50))
+    loose = CodedTable(domain, (a[:1000], flat[:1000]))
+    found = verdict(bound, bound, loose)
+    assert found.drift.columns == () and "same side" in found.drift.reason
+
+
+def test_a_holdout_that_overlaps_the_training_table_is_noticed():
+    training, synthetic, holdout = thirds(600, 6)
+    overlapping = joined(some(training, slice(0, 100)), some(holdout, slice(0, 500)))
+    assert "overlaps" in verdict(training, synthetic, overlapping).why
+
+
+def persons(seed: int, count: int = 150, records: int = 8) -> tuple[CodedTable, np.ndarray]:
+    """Records of persons: those of one person are nearly alike."""
+    base = people(count, seed)
+    unit = np.repeat(np.arange(count), records)
+    rng = np.random.default_rng(seed)
+    wage = np.minimum(base.columns[2][unit] + rng.integers(0, 3, unit.size), 397)
+    return CodedTable(
+        FINE, tuple(wage.astype(np.uint16) if i == 2 else c[unit] for i, c in enumerate(base.columns))
+    ), unit
+
+
+def test_where_persons_have_several_records_whole_persons_are_split():
+    flagged = 0
+    for seed in range(6):
+        (training, ids), (holdout, others) = persons(seed), persons(seed + 100)
+        made = persons(seed + 200)[0]
+        found = verdict(training, made, holdout, units=(ids, others + 10_000))
+        assert found.drift.reason == ""
+        flagged += found.result == "failed"
+    assert flagged == 0
+    assert verdict(training, training, holdout, units=(ids, others + 10_000)).result == "failed"
+    assert verdict(training, made, holdout).drift.clusters < 1e-6
+    assert "units have rows" in verdict(training, made, holdout, units=(ids, others)).why
+
+
+@pytest.mark.parametrize("odd", ["none", "empty", "one row", "constant", "all alike", "no columns"])
+def test_bad_input_is_not_judged_and_says_why(odd):
+    training, synthetic, holdout = thirds(300, 1)
+    constant = CodedTable(FINE, tuple(np.zeros(300, np.uint16) for _ in FINE.attributes))
+    nothing = CodedTable(Domain(()), ())
+    tables = {
+        "none": (training, synthetic, None),
+        "empty": (training, some(synthetic, slice(0, 0)), holdout),
+        "one row": (some(training, [0]), some(synthetic, [0]), some(holdout, [0])),
+        "constant": (constant, constant, constant),
+        "all alike": (joined(training, training), constant, constant),
+        "no columns": (nothing, nothing, nothing),
+    }[odd]
+    found = verdict(*tables)
+    assert found.result == "not judged" and found.why
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_the_order_of_rows_does_not_matter():
+    training, synthetic, holdout = thirds(400, 8)
+    turned = [some(t, np.random.default_rng(1).permutation(400)) for t in (training, synthetic, holdout)]
+    first, second = verdict(training, synthetic, holdout), verdict(*turned)
+    assert (first.result, first.matches, first.nearer.share) == (second.result, second.matches, second.nearer.share)
+
+
+def test_weights_do_not_depend_on_who_trained():
+    training, synthetic, holdout = thirds(400, 9)
+    one, other = (
+        match_test(Pool.of(*pair), synthetic, np.random.default_rng(0)) for pair in ((training, holdout),) * 2
+    )
+    assert one.p == other.p
+    swapped = match_test(Pool.of(holdout, training), synthetic, np.random.default_rng(0))
+    hits = [
+        {r: w for r, w in zip(rows_of(a) + rows_of(b), t.weights[t.pool.value], strict=True) if w}
+        for a, b, t in ((training, holdout, one), (holdout, training, swapped))
+    ]
+    both = hits[0].keys() & hits[1].keys()
+    assert both and sum(abs(hits[0][r] - hits[1][r]) <= 2 for r in both) >= 0.9 * len(both)
