@@ -22,21 +22,27 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
-from synthesis.numbers.value_shapes import answers_about, shapes_of
+from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
 from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
 
 
-def query(release: Path | str, *, marginal: Sequence[str] = (), where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def query(
+    release: Path | str,
+    *,
+    marginal: Sequence[str] = (),
+    where: Mapping[str, Any] | None = None,
+    solution: str | None = None,
+) -> pd.DataFrame:
     """A marginal, or the number of records in a range, estimated from noisy answers alone; costs no privacy.
 
     Args:
         release: the release folder of a run.
-        marginal, where: as `answer` takes them.
+        marginal, where, solution: as `answer` takes them.
     """
     schema, _, measurements = read_release(Path(release))
-    return answer(schema, measurements, marginal=marginal, where=where)
+    return answer(schema, measurements, marginal=marginal, where=where, solution=solution)
 
 
 def answer(
@@ -45,6 +51,7 @@ def answer(
     *,
     marginal: Sequence[str] = (),
     where: Mapping[str, Any] | None = None,
+    solution: str | None = None,
 ) -> pd.DataFrame:
     """What the noisy answers of a release say.
 
@@ -54,6 +61,7 @@ def answer(
             that this cuts counts in part: by the column's fine cells or the curve through them, where the release has
             them, else as if its records were spread evenly. The interval holds whatever lies inside: `cut` names such
             bins, or fine cells.
+        solution: a marginal is answered from the consistent marginals, also where none holds it (see `solved`).
     Returns:
         the columns asked for, count (may be negative; unbiased where no bin is cut), standard_error (of the noise), low
         and high (95 % intervals), and for a range: cut.
@@ -73,12 +81,42 @@ def answer(
             )
         if name not in schema.domain:
             raise no_column(schema, name, "marginal" if marginal else "where")
+    if solution is not None and not marginal:
+        raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
     if where:
         return _count(schema, measurements, where)
     clique = schema.measured.canonical(tuple(marginal))
+    if solution is not None:
+        return solved(schema, measurements, clique, solution)
     estimate = estimate_marginal(measurements, clique)
     reach = 1.96 * estimate.errors
     return _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
+
+
+def solved(schema: Schema, measurements: Measurements, clique: Clique, solution: str) -> pd.DataFrame:
+    """PriView's answer to a marginal (Li et al. 2021b, section 3.2): counts alone, non-negative, of the noisy total.
+
+    From the most precise consistent marginal that holds it; else, of all marginals that have the sides that are known,
+    the one of largest entropy, of least L2 norm, or any by a linear programme. What no answer tells is filled in, so
+    that no standard error is known.
+
+    Args:
+        solution: maxent, least_norm or linear.
+    Raises:
+        UserError: another word, or too many cells.
+    """
+    from synthesis.maxent import MaxentSpec, fit_maxent, solution_named  # not loaded by what asks for no solution
+
+    spec = MaxentSpec(solution=solution_named(solution))
+    model = fit_maxent(for_synthesis(measurements, schema), spec, zeros=schema.zeros)
+    result = cells_frame(schema, clique).assign(count=np.round(model.marginal(clique), 2))
+    views = [t.clique for t in model.targets.marginals]
+    holding = [v for v in views if set(clique) <= set(v)]
+    result.attrs["sources"] = [" × ".join(v) for v in holding or [v for v in views if set(v) & set(clique)]]
+    if not holding:
+        note = f"no measured marginal tells it: {solution} fills in what their parts leave open; its error is not known"
+        result.attrs["notes"] = [note]
+    return result
 
 
 def no_column(schema: Schema, name: str, where: str) -> UserError:

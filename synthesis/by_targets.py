@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Targets, consistent
-from synthesis.consistency.merged_values import compressed, expanded, merged_values
+from synthesis.consistency.merged_values import compressed, expanded, merged_values, rare_zeros
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
@@ -32,7 +32,9 @@ class ByTargets(Synthesizer):
         """Rows that follow the consistent marginals."""
         groups = {} if zeros else merged_values(measurements)
         reduced = compressed(measurements, groups) if groups else measurements
-        targets = consistent(reduced, nonnegative=self.cells_rule, zeros=zeros)
+        rare, floor = self.rare_rule
+        never = rare_zeros(measurements, groups, rare=rare, floor=floor)
+        targets = consistent(reduced, nonnegative=self.cells_rule, zeros=[*zeros, *never])
         made = self.follow(targets, rows=rows, rng=rng, progress=progress)
         return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
 
@@ -40,6 +42,11 @@ class ByTargets(Synthesizer):
     def cells_rule(self) -> str:
         """How negative cells are taken out of the marginals; see `NONNEGATIVE`."""
         return "norm_sub"
+
+    @property
+    def rare_rule(self) -> tuple[float, float]:
+        """Below which noisy counts values may never occur: in standard deviations, and in records; see `rare_zeros`."""
+        return 0.0, 0.0
 
     @abstractmethod
     def follow(

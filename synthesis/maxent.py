@@ -1,16 +1,17 @@
-"""PriView's answers (Li et al. 2021b, section 3.2): any marginal from the released ones, without making rows."""
+"""PriView's answers (Li et al. 2021b, section 3.2): any marginal from the released ones, and rows that follow it."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
@@ -20,16 +21,18 @@ from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.layout import outermost
+from synthesis.gum.layout import information, outermost
 from synthesis.gum.passes import gum_rows
 from synthesis.impossible import Zeros, impossible_cells
-from synthesis.setting_checks import AT_LEAST_ONE, check_numbers, check_words
+from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers, check_words
 
 Axes = tuple[int, ...]
 
 #: Rounds of proportional fitting and of alternating projections, and when they may stop (share of the total).
 ROUNDS = 500
 NEAR = 1e-7
+#: Rows follow answered marginals of at most so many cells.
+ANSWER_CELLS = 20_000
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,28 @@ class MaxentSpec(Synthesizer):
     """Settings of PriView's answers.
 
     Attributes:
-        solution: which marginal that has all known sides: maxent (largest entropy), leastnorm (least squares) or
-            linear (a linear programme: any that is off by as little as possible).
+        solution: which marginal that has all known sides: maxent (largest entropy), least_norm (least squares; also
+            leastnorm) or linear (a linear programme: any that is off by as little as possible).
+        way, answers: rows follow the views and, of the marginals of `way` attributes that stand in no view, so many
+            answered ones: those whose pairs depend most on each other.
         nonnegative: how negative cells are taken out of the released marginals; see `NONNEGATIVE`.
         max_cells: the largest marginal that is answered.
     """
 
     solution: str = "maxent"
+    way: int = 3
+    answers: int = 30
     nonnegative: str = "norm_sub"
     max_cells: int = 20_000_000
 
     def __post_init__(self) -> None:
         check_words(self, {"solution": SOLUTIONS, "nonnegative": NONNEGATIVE})
-        check_numbers(self, ("max_cells", self.max_cells >= 1, AT_LEAST_ONE))
+        check_numbers(
+            self,
+            ("way", self.way >= 1, AT_LEAST_ONE),
+            ("answers", self.answers >= 0, AT_LEAST_NONE),
+            ("max_cells", self.max_cells >= 1, AT_LEAST_ONE),
+        )
 
     def make(
         self,
@@ -60,7 +72,7 @@ class MaxentSpec(Synthesizer):
         zeros: Zeros = (),
         progress: Progress | None = None,
     ) -> Synthesized:
-        """Rows that have the views' marginals."""
+        """Rows that have the views' marginals, and what follows from them."""
         return Synthesized(fit_maxent(measurements, self, zeros=zeros).rows(rows, rng, progress))
 
 
@@ -122,8 +134,33 @@ class ViewModel:
         return query.answer(self.marginal(clique))
 
     def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
-        """Synthetic rows that have the views' marginals: GUM from a tree of two-way ones."""
-        return gum_rows(self.targets, GumSpec(start="tree"), rows=count, rng=rng, progress=progress).table
+        """Synthetic rows that have the views' marginals and answered ones: GUM from a tree of two-way ones."""
+        targets = replace(self.targets, marginals=(*self.targets.marginals, *self.answered()))
+        return gum_rows(targets, GumSpec(start="tree"), rows=count, rng=rng, progress=progress).table
+
+    def answered(self) -> tuple[Target, ...]:
+        """Marginals of `spec.way` attributes in no view, answered: those whose pairs tell most of each other.
+
+        They weigh as much as the least precise view.
+        """
+        known = self.targets.marginals
+        if self.total <= 0 or not known or not self.spec.answers:
+            return ()
+        names = self.domain.canonical({n for t in known for n in t.clique})
+        told: dict[Clique, float] = {}
+        for target in sorted(known, key=lambda t: -t.variance):
+            told |= {p: information(target.sums(p)) for p in itertools.combinations(target.clique, 2)}
+        views = [frozenset(t.clique) for t in known]
+        free = [
+            c
+            for c in itertools.combinations(names, min(self.spec.way, len(names)))
+            if self.domain.cells(c) <= ANSWER_CELLS and not any(v.issuperset(c) for v in views)
+        ]
+        free.sort(key=lambda c: -sum(told.get(p, 0.0) for p in itertools.combinations(c, 2)))
+        noise = max(t.stddev for t in known)
+        return tuple(
+            Target(c, self.marginal(c).reshape(self.domain.shape(c)), noise) for c in free[: self.spec.answers]
+        )
 
 
 def fit_maxent(measurements: Measurements, spec: MaxentSpec | None = None, *, zeros: Zeros = ()) -> ViewModel:
@@ -216,9 +253,19 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
 
 SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Values]] = {
     "maxent": largest_entropy,
-    "leastnorm": least_norm,
+    "least_norm": least_norm,
+    "leastnorm": least_norm,  # the earlier spelling
     "linear": linear_programme,
 }
+
+
+def solution_named(word: str) -> str:
+    """The word, if it names a solution.
+
+    Raises:
+        UserError: it does not.
+    """
+    return one_of(word, SOLUTIONS, "solution")
 
 
 def _on(possible: NDArray[np.bool_], values: Values, total: float) -> Values:

@@ -73,6 +73,7 @@ def _combined(measurements: Measurements, clique: Clique, weights: Values | None
             f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''}); what was not needs "
             f"another run, out of a budget of its own, with [{','.join(clique)}] in its list selection.marginals"
         )
+        fix += "; or solution=maxent, which fills in what their parts leave open" if weights is None else ""
         raise UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
     precision = np.array([t[1] ** -2 for _, t in usable])
     values = (precision * np.array([t[0] for _, t in usable])).sum(axis=0) / precision.sum(axis=0)

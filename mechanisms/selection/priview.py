@@ -67,7 +67,7 @@ class PriViewSettings(Selection):
     """Settings.
 
     Attributes:
-        design: greedy: every set of t columns is in a view; random: as many views of random columns.
+        design: greedy: every set of t columns is in a view (see `covering`); random: as many views of random columns.
         t: 2 or 3; None: 3 where the noise allows it against the rows, else 2.
         views: design=random: how many; None: as many as the greedy design has.
         view_cells: a view grows up to so many cells.

@@ -29,14 +29,20 @@ def ask_given(context: Context, stage: str = GIVEN) -> list[Clique]:
 
 
 def share_out(
-    context: Context, cliques: Sequence[Clique], query_of: Callable[[Clique], QueryMatrix] | None = None
+    context: Context,
+    cliques: Sequence[Clique],
+    query_of: Callable[[Clique], QueryMatrix] | None = None,
+    *,
+    whole: bool = True,
 ) -> None:
     """Measure these marginals with the whole reserve, each with a part in proportion to cells^power.
 
     Args:
         query_of: what is asked of each; None: all of its cells.
+        whole: the parts follow the cells of the marginals, not the number of answers.
     """
-    loads = np.array([context.domain.cells(c) for c in cliques], np.float64) ** context.power
+    sizes = [context.domain.cells(c) if whole or query_of is None else query_of(c).rows for c in cliques]
+    loads = np.array(sizes, np.float64) ** context.power
     parts = loads / loads.sum() * (1 - 1e-9)
     questions = zip(cliques, parts.tolist(), strict=True)
     ask = query_of or (lambda clique: Identity(context.domain.cells(clique)))

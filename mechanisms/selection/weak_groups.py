@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Schedule
 from mechanisms.selection.indif import IndifSettings, size_of_group
@@ -45,6 +46,9 @@ class GroupsSettings(IndifSettings):
         """What the public table chooses, where there is one."""
         if self.public is None:
             return super().workload(facts)
+        if self.merge is not None:
+            fix = "null with selection.public: a public table chooses before there are noisy counts"
+            raise UserError("nothing to merge by", where="selection.merge", fix=fix)
         table = PublicTable(self.public, self.delimiter, self.rows)
         size = self.group_size(facts.domain)
         return pairs_of_table(facts, table, self.max_cells, self.combine_cells, size)

@@ -26,6 +26,7 @@ from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.inference.estimate_questions import question
+from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
@@ -143,13 +144,25 @@ class Release:
         spec = build.usable_synthesizer(self._synthesis)
         return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
-    def marginal(self, columns: Sequence[str]) -> pd.DataFrame:
+    def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
 
+        Args:
+            solution: maxent, least_norm or linear: PriView's answer, also where no measured marginal has all columns;
+                counts alone, as no answer tells their error.
         Raises:
-            UserError: an unknown column; no measured marginal tells.
+            UserError: an unknown column or solution; without one, no measured marginal tells.
         """
-        return answer(self.schema, self.measurements, marginal=[columns] if isinstance(columns, str) else columns)
+        names = [columns] if isinstance(columns, str) else columns
+        return answer(self.schema, self.measurements, marginal=names, solution=solution)
+
+    def distances(self) -> pd.DataFrame:
+        """How far each pair is from independence (InDif), the most dependent first; noisy, with the standard error.
+
+        Raises:
+            UserError: the run did not ask for that (selection=auto, indif and groups do).
+        """
+        return distances(self.schema, self.measurements)
 
     def count(self, where: Mapping[str, Any]) -> pd.DataFrame:
         """How many records satisfy conditions, from the noisy answers, as `query` says it: one row.

@@ -8,7 +8,9 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError
 from pipeline.inference.estimate_questions import KINDS, Question
+from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import bounds, estimate
+from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.settings.config import QueryConfig
 
@@ -26,6 +28,13 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
     if config.estimate is None and given:
         fix = f"estimate={', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise UserError("it belongs to an estimate", where=next(iter(given)), fix=fix)
+    if config.solution is not None and not config.marginal:
+        raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
+    if config.distances:
+        if config.bounds or config.marginal or config.where or config.estimate is not None:
+            raise UserError("one question at a time", where="query", fix="distances=true alone")
+        schema, _, measurements = read_release(release)
+        return _with_sources(distances(schema, measurements))
     if config.estimate is not None and (config.bounds or config.marginal or config.where):
         fix = "one of estimate=…, marginal=[…], where={…} and bounds=true"
         raise UserError("one question at a time", where="query", fix=fix)
@@ -39,7 +48,8 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         if config.where:
             raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")
         return bounds(release, marginal=config.marginal)
-    return _with_cut(_with_sources(query(release, marginal=config.marginal, where=config.where)))
+    found = query(release, marginal=config.marginal, where=config.where, solution=config.solution)
+    return _with_cut(_with_sources(found))
 
 
 def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:

@@ -18,11 +18,13 @@ from mechanisms.public.criterion import in_records
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.report.number_errors import mean_errors, said_errors
+from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import expectations, in_words
 from pipeline.settings.build import (
     build_unit,
@@ -55,6 +57,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "candidates": _candidates(config, schema, plan),
         "numbers": mean_errors(schema, plan, config.plan.rows),
         "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
+        "theory": _theory(config, unit.max_records, plan),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": said_limit(config, schema),
         "no_room": [list(c) for c in workload.no_room],
@@ -68,6 +71,17 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
     }
+
+
+def _theory(config: Config, max_records: int, plan: AnyPlan) -> dict[str, Any] | None:
+    """What the theory says about `plan.rows`; None where it is not given."""
+    own, rows = config.privacy, config.plan.rows
+    if rows is None:
+        return None
+    neighbouring = Neighbouring(own.neighbouring)
+    return theory(
+        plan, epsilon=own.epsilon, delta=own.delta, rows=rows, max_records=max_records, neighbouring=neighbouring
+    )
 
 
 def _selection(config: Config, plan: AnyPlan) -> dict[str, Any]:
@@ -154,6 +168,7 @@ def as_text(facts: dict[str, Any]) -> str:
     lines += said_errors(facts["numbers"])
     lines += _noisiest(facts["candidates"], facts["rows"])
     lines += in_words(facts["expected"], facts["rows"]) if facts["expected"] else []
+    lines += theory_in_words(facts["theory"]) if facts["theory"] else []
     for key, why in (
         ("left_out", f"more than {facts['left_out_above']}"),
         ("no_room", "no room in the graphical model"),

@@ -220,8 +220,10 @@ class QueryConfig:
 
     source: str | None = None
     marginal: list[str] = field(default_factory=list)
+    solution: str | None = None
     where: dict[str, Any] | None = None
     bounds: bool = False
+    distances: bool = False
     estimate: str | None = None
     column: str | None = None
     other: str | None = None

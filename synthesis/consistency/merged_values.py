@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -22,6 +22,7 @@ from mechanisms.public.rules.transforms import spread_codes
 
 #: Attribute → each code's group; only attributes of which values are merged.
 Groups = Mapping[str, NDArray[np.int64]]
+Cells = NDArray[np.bool_]
 
 
 def merged_values(measurements: Measurements) -> Groups:
@@ -98,6 +99,35 @@ def expanded(table: CodedTable, measurements: Measurements, groups: Groups, rng:
             codes = _expanded(codes, groups[attribute.name], one_way(measurements, attribute.name), rng)
         columns.append(codes)
     return CodedTable(domain, tuple(columns), table.weights)
+
+
+def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor: float) -> list[tuple[Clique, Cells]]:
+    """Values that count as never occurring: those below θ, of an attribute where all of them together are below θ.
+
+    θ = max(rare · σ, floor) with the σ of the attribute's noisy one-way counts (Li et al. 2021b, section 5.3: 4.5 σ and
+    800 records; Appendix A.3: 3 σ). An attribute all of whose values are below θ keeps them.
+
+    Guarantee: post-processing; costs no privacy.
+    Returns:
+        impossible cells of single attributes, over the merged codes where there are any.
+    """
+    zeros: list[tuple[Clique, Cells]] = []
+    if max(rare, floor) <= 0:
+        return zeros
+    for name in measurements.domain.names:
+        own = [a for a in measurements.answers if a.clique == (name,) and isinstance(a.query, Identity)]
+        if not own:
+            continue
+        best = min(own, key=lambda a: a.stddev)
+        least = max(rare * best.stddev, floor)
+        low = best.values < least
+        if not low.any() or low.all() or best.values[low].sum() >= least:
+            continue
+        group = groups.get(name, np.arange(low.size))
+        gone = np.bincount(group, ~low, minlength=int(group.max()) + 1) == 0
+        if gone.any():
+            zeros.append(((name,), gone))
+    return zeros
 
 
 def one_way(measurements: Measurements, name: str) -> NDArray[np.float64]:

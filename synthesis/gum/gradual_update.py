@@ -55,8 +55,8 @@ class Work:
         """One gradual update of one marginal; how many rows moved, and how far it was off before (Appendix A.2).
 
         A cell below its target grows by min(n_t − n_s, α n_s); an empty cell, which never grows so, by α n_t, by
-        Replace, unless `empty` says that it stays. Cells above give rows in proportion to their excess, or by its
-        min(n_s − n_t, β n_s) with the β that keeps the number of rows.
+        Replace, unless `empty` says that it stays. Cells above give rows in proportion to their excess, or by the
+        paper's min(n_s − n_t, β n_s) with the β that keeps the number of rows.
         """
         rows, counts = len(self.keys), self.counts(target.clique)
         gap = target.values.ravel() * (rows / target.values.sum()) - counts

@@ -41,8 +41,8 @@ class Layout:
 def lay_out(targets: Targets, *, append: bool, separate: bool, again: bool = True) -> Layout:
     """Take attributes that are in one marginal off, again and again; what is left falls into connected parts.
 
-    A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Those that
-    share a structural zero beyond one marginal stay together.
+    A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Attributes
+    that share a structural zero beyond one marginal stay together.
     """
     cliques = [c for c, _ in targets.zeros]
     bound = {n for c in cliques for n in c}
@@ -153,7 +153,7 @@ def tree_columns(
         for i, one in enumerate(target.clique):
             for two in target.clique[i + 1 :]:
                 pairs[one, two] = Target((one, two), target.sums((one, two)), target.stddev)
-    by_information = sorted(pairs, key=lambda p: -_information(pairs[p].values))
+    by_information = sorted(pairs, key=lambda p: -information(pairs[p].values))
     columns: Columns = {}
     while len(columns) < len(names):
         link = next((p for p in by_information if (p[0] in columns) != (p[1] in columns)), None)
@@ -167,7 +167,7 @@ def tree_columns(
     return columns
 
 
-def _information(values: NDArray[np.float64]) -> float:
+def information(values: NDArray[np.float64]) -> float:
     """Mutual information of a two-way marginal, in nats."""
     total = float(values.sum())
     if total <= 0:

@@ -38,6 +38,8 @@ class Passes(ByTargets):
             tree is drawn whole (append); those that are so at first (once, as Appendix A.3 says); or none (update).
         groups: parts of the table without a common marginal are made apart and joined (separate), or together.
         nonnegative: how negative cells are taken out of the targets; see `NONNEGATIVE`.
+        rare, floor: values with a noisy count below max(rare · σ, floor records) get no rows where all of them together
+            are below that too (Li et al. 2021b, section 5.3); 0 and 0: no such rule. See `rare_zeros`.
         tolerance: stop when a whole pass moves less than this share of the rows per marginal.
         stall: stop when the mean error has fallen by less than this share over the last ten passes.
     """
@@ -47,6 +49,8 @@ class Passes(ByTargets):
     lone: str = "append"
     groups: str = "separate"
     nonnegative: str = "norm_sub"
+    rare: float = 0.0
+    floor: float = 0.0
     tolerance: float = 1e-5
     stall: float = 0.01
 
@@ -54,6 +58,8 @@ class Passes(ByTargets):
         check_numbers(
             self,
             ("iterations", self.iterations >= 1, AT_LEAST_ONE),
+            ("rare", 0 <= self.rare < math.inf, NOT_NEGATIVE),
+            ("floor", 0 <= self.floor < math.inf, NOT_NEGATIVE),
             ("tolerance", 0 <= self.tolerance < math.inf, NOT_NEGATIVE),
             ("stall", 0 <= self.stall < 1, BELOW_ONE),
         )
@@ -63,6 +69,11 @@ class Passes(ByTargets):
     def cells_rule(self) -> str:
         """As the settings say."""
         return self.nonnegative
+
+    @property
+    def rare_rule(self) -> tuple[float, float]:
+        """As the settings say."""
+        return self.rare, self.floor
 
     @abstractmethod
     def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:

@@ -1,5 +1,6 @@
 """`plan` and `run` with the selections of DPSyn: whole runs, degenerate cases, refusals before anything is spent."""
 
+import io
 import itertools
 import json
 import math
@@ -9,12 +10,14 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.designs.covering import PRECISE, strength
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
 from mechanisms.selection.priview import PriViewSettings
 from mechanisms.selection.unit_noise import unit_noise, unit_stddev
-from pipeline import api
+from pipeline import api, load
 from tests.pipeline.conftest import TOWN, command, people
 
 BASKETS = """
@@ -213,3 +216,38 @@ def test_declared_rows_are_held_against_the_deviation_of_the_noise_itself(mechan
     enough = math.ceil(strength(domain, designs[1], unit_stddev(facts, domain), 1.0) / PRECISE)
     assert PriViewSettings(view_cells=8, rows=enough)._views(facts, domain) == designs[1]
     assert PriViewSettings(view_cells=8, rows=enough - 1)._views(facts, domain) == designs[0]
+
+
+def test_indif_asks_pairs_over_merged_values_and_gum_leaves_the_rarest_out(town, capsys):
+    """Li et al. 2021b, section 5.3: rare jobs stand as one in pairs."""
+    own = [*TOWN, "privacy.epsilon=50", "selection=indif", "selection.merge=3", "selection.floor=250", "seed=3"]
+    made = ["synthesis=gum", "synthesis.rare=3", "evaluation.enabled=false", "hydra.run.dir=out"]
+    assert command("run", *own, *made) == 0
+    known = load_measurements(town / "out" / "release" / "measurements")
+    merged = [a for a in known.answers if isinstance(a.query, MergedQuery)]
+    assert merged and all(len(a.clique) > 1 and a.query.rows < a.query.columns for a in merged)
+    assert command("verify", "out/release") == 1  # a fixed seed: everything else holds
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("NO ")] == [], said
+    assert command("plan", *own[:3], "selection=groups", "selection.public=public.csv", "selection.merge=3") == 1
+
+
+def test_the_distances_of_all_pairs_are_a_table(town, capsys):
+    """InDif, section 5.2: the L1 distance from the product of the one-way counts, here at a sharp ε."""
+    sharp = [*TOWN, "privacy.epsilon=1000000", "privacy.delta=1e-3", "selection=indif", "synthesis=independent"]
+    assert command("run", *sharp, "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    capsys.readouterr()
+    assert command("query", "from=out/release", "distances=true") == 0
+    told = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert set(told["marginal"]) == {"age × sex", "age × job", "sex × job"}
+    table = people(600)
+    true = pd.crosstab(table["sex"], table["job"]).to_numpy(float)
+    alone = np.outer(true.sum(axis=1), true.sum(axis=0)) / true.sum()
+    row = told.set_index("marginal").loc["sex × job"]
+    assert row["distance"] == pytest.approx(np.abs(true - alone).sum(), abs=3)
+    assert row["indif"] == pytest.approx(row["distance"] / 600, rel=0.01)
+    assert list(told["distance"]) == sorted(told["distance"], reverse=True)
+    assert load("out").distances()["distance"].tolist() == told["distance"].tolist()
+    assert command("run", *sharp, "selection=oneway", "evaluation.enabled=false", "hydra.run.dir=ones") == 0
+    assert command("query", "from=ones/release", "distances=true") == 1
+    assert "no distances" in capsys.readouterr().err

@@ -77,3 +77,27 @@ def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     expectations(config, schema, plan, 600)
     assert (config.privacy.epsilon, config.privacy.max_records) == (1, 4)
+
+
+def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town, capsys):
+    own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", "privacy.delta=1e-9"]
+    assert command(*own, "plan.format=json") == 0
+    facts = json.loads(capsys.readouterr().out)["theory"]
+    assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
+    assert [r["rows"] for r in facts["marginals"]] == [
+        2_000,
+        2_000,
+        20_000,
+        20_000,
+        200_000,
+        200_000,
+        2_000_000,
+        2_000_000,
+    ]
+    assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
+    assert 0 < facts["useful"]["plan"] < 0.05
+    assert command(*own, "privacy.delta=1e-8") == 0
+    said = capsys.readouterr().out
+    assert "δ = 1e-08 is above 1/n² = 2.5e-09" in said and "(∝ n²)" in said
+    assert command("plan", *TOWN, "selection=pairs") == 0
+    assert "1/n²" not in capsys.readouterr().out, "without plan.rows nothing is known about n"

@@ -12,7 +12,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline import query
+from pipeline import load, query
 from synthesis.marginal_tables import marginal_tables
 from synthesis.query_answers import estimate_count, estimate_marginal
 from tests.pipeline.conftest import TOWN, command, people
@@ -126,3 +126,39 @@ def test_a_question_that_cannot_be_answered_says_why(town, capsys, asked, said):
     assert command("run", *SHARP, "evaluation.enabled=false") == 0
     assert command("query", "from=out/release", *asked) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_marginal_that_stands_in_no_measured_one_is_answered_by_each_solution(town, capsys):
+    pairs = "selection.marginals=[[age,sex],[sex,job]]"
+    off = ["evaluation.enabled=false", "synthesis=independent"]
+    assert command("run", *SHARP, pairs, *off) == 0
+    capsys.readouterr()
+    own = ["query", "from=out/release", "marginal=[age,sex,job]"]
+    assert command(*own) == 1
+    assert "solution=maxent" in capsys.readouterr().err
+    found = {}
+    for word in ("maxent", "least_norm", "leastnorm", "linear"):
+        assert command(*own, f"solution={word}") == 0
+        told = capsys.readouterr()
+        assert "its error is not known" in told.err
+        found[word] = pd.read_csv(io.StringIO(told.out))
+        assert list(found[word].columns) == ["age", "sex", "job", "count"]
+        pair = query("out/release", marginal=["sex", "job"]).set_index(["sex", "job"])["count"]
+        sides = found[word].groupby(["sex", "job"])["count"].sum()
+        assert np.abs(sides - pair.reindex(sides.index)).max() < 2
+    counts = {w: f["count"].to_numpy() for w, f in found.items()}
+    assert (counts["leastnorm"] == counts["least_norm"]).all()
+    assert np.abs(counts["maxent"] - counts["least_norm"]).sum() > 5
+    assert np.abs(counts["maxent"] - counts["linear"]).sum() > 5
+    release = load("out")
+    same = release.marginal(["age", "sex", "job"], solution="maxent")
+    assert same["count"].to_numpy() == pytest.approx(counts["maxent"], abs=0.01)
+    held = query("out/release", marginal=["age", "sex"], solution="maxent")
+    assert "notes" not in held.attrs and held.attrs["sources"] == ["age × sex"]
+    mistakes = {
+        "marginal=[age] solution=most": "maxent, least_norm",
+        "solution=maxent where={age: [20, 30]}": "belongs",
+    }
+    for wrong, said in mistakes.items():
+        assert command("query", "from=out/release", *wrong.split(" ", 1)) == 1
+        assert said in capsys.readouterr().err

@@ -11,6 +11,7 @@ from mechanisms.public.designs.covering import covering, random_views
 from mechanisms.public.designs.dense import combined, dense, noise_error, tradeoff
 from mechanisms.public.designs.groups import grouped, within
 from mechanisms.public.designs.itemsets import bases, frequent_itemsets
+from mechanisms.public.designs.planes import FIELDS, lines
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
@@ -100,9 +101,33 @@ def test_three_views_of_eight_cover_the_pairs_of_twelve():
     assert {len(v) for v in views} == {8}
 
 
-def test_few_views_cover_the_pairs_of_64():
-    views = covering(domain(*[2] * 64), 2, view_cells=256, max_cells=1000)
-    assert len(views) <= 105  # the best design known has 72
+def test_72_views_of_eight_cover_the_pairs_of_64():
+    """Section 3.2 of Li et al. 2021b: "one can choose 72 eight-way views"; each pair is in exactly one."""
+    d = domain(*[2] * 64)
+    views = covering(d, 2, view_cells=256, max_cells=1000)
+    assert len(views) == 72
+    assert {len(v) for v in views} == {8}
+    pairs = [p for v in views for p in itertools.combinations(v, 2)]
+    assert len(pairs) == len(set(pairs)) == 64 * 63 // 2
+
+
+@pytest.mark.parametrize("q", FIELDS)
+def test_any_two_points_of_a_plane_lie_on_exactly_one_line(q):
+    """The affine plane has q² + q lines of q points, the whole plane q² + q + 1 of q + 1."""
+    for points, count, size in ((q * q, q * q + q, q), (q * q + q + 1, q * q + q + 1, q + 1)):
+        drawn = lines(q, points)
+        assert len(drawn) == count and {len(line) for line in drawn} == {size}
+        pairs = {frozenset(p) for line in drawn for p in itertools.combinations(line, 2)}
+        assert len(pairs) == points * (points - 1) // 2 == count * size * (size - 1) // 2
+
+
+@pytest.mark.parametrize(("sizes", "most"), [([2] * 57, 57), ([2] * 50, 57), ([3] * 25, 30), ([2] * 20 + [4] * 20, 85)])
+def test_parts_of_planes_and_mixed_sizes_cover_the_pairs(sizes, most):
+    d = domain(*sizes)
+    views = covering(d, 2, view_cells=256, max_cells=1000)
+    assert uncovered(d, views, 2, 1000) == []
+    assert all(d.cells(v) <= 256 for v in views)
+    assert len(views) <= most
 
 
 def uncovered(d, views, t: int, max_cells: int) -> list[tuple[str, ...]]:

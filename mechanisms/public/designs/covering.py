@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.designs.planes import lines, orders
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 
@@ -19,11 +20,12 @@ TRIES = 5
 
 
 def covering(domain: Domain, t: int, *, view_cells: int, max_cells: int, tries: int = TRIES) -> tuple[Clique, ...]:
-    """Views such that every set of t attributes lies in one, greedily; a function of public facts alone.
+    """Views such that every set of t attributes lies in one; a function of public facts alone.
 
-    A view starts from a set that no view holds yet, and takes in the attribute that covers most further sets, the one
-    of fewer codes among equals, while it has at most `view_cells` cells. A set that alone has more cells than that is a
-    view of its own, up to max_cells; larger ones are left out.
+    For pairs, the lines of a plane over a finite field where they fit and are fewer; else greedily: a view starts from
+    a set that no view holds yet, and takes in the attribute that covers most further sets, the one of fewer codes among
+    equals, while it has at most `view_cells` cells. A set that alone has more cells than that is a view of its own, up
+    to max_cells; larger ones are left out.
 
     Args:
         t: 1, 2 or 3; at most the number of attributes.
@@ -39,6 +41,8 @@ def covering(domain: Domain, t: int, *, view_cells: int, max_cells: int, tries: 
         fix = f"at least {smallest:,}, or coarser bins in the schema"
         raise UserError(f"no marginal of {t} columns is small enough", where="selection.max_cells", fix=fix)
     designs = [_greedy(sizes, open_.copy(), t, view_cells, np.random.default_rng(i)) for i in range(tries)]
+    if t == 2 and open_.sum() == len(sizes) * (len(sizes) - 1):
+        designs += [views for i in range(tries) if (views := _plane(sizes, view_cells, i))]
     best = min(designs, key=lambda views: (len(views), sum(math.prod(sizes[list(v)].tolist()) for v in views)))
     return tuple(sorted({domain.canonical(domain.names[i] for i in v) for v in best}, key=lambda c: domain.axes(c)))
 
@@ -94,6 +98,19 @@ def _open_sets(sizes: NDArray[np.int64], t: int, max_cells: int) -> NDArray[np.b
         shape = [d if i in (one, two) else 1 for i in range(t)]
         open_ &= (places[:, None] != places[None, :]).reshape(shape)
     return np.asarray(open_ & (cells <= max_cells))
+
+
+def _plane(sizes: NDArray[np.int64], view_cells: int, seed: int) -> list[tuple[int, ...]]:
+    """The lines of the smallest plane whose lines fit, over the attributes by size (seed 0) or at random; else none.
+
+    Attributes of one size stand on parallel lines then, so that all other lines have one of each.
+    """
+    order = np.argsort(sizes, kind="stable") if seed == 0 else np.random.default_rng(seed).permutation(len(sizes))
+    for q in orders(len(sizes)):
+        views = [tuple(sorted(order[list(line)].tolist())) for line in lines(q, len(sizes))]
+        if all(math.prod(sizes[list(v)].tolist()) <= view_cells for v in views):
+            return views
+    return []
 
 
 def _greedy(

@@ -1,0 +1,112 @@
+"""What sections 4 to 6 of Li et al. 2021b say about a number of rows: how many marginals, which δ, how useful."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.gaussian_curve import gaussian_mu
+from mechanisms.public.noise_tails import KNOWN, upper_quantile
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.units import Neighbouring
+
+#: Tables so many times as large, and standard deviations of a cell as a share of the rows (section 6.1 names 10⁻⁵).
+TIMES = (0.1, 1, 10, 100)
+ERRORS = (1e-5, 1e-3)
+#: Shares of the rows by which an answer may be wrong (the δ of (δ, η)-useful), and η.
+WRONG = (1e-4, 1e-3, 1e-2)
+ETA = 0.05
+
+
+def theory(
+    plan: AnyPlan, *, epsilon: float, delta: float, rows: int, max_records: int, neighbouring: Neighbouring
+) -> dict[str, Any]:
+    """JSON values.
+
+    - marginals: how many of them can be published with a cell's standard deviation at most a share of the rows: of pure
+      ε-DP by Laplace noise under basic composition ∝ n, of (ε, δ)-DP by Gaussian noise ∝ n² (sections 4 and 6.1).
+    - delta: whether δ ≤ 1/n², as the challenge of 2018 asked (section 5.1).
+    - useful: of each share of the rows, the least ε with which any pure method can be (share, η)-useful for so many
+      candidates (`least_epsilon`), and the share that the plan's own noise keeps to (section 6.2).
+    """
+    moves = {
+        norm: sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=max_records)
+        for norm in ("l1", "l2")
+    }
+    mu = gaussian_mu(epsilon, delta) if delta else None
+    planned = plan.to_json()["measurements"]
+    known = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
+    cells = sum(int(m["cells"]) for m in known)
+    return {
+        "delta": {"delta": delta, "one_by_n_squared": rows**-2, "holds": delta <= rows**-2},
+        "marginals": [
+            {
+                "rows": int(rows * times),
+                "stddev": error,
+                "pure": pure_marginals(error * rows * times, epsilon, moves["l1"]),
+                "approximate": None if mu is None else gaussian_marginals(error * rows * times, mu, moves["l2"]),
+            }
+            for times in TIMES
+            for error in ERRORS
+        ],
+        "useful": {
+            "eta": ETA,
+            "candidates": cells,
+            "any_pure_method": [
+                {"wrong": wrong, "epsilon": least_epsilon(wrong, ETA, cells, rows, max_records)} for wrong in WRONG
+            ],
+            "plan": max((_reach(m, ETA / (2 * cells)) for m in known), default=0.0) / rows if cells else None,
+        },
+    }
+
+
+def pure_marginals(stddev: float, epsilon: float, moves: float) -> int:
+    """How many marginals fit into ε where each has Laplace noise of that standard deviation: ⌊ε·σ / (√2·Δ₁)⌋."""
+    return math.floor(epsilon * stddev / (math.sqrt(2) * moves))
+
+
+def gaussian_marginals(stddev: float, mu: float, moves: float) -> int:
+    """How many marginals fit into μ-GDP where each has Gaussian noise of that standard deviation: ⌊(μ·σ / Δ₂)²⌋."""
+    return math.floor((mu * stddev / moves) ** 2)
+
+
+def least_epsilon(wrong: float, eta: float, candidates: int, rows: int, max_records: int) -> float:
+    """The ε below which no pure method is (wrong, η)-useful for so many candidates, by packing.
+
+    (δ, η)-useful (Bhaskar et al. 2010, in section 6.2): with probability 1 − η it puts out every candidate whose share
+    of the rows is above some θ + δ, and none below θ − δ. Of a table with none above θ − δ a method puts out nothing
+    with probability 1 − η. For each of M candidates another table, g = ⌈(2δn + 2) / C⌉ units away, has that one above
+    θ + δ and no other; there it puts out that one alone with probability 1 − η. These M outputs exclude each other, so
+    that M (1 − η) e^(−εg) ≤ η. The source prints no formula; Zeng et al. 2012 prove a bound of this kind.
+    """
+    units = math.ceil((2 * wrong * rows + 2) / max_records)
+    return max(0.0, math.log(max(candidates, 1) * (1 - eta) / eta) / units)
+
+
+def _reach(measured: dict[str, Any], tail: float) -> float:
+    """What one noisy count is off by at most with probability 1 − 2 · tail, in records."""
+    return float(measured["scale"]) * upper_quantile(measured["mechanism"], tail)
+
+
+def theory_in_words(facts: dict[str, Any]) -> list[str]:
+    """A table for people."""
+    delta, useful = facts["delta"], facts["useful"]
+    sign = "at most" if delta["holds"] else "above"
+    lines = [
+        f"δ = {delta['delta']:.3g} is {sign} 1/n² = {delta['one_by_n_squared']:.3g}, the bound of the 2018 challenge",
+        "how many marginals tables of some sizes allow, by the noise of a cell (Li et al. 2021b, sections 4 and 6.1):",
+        f"  {'rows':>15}  {'noise / rows':>12}  {'δ = 0 (∝ n)':>15}  {'δ > 0 (∝ n²)':>15}",
+    ]
+    for r in facts["marginals"]:
+        approximate = "–" if r["approximate"] is None else f"{r['approximate']:,}"
+        lines.append(f"  {r['rows']:>15,}  {r['stddev']:>12g}  {r['pure']:>15,}  {approximate:>15}")
+    if useful["candidates"]:
+        least = ", ".join(f"{r['epsilon']:.3g} ({r['wrong']:g} of the rows)" for r in useful["any_pure_method"])
+        lines += [
+            f"to tell {useful['candidates']:,} cells above a share of the rows from those below, with probability "
+            f"{1 - useful['eta']:g} (section 6.2):",
+            f"  no method with δ = 0 needs less than ε = {least}",
+            f"  the known counts of this plan are off by at most {useful['plan']:.3g} of the rows",
+        ]
+    return lines
