@@ -24,7 +24,8 @@ SMOOTHING = 1e-9
 #: A segment whose total is off by more than so many records loses BIAS_PENALTY.
 BIAS_RECORDS = 500
 BIAS_PENALTY = 0.25
-#: Lost per category that the submission shows and the truth does not.
+#: Lost per category that is a slice of the submission's pie and none of the truth's, as the official scorer counts it:
+#: also one that the truth has below SHARE, where the N-CRiPT paper (section 1.1) says "actually zero".
 MISLEADING_PENALTY = 0.2
 #: Larger maps do not fit the memory that their histograms need.
 MAX_CELLS = 100_000_000

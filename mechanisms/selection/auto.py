@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from mechanisms.accounting.accountants import serves_as_filter
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
-from mechanisms.public.designs.dense import combined
+from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
 from mechanisms.public.designs.tree import pairs
@@ -123,18 +122,22 @@ class Auto(ScoredPairs):
             context.spend([(c, q, p * WHOLE) for c, q, p in again if p > LEAST_PART])
             return
         first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in wanted.certain}
-        forest = [view.pairs[i] for i in first]
-        context.spend([(c, queries[c], p * WHOLE) for c, p in zip(forest, first.values(), strict=True)])
+        forest, others = [view.pairs[i] for i in first], [i for i in range(len(view.pairs)) if i not in first]
+        rest = 1 - sum(first.values())
+        part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
+        pays = (1 - part) * WHOLE
+        context.spend([(c, queries[c], p * pays) for c, p in zip(forest, first.values(), strict=True)])
         tree = _tree(context, forest, queries, expected)
-        others = [i for i in range(len(view.pairs)) if i not in first]
-        taken, wanted = _second_look(context, view, tree, look, others)
-        left = 1 - sum(first.values()) - taken
+        wanted = _second_look(context, view, tree, look, others, part)
+        left = rest * (1 - part)
+        if left <= LEAST_PART:
+            return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
         pairs_again = dict(zip(forest, plan.known[len(given) :].tolist(), strict=True))
         chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
-        questions = _combined(context.domain, pairs_again | chosen, queries, self.combine_cells)
+        questions = combined_questions(context.domain, pairs_again | chosen, queries, self.combine_cells)
         questions += _again(context.domain, given, plan.known[: len(given)])
         context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest) + 1)
 
@@ -220,25 +223,24 @@ def _tree(
 
 
 def _second_look(
-    context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int]
-) -> tuple[float, Wanted]:
-    """The part of the reserve that it took; and how far the candidates that the tree does not hold are from what
-    follows from it.
+    context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int], part: float
+) -> Wanted:
+    """How far the candidates that the tree does not hold are from what follows from it.
 
     Those of the largest first distances are asked again: fewer share a charge, so that each has less noise. Where the
     tree joins their columns their second distances count alone, and those of others that it joins are taken as
     explained to the same part; where it does not, both answers to the same question.
+
+    Args:
+        part: of the reserve, that the second distances take; 0: none are asked.
     """
     more, stddev = look.more[others], np.full(len(others), look.stddev)
     cells = [look.cells[i] for i in others]
     weights = np.array([view.weight(view.pairs[i]) for i in others])
-    count = min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), len(others))
-    promise = weights * np.maximum(
-        more + 2 * stddev, 0.0
-    )  # a column that matters more is asked about even after bad luck
+    promise = weights * np.maximum(more + 2 * stddev, 0.0)  # an important column is asked about even after bad luck
+    count = _count_again(view, len(others))
     asked = np.sort(np.argsort(-promise, kind="stable")[:count]).tolist()
     pairs = [view.pairs[others[j]] for j in asked]
-    part = _second_part(context, count, look.cells[0].records)
     again, number, further = None, len(view.pairs) - len(others), []
     if part:
         again = context.distances_of_reserve(number, part, pairs, lambda: tree.marginal, view.queries, below=view.level)
@@ -255,33 +257,24 @@ def _second_look(
         further = [j for j in asked if joined[j]]
         rest = joined & ~np.isin(np.arange(len(others)), asked)
         more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
-    return part, view.wanted(others, cells, more, stddev, further)
+    return view.wanted(others, cells, more, stddev, further)
 
 
-def _second_part(context: Context, count: int, records: float) -> float:
-    """The part of the reserve for so many distances; 0 where none are asked, or their noise could not be drawn."""
+def _count_again(view: PairView, others: int) -> int:
+    """How many distances are asked twice, of so many that the forest leaves."""
+    return min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), others)
+
+
+def _second_part(context: Context, view: PairView, others: int) -> float:
+    """The part of the reserve for the second distances; 0 where none are asked, or their noise could not be drawn."""
     least, most = SECOND_LOOK
+    count = _count_again(view, others)
     if count == 0:
         return 0.0
+    records = float(np.sum(view.expected(view.pairs[0][:1])))
     whole = context.distances_stddev(1.0, count) / (SECOND_NOISE * records)
     part = float(np.clip(whole ** (context.power / (1 - context.power)), least, most))
     return part if context.distances_stddev(part, count) < LARGEST_NOISE else 0.0
-
-
-def _combined(
-    domain: Domain, parts: Mapping[Clique, float], queries: Mapping[Clique, QueryMatrix], most: int
-) -> list[tuple[Clique, QueryMatrix, float]]:
-    """The pairs with their parts of the budget, combined into marginals of at most so many cells where that costs no
-    noise."""
-    share = dict(parts)
-    whole = [c for c in share if isinstance(queries[c], Identity)]
-    larger: dict[Clique, float] = {}
-    for clique in combined(domain, whole, most):
-        held = [p for p in itertools.combinations(clique, 2) if p in share]
-        if len(clique) > 2 and held:
-            larger[clique] = sum(share.pop(p) for p in held)
-    joint: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
-    return joint + [(c, queries[c], p) for c, p in share.items()]
 
 
 def _again(domain: Domain, given: Sequence[Clique], parts: Values) -> list[tuple[Clique, QueryMatrix, float]]:

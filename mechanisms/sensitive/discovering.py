@@ -107,6 +107,7 @@ def discover(
     questions = [_question(slot, plan, answers_dir, i) for i, slot in enumerate(plan.slots)]
 
     def exact(due: Sequence[MarginalQuestion | ValuesQuestion]) -> Iterator[Exact[Any]]:
+        """The true answers, one after the other, before their noise."""
         if any(isinstance(question, ValuesQuestion) for question in due):
             weights()  # what fails here costs nothing
         for question in due:

@@ -49,9 +49,10 @@ class Findings:
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
 
 
-def reported(settings: Mapping[str, Any], metric: str, epsilon: float) -> float | None:
-    """The source's figure for a metric at an ε, if it prints one."""
+def reported(settings: Mapping[str, Any], metric: str, epsilon: float, dataset: str = "") -> float | None:
+    """The source's figure for a metric at an ε, if it prints one; of the data set where it prints one for each."""
     figures = settings.get(metric, {})
+    figures = figures.get(dataset, figures) if isinstance(figures, Mapping) else {}
     value = figures.get(f"{epsilon:g}") if isinstance(figures, Mapping) else None
     return None if value is None else float(value)
 

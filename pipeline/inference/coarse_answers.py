@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +13,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline.inference.noise_bounds import Term, merged_terms
-from pipeline.inference.told import Told
+from pipeline.inference.told import Told, summed
 
 Labels = NDArray[np.int64]
 
@@ -92,16 +90,5 @@ def _labels(answer: NoisyMarginal, clique: Clique) -> dict[str, Labels]:
 
 def _summed(answers: Sequence[NoisyMarginal], clique: Clique) -> Coarse:
     """The mean of the sums over the other columns' groups, weighted by precision."""
-    sums, precisions, many = [], [], []
-    for a in answers:
-        assert isinstance(a.query, MergedQuery)
-        groups = a.query.groups
-        others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
-        many.append(math.prod(groups[i] for i in others))
-        sums.append(a.values.reshape(groups).sum(axis=others).ravel())
-        precisions.append(1 / (many[-1] * a.stddev**2))
-    parts = np.array(precisions) / math.fsum(precisions)
-    terms = [Term(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
-    values = (parts[:, None] * np.array(sums)).sum(axis=0)
-    known = Told(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
-    return Coarse(known, _labels(answers[0], clique))
+    queries = [a.query for a in answers if isinstance(a.query, MergedQuery)]
+    return Coarse(summed(clique, answers, [q.groups for q in queries]), _labels(answers[0], clique))

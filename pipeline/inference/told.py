@@ -123,7 +123,7 @@ def told(measurements: Measurements, clique: Clique) -> Told | None:
     having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:
-        return _summed(measurements, whole, clique)
+        return summed(clique, whole, [measurements.domain.shape(a.clique) for a in whole])
     if math.prod(measurements.domain.shape(clique)) > MAX_SOLVED:
         return None
     having = [a for a in having if a.query.columns <= MAX_ASKED]
@@ -138,11 +138,14 @@ def told_total(measurements: Measurements) -> Told | None:
     return told(measurements, NOTHING)
 
 
-def _summed(measurements: Measurements, answers: Sequence[NoisyMarginal], clique: Clique) -> Told:
-    """The mean of the sums of whole answers over the other columns, weighted by precision."""
+def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> Told:
+    """The mean of the sums of answers over the columns that are not in the clique, weighted by precision.
+
+    Args:
+        shapes: of the answers' values, an axis a column.
+    """
     sums, precisions, many = [], [], []
-    for a in answers:
-        shape = measurements.domain.shape(a.clique)
+    for a, shape in zip(answers, shapes, strict=True):
         others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
         many.append(math.prod(shape[i] for i in others))
         sums.append(a.values.reshape(shape).sum(axis=others).ravel())

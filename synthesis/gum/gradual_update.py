@@ -42,17 +42,27 @@ class Work:
         cell_counts(self.keys, counts)
         return counts
 
-    def update(self, target: Target, *, alpha: float, replace: float, losses: str = "excess") -> tuple[int, float]:
+    def update(
+        self,
+        target: Target,
+        *,
+        alpha: float,
+        replace: float,
+        losses: str = "excess",
+        empty: str = "grow",
+        matched: str = "ordered",
+    ) -> tuple[int, float]:
         """One gradual update of one marginal; how many rows moved, and how far it was off before (Appendix A.2).
 
-        A cell below its target grows by min(n_t − n_s, α n_s); an empty cell, which could never grow so, by α n_t, by
-        Replace. Cells above give rows in proportion to their excess, or by the paper's min(n_s − n_t, β n_s) with the
-        β that keeps the number of rows.
+        A cell below its target grows by min(n_t − n_s, α n_s); an empty cell, which never grows so, by α n_t, by
+        Replace, unless `empty` says that it stays. Cells above give rows in proportion to their excess, or by the paper's
+        min(n_s − n_t, β n_s) with the β that keeps the number of rows.
         """
         rows, counts = len(self.keys), self.counts(target.clique)
         gap = target.values.ravel() * (rows / target.values.sum()) - counts
         off = 0.5 * float(np.abs(gap).sum()) / rows
-        growth = np.where(gap > 0, np.minimum(gap, alpha * np.where(counts > 0, counts, np.maximum(gap, 0))), 0.0)
+        held = counts if empty == "stay" else np.where(counts > 0, counts, np.maximum(gap, 0))
+        growth = np.where(gap > 0, np.minimum(gap, alpha * held), 0.0)
         moved = int(growth.sum() + self.rng.random())
         if moved == 0:
             return 0, off
@@ -62,7 +72,7 @@ class Work:
             excess = np.minimum(excess, shrink_factor(excess, counts, float(moved)) * counts)
         loss = np.minimum(systematic(excess, moved, self.rng), counts)
         gain = self._balanced(gain, int(loss.sum()))
-        return self.move(target.clique, counts, gain, loss, replace), off
+        return self.move(target.clique, counts, gain, loss, replace, ordered=matched == "ordered"), off
 
     def banish(self, clique: Clique, impossible: NDArray[np.bool_]) -> int:
         """Move the rows with an impossible combination to possible ones, in proportion to their present rows."""
@@ -85,6 +95,8 @@ class Work:
         gain: NDArray[np.int64],
         loss: NDArray[np.int64],
         replace: float,
+        *,
+        ordered: bool = True,
     ) -> int:
         """Free `loss` rows of each cell and give each cell its `gain`, by duplication and by replacement."""
         moved = int(loss.sum())
@@ -102,7 +114,7 @@ class Work:
         cells = np.repeat(np.arange(gain.size, dtype=np.int32), gain - copies)
         for column in self.columns:
             copy_codes(column, to, donors)
-        if len(clique) > 1:
+        if ordered and len(clique) > 1:
             rest, cells = self._aligned(clique, rest, cells)
         self.place(clique, rest, cells)
         return moved

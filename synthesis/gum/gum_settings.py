@@ -17,7 +17,12 @@ from synthesis.impossible import Zeros
 from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, NOT_NEGATIVE, check_numbers, check_words
 
 #: How α falls from pass to pass, and how cells above their target lose rows.
-WORDS = {"schedule": ("step", "exponential", "linear", "sqrt"), "losses": ("excess", "beta")}
+WORDS = {
+    "schedule": ("step", "exponential", "linear", "sqrt"),
+    "losses": ("excess", "beta"),
+    "empty": ("grow", "stay"),
+    "matched": ("ordered", "any"),
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,12 @@ class GumSpec(Passes):
             the rest are duplicates of rows that are in the cell. It falls linearly to 0 in the last pass.
         losses: how the cells above their target give rows: excess (in proportion to their excess) or beta (the
             paper's min(n_s − n_t, β n_s), with the β that keeps the number of rows).
+        empty: an empty cell below its target grows by α n_t (grow), or not at all, as min(n_t − n_s, α n_s) says
+            (stay).
+        matched: replaced rows go to their cells in the order of one attribute, so that most keep its code (ordered), or
+            any row goes to any cell (any).
         descents: closing sweeps in which single codes change where that lowers the error of all marginals together
-            (not in the paper; 0: Appendix A alone).
+            (not in the paper; 0: none).
     """
 
     start: str = "tree"
@@ -46,6 +55,8 @@ class GumSpec(Passes):
     rate: float = 0.1
     replace: float = 0.5
     losses: str = "excess"
+    empty: str = "grow"
+    matched: str = "ordered"
     descents: int = 4
 
     def __post_init__(self) -> None:
@@ -78,7 +89,14 @@ class GumSpec(Passes):
 
     def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
         """A part of the way."""
-        return work.update(target, alpha=self.growth(t), replace=self.replaced(t), losses=self.losses)
+        return work.update(
+            target,
+            alpha=self.growth(t),
+            replace=self.replaced(t),
+            losses=self.losses,
+            empty=self.empty,
+            matched=self.matched,
+        )
 
     def close(
         self, table: CodedTable, targets: Sequence[Target], *, rng: np.random.Generator, zeros: Zeros

@@ -38,17 +38,19 @@ class Layout:
     appended: tuple[Appended, ...]
 
 
-def lay_out(targets: Targets, *, append: bool, separate: bool) -> Layout:
+def lay_out(targets: Targets, *, append: bool, separate: bool, again: bool = True) -> Layout:
     """Take attributes that are in one marginal off, again and again; what is left falls into connected parts.
 
-    A tree of marginals is taken off whole. Attributes that share a structural zero beyond one marginal stay together.
+    A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Attributes that
+    share a structural zero beyond one marginal stay together.
     """
     cliques = [c for c, _ in targets.zeros]
     bound = {n for c in cliques for n in c}
     outer = outermost([t for t in targets.marginals if len(t.clique) > 1 or t.clique[0] in bound])
     appended: list[Appended] = []
+    first = frozenset(n for n, k in Counter(n for t in outer for n in t.clique).items() if k == 1)
     while append:
-        taken = _lone(outer, cliques)
+        taken = _lone(outer, cliques, None if again else first)
         if taken is None:
             break
         appended.append(taken)
@@ -74,12 +76,17 @@ def outermost(targets: Sequence[Target]) -> list[Target]:
     return [t for t in targets if not any(set(t.clique) < set(o.clique) for o in targets)]
 
 
-def _lone(outer: Sequence[Target], zeros: Sequence[Clique]) -> Appended | None:
-    """The first marginal with attributes that no other marginal, and no structural zero beyond it, has."""
+def _lone(outer: Sequence[Target], zeros: Sequence[Clique], allowed: frozenset[str] | None) -> Appended | None:
+    """The first marginal with attributes that no other marginal, and no structural zero beyond it, has.
+
+    Args:
+        allowed: the only attributes that may be taken; None: all.
+    """
     degree = Counter(n for t in outer for n in t.clique)
     for target in outer:
         pinned = {n for c in zeros if not set(c) <= set(target.clique) for n in c}
-        lone = tuple(n for n in target.clique if degree[n] == 1 and n not in pinned)
+        free = [n for n in target.clique if allowed is None or n in allowed]
+        lone = tuple(n for n in free if degree[n] == 1 and n not in pinned)
         if lone:
             return Appended(target, tuple(n for n in target.clique if n not in lone), lone)
     return None

@@ -23,7 +23,7 @@ from synthesis.independent import independent_rows
 from synthesis.setting_checks import AT_LEAST_ONE, BELOW_ONE, NOT_NEGATIVE, check_numbers, check_words
 
 #: How the work is laid out.
-LAYOUTS = {"start": ("oneway", "tree"), "lone": ("append", "update"), "groups": ("separate", "together")}
+LAYOUTS = {"start": ("oneway", "tree"), "lone": ("append", "once", "update"), "groups": ("separate", "together")}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Passes(ByTargets):
         iterations: passes over all marginals.
         start: the first rows: oneway (independent columns) or tree (the two-way marginals of a tree, by mutual
             information).
-        lone: attributes in a single marginal are appended at the end (append), or updated like all others (update).
+        lone: attributes in a single marginal are appended at the end: again and again, until none is left, so that a
+            tree is drawn whole (append); those that are so at first (once, as Appendix A.3 says); or none (update).
         groups: parts of the table without a common marginal are made apart and joined (separate), or together.
         nonnegative: how negative cells are taken out of the targets; see `NONNEGATIVE`.
         tolerance: stop when a whole pass moves less than this share of the rows per marginal.
@@ -102,7 +103,9 @@ def gum_rows(
     table = independent_rows(targets, rows=rows, rng=rng)
     if rows == 0 or targets.total <= 0:
         return Synthesized(mended(table, targets.zeros, rng), convergence([], table, ()))
-    layout = lay_out(targets, append=spec.lone == "append", separate=spec.groups == "separate")
+    layout = lay_out(
+        targets, append=spec.lone != "update", again=spec.lone == "append", separate=spec.groups == "separate"
+    )
     columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
     records = []
     for names, own in layout.groups:

@@ -15,14 +15,12 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges
 from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
-from synthesis.numbers.far_cells import far_groups, middles, pair_labels
+from synthesis.numbers.far_cells import LITTLE, far_groups, middles, pair_labels
 from synthesis.numbers.fine_evidence import Answer
 from synthesis.numbers.value_shapes import answers_about, shape_of, shapes_of
 
 #: Times that noise is drawn anew: the errors are known to about an eighth.
 DRAWS = 30
-#: Cells of a group with fewer records than so many standard deviations of their noise, far from the mean, are cleared.
-LITTLE = 2.5
 
 
 @dataclass(frozen=True)

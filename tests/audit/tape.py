@@ -90,6 +90,113 @@ def _tell(tape: Tape, event: Any) -> str:
     return name
 
 
+class _Recorder:
+    """In the place of what a run draws by: each method takes the original and gives what stands for it."""
+
+    def __init__(self, tape: Tape, frozen: Tape | None, seed: int) -> None:
+        self.tape, self.frozen, self.seed = tape, frozen, seed
+        self.made, self.streams = itertools.count(), list[Any]()
+
+    def source(self, original: Any) -> Any:
+        """Streams from seeds that count up: no seed that somebody may know is given."""
+
+        def opened(given: int | None) -> Any:
+            if given is not None:
+                raise Broken(f"noise is drawn from the seed {given}, which nobody set for it")
+            return _Listed(
+                original(1_000 * self.seed + next(self.made)), self.streams
+            )  # the coins of both tables are the same
+
+        return opened
+
+    def most(self, original: Any) -> Any:
+        """The secret number of tries."""
+
+        def tries(selection: Any, words: Any) -> int:
+            if not any(words is s for s in self.streams):
+                raise Broken("the coins that stop the tries are not from the source of the noise")
+            thrown = original(selection, words)
+            self.tape.most = thrown if self.frozen is None or self.frozen.most is None else self.frozen.most
+            return self.tape.most
+
+        return tries
+
+    def charge(self, original: Any) -> Any:
+        """Charges, as they stand on disk afterwards."""
+
+        def charged(ledger: Any, event: Any) -> None:
+            original(ledger, event)
+            self.tape.prefix = f"{ledger.path.parent.name}/" if ledger.path.parent.parent.name == "tries" else ""
+            last = ledger.path.read_bytes().splitlines()[-1]
+            if json.loads(last).get("event") == event.to_json():
+                self.tape.charged[self.tape.prefix + event.id] = (event, ledger.plan.reserved(event))
+            self.tape.steps.append(("charge", self.tape.prefix, event))
+
+        return charged
+
+    def noisy(self, original: Any) -> Any:
+        """Noisy answers: drawn, or those of the frozen run."""
+
+        def drawn(exact: Any, event: Any, given: Any) -> NDArray[np.float64]:
+            size = exact.whole.size
+            shape = (size, exact.bits) if self.tape.texts is None else ("values",)
+            self.tape.steps.append(("draw", self.tape.prefix, event, *shape))
+            name = _tell(self.tape, event)
+            if self.frozen is None:
+                answer = np.asarray(original(exact, event, given))
+                _on_lattice(event, answer, exact.bits)
+            else:
+                kept = self.frozen.draws.get(name)
+                if kept is None or (self.tape.texts is None and kept.answer.shape != (size,)):
+                    raise Broken(f"{name} is asked on one table, and not on its neighbour")
+                answer = kept.answer if self.tape.texts is None else _of_texts(kept, self.tape.texts)
+            self.tape.draws[name] = Draw(
+                event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer, self.tape.texts
+            )
+            return answer.copy()
+
+        return drawn
+
+    def choice(self, original: Any) -> Any:
+        """Private choices: drawn, or those of the frozen run."""
+
+        def chosen(scores: Any, sensitivity: int, event: Any, given: Any) -> int:
+            self.tape.steps.append(("choose", self.tape.prefix, event, len(scores)))
+            name = _tell(self.tape, event)
+            if self.frozen is None:
+                index = original(scores, sensitivity, event, given)
+            else:
+                kept = self.frozen.choices.get(name)
+                if kept is None or len(kept.scores) != len(scores):
+                    raise Broken(f"{name} is chosen on one table, and not on its neighbour")
+                index = kept.index
+            self.tape.choices[name] = Choice(event, list(map(int, scores)), int(sensitivity), index)
+            return index
+
+        return chosen
+
+    def values(self, original: Any) -> Any:
+        """The texts whose weights are drawn."""
+
+        def released(weights: Any, *args: Any) -> Any:
+            self.tape.texts = weights.texts
+            try:
+                return original(weights, *args)
+            finally:
+                self.tape.texts = None
+
+        return released
+
+    def leave(self, original: Any) -> Any:
+        """Which question each event's answer left as."""
+
+        def left(questions: Any, *args: Any, **named: Any) -> Any:
+            self.tape.questions |= {q.event.id: type(q).__name__ for q in questions}
+            return original(questions, *args, **named)
+
+        return left
+
+
 @contextmanager
 def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Iterator[None]:
     """Everything that a run draws is written on the tape; with `frozen`, its answers are given instead of new ones.
@@ -98,92 +205,10 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
         Broken: a draw before its charge, or one that the frozen run has not; noise that is not whole lattice units;
             noise or coins from a seed that somebody may know.
     """
-    made, streams = itertools.count(), list[Any]()
-
-    def source(original: Any) -> Any:
-        def opened(given: int | None) -> Any:
-            if given is not None:
-                raise Broken(f"noise is drawn from the seed {given}, which nobody set for it")
-            return _Listed(original(1_000 * seed + next(made)), streams)  # the coins of both tables are the same
-
-        return opened
-
-    def most(original: Any) -> Any:
-        def tries(selection: Any, words: Any) -> int:
-            if not any(words is s for s in streams):
-                raise Broken("the coins that stop the tries are not from the source of the noise")
-            thrown = original(selection, words)
-            tape.most = thrown if frozen is None or frozen.most is None else frozen.most
-            return tape.most
-
-        return tries
-
-    def charge(original: Any) -> Any:
-        def charged(ledger: Any, event: Any) -> None:
-            original(ledger, event)
-            tape.prefix = f"{ledger.path.parent.name}/" if ledger.path.parent.parent.name == "tries" else ""
-            last = ledger.path.read_bytes().splitlines()[-1]
-            if json.loads(last).get("event") == event.to_json():
-                tape.charged[tape.prefix + event.id] = (event, ledger.plan.reserved(event))
-            tape.steps.append(("charge", tape.prefix, event))
-
-        return charged
-
-    def noisy(original: Any) -> Any:
-        def drawn(exact: Any, event: Any, given: Any) -> NDArray[np.float64]:
-            size = exact.whole.size
-            shape = (size, exact.bits) if tape.texts is None else ("values",)
-            tape.steps.append(("draw", tape.prefix, event, *shape))
-            name = _tell(tape, event)
-            if frozen is None:
-                answer = np.asarray(original(exact, event, given))
-                _on_lattice(event, answer, exact.bits)
-            else:
-                kept = frozen.draws.get(name)
-                if kept is None or (tape.texts is None and kept.answer.shape != (size,)):
-                    raise Broken(f"{name} is asked on one table, and not on its neighbour")
-                answer = kept.answer if tape.texts is None else _of_texts(kept, tape.texts)
-            tape.draws[name] = Draw(event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer, tape.texts)
-            return answer.copy()
-
-        return drawn
-
-    def choice(original: Any) -> Any:
-        def chosen(scores: Any, sensitivity: int, event: Any, given: Any) -> int:
-            tape.steps.append(("choose", tape.prefix, event, len(scores)))
-            name = _tell(tape, event)
-            if frozen is None:
-                index = original(scores, sensitivity, event, given)
-            else:
-                kept = frozen.choices.get(name)
-                if kept is None or len(kept.scores) != len(scores):
-                    raise Broken(f"{name} is chosen on one table, and not on its neighbour")
-                index = kept.index
-            tape.choices[name] = Choice(event, list(map(int, scores)), int(sensitivity), index)
-            return index
-
-        return chosen
-
-    def values(original: Any) -> Any:
-        def released(weights: Any, *args: Any) -> Any:
-            tape.texts = weights.texts
-            try:
-                return original(weights, *args)
-            finally:
-                tape.texts = None
-
-        return released
-
-    def leave(original: Any) -> Any:
-        def left(questions: Any, *args: Any, **named: Any) -> Any:
-            tape.questions |= {q.event.id: type(q).__name__ for q in questions}
-            return original(questions, *args, **named)
-
-        return left
-
+    to = _Recorder(tape, frozen, seed)
     key = mock.patch.object(secrets, "token_bytes", lambda n=32: bytes(range(n)))  # both tables: the same secret coins
-    swaps = {"charge": charge, "noisy": noisy, "choice": choice, "leave": leave, "source": source, "most tries": most}
-    swaps["released values"] = values
+    swaps = {"charge": to.charge, "noisy": to.noisy, "choice": to.choice, "leave": to.leave, "source": to.source}
+    swaps |= {"most tries": to.most, "released values": to.values}
     with key, ExitStack() as stack:
         for name, make in swaps.items():
             stack.enter_context(swapped(name, make))

@@ -100,6 +100,16 @@ def _distances_nobody_paid(said, index):
     index["distances"]["event"] = said["events"][0]["id"]
 
 
+def _more_distances(said, index):
+    """A charge for one distance is said to be one for four, which move twice as far."""
+    paid = next(e for e in said["events"] if "distances" in e["id"])
+    paid |= {"id": paid["id"].replace("distances-1", "distances-4"), "scores": 4}
+
+
+def _distances_that_its_id_does_not_name(said, index):
+    next(e for e in said["events"] if "distances" in e["id"])["scores"] = 4
+
+
 def _beyond_its_threshold(said, index):
     accepted(said)["noisy"] = 10_001.0
 
@@ -132,6 +142,8 @@ def _original_of_tries(said, index):
         ("reserve", lambda said, index: index["distances"].update(scale=1.0), "other noise than their receipt"),
         ("reserve", lambda said, index: index["distances"].update(answers=2), "a model of other answers"),
         ("reserve", _distances_nobody_paid, "distances from independence were never paid for"),
+        ("reserve", _more_distances, "moves by 2"),
+        ("reserve", _distances_that_its_id_does_not_name, "does not stand where a plan would have it"),
         ("tries", _beyond_its_threshold, "allows at most 10000.0, and its noisy score is 10001.0"),
         ("tries", lambda said, index: accepted(said).update(noisy=None), "and its noisy score is None"),
         ("tries", _no_threshold, "which its thresholds do not say"),

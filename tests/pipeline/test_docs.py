@@ -67,7 +67,7 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     names: dict[str, object] = {}
     for marks, language, text in blocks(page):
         if marks.get("table") == "people.csv":
-            people(300).to_csv("people.csv", index=False)
+            people(3000).to_csv("people.csv", index=False)
         elif "table" in marks:
             write_demo(Path(marks["table"]), rows=500, seed=1)
         if "file" in marks:

@@ -60,6 +60,23 @@ def test_all_of_the_budget_is_planned_and_pure_noise_serves():
         assert plan["reserve"] and plan["total"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
+@pytest.mark.parametrize("distances", [1, 3, 14])
+@pytest.mark.parametrize("part", [0.005, 0.06, 1.0])
+@pytest.mark.parametrize("settings", [[], ["privacy.max_records=3", "privacy.unit=incident"]])
+def test_a_second_look_costs_its_part_of_the_reserve(distances, part, settings):
+    """Under zCDP and Gaussian DP: m distances move by C·√m together, and noise of that over μ costs μ²/2."""
+    config = load_config([*settings, "privacy.accountant=gdp", "mechanism=gaussian"])
+    schema = build.build_schema(config)
+    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    event, whole = plan.scores_event(7, part, distances), plan.reserve_event
+    assert plan.max_records == (3 if settings else 20)
+    assert event.id == f"purse:0007:distances-{distances}" and not plan.buys_answers(event)
+    assert event.sensitivity == pytest.approx(plan.max_records * np.sqrt(distances), rel=1e-9)
+    cost = (event.sensitivity / event.scale) ** 2 / (whole.sensitivity / whole.scale) ** 2
+    assert part * (1 - 1e-6) < cost <= part
+    assert plan.accountant.share(event, whole) <= part
+
+
 def measured(folder, *settings):
     run = ["run", *TOWN, "selection=auto", "synthesis=auto", "evaluation.enabled=false", "seed=3"]
     assert command(*run, f"hydra.run.dir={folder}", *settings) == 0

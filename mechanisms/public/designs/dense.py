@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 
 #: Budgets at which the noise error of a candidate is tabulated.
 STEPS = 96
@@ -136,3 +137,21 @@ def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> 
         level = sorted(grown, key=lambda c: (domain.cells(c), domain.axes(c)))[:MAX_SETS]
         cliques += level
     return cliques
+
+
+def combined_questions(
+    domain: Domain, parts: Mapping[Clique, float], queries: Mapping[Clique, QueryMatrix], most: int
+) -> list[tuple[Clique, QueryMatrix, float]]:
+    """Pairs with their parts of the budget, combined into marginals of at most `most` cells where that costs no noise.
+
+    Pairs that are asked over coarser values stay as they are; a combined marginal gets the parts of its pairs.
+    """
+    share = dict(parts)
+    whole = [c for c in share if isinstance(queries[c], Identity)]
+    larger: dict[Clique, float] = {}
+    for clique in combined(domain, whole, most):
+        held = [p for p in itertools.combinations(clique, 2) if p in share]
+        if len(clique) > 2 and held:
+            larger[clique] = sum(share.pop(p) for p in held)
+    joint: list[tuple[Clique, QueryMatrix, float]] = [(c, Identity(domain.cells(c)), p) for c, p in larger.items()]
+    return joint + [(c, queries[c], p) for c, p in share.items()]

@@ -41,7 +41,7 @@ class PairView:
         expected: the cells of a marginal if columns were independent.
         spread: the standard deviations of the answers to the one-way marginals so far.
         sides: per candidate the places of the known marginals of its columns.
-        level: the noise that a measurement is likely to have: distances of cells count as far as they are beyond it.
+        level: a quarter of the noise that a measurement is likely to have: distances of cells count beyond it.
         important: columns whose errors count so many times; others count once.
     """
 

@@ -116,11 +116,13 @@ class _Reader:
         self.divides = False
 
     def wrong(self, node: ast.AST, what: str, fix: str = WORDS) -> UserError:
+        """What is wrong with a node, and at which position of the whole text."""
         offset = getattr(node, "col_offset", 0)
         before = self.text.lstrip().encode()[:offset].decode(errors="ignore")
         return UserError(f"expression: at position {self.start + len(before) + 1}: {what}", where=self.where, fix=fix)
 
     def read(self, node: ast.expr) -> _Part:
+        """The part that a node stands for, by its class."""
         readers: dict[type, Callable[[Any], _Part]] = {
             ast.Constant: self.constant,
             ast.Name: self.name,
@@ -136,6 +138,7 @@ class _Reader:
         return readers[type(node)](node)
 
     def constant(self, node: ast.Constant) -> _Part:
+        """A number, or a day or time in quotes."""
         value = node.value
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_CONSTANT:
             number = float(value)
@@ -147,6 +150,7 @@ class _Reader:
         raise self.wrong(node, f"got {value!r}"[:80], fix)
 
     def name(self, node: ast.Name) -> _Part:
+        """A column; it is one of the sources from now on."""
         column = self.named.get(node.id, node.id)
         if column not in self.types:
             known = ", ".join(self.types)
@@ -157,6 +161,7 @@ class _Reader:
         return _Part(self.types[column], lambda values: values[column])
 
     def unary(self, node: ast.UnaryOp) -> _Part:
+        """not, + and -."""
         part = self.read(node.operand)
         if isinstance(node.op, ast.Not):
             self.must_be(node.operand, part, "truth")
@@ -168,6 +173,7 @@ class _Reader:
         return _Part("number", lambda values: sign * part.evaluate(values))
 
     def binary(self, node: ast.BinOp) -> _Part:
+        """Plus, minus, times and divided by, as far as the two types have a meaning together."""
         operator = OPERATORS.get(type(node.op))
         if operator is None:
             raise self.wrong(node, "this operator is not allowed")
@@ -181,6 +187,7 @@ class _Reader:
         return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))  # type: ignore[arg-type]
 
     def both(self, node: ast.BoolOp) -> _Part:
+        """and, or."""
         parts = [self.read(v) for v in node.values]
         for value, part in zip(node.values, parts, strict=True):
             self.must_be(value, part, "truth")
@@ -188,6 +195,7 @@ class _Reader:
         return _Part("truth", lambda values: _reduced(join, [p.evaluate(values) for p in parts]))
 
     def compare(self, node: ast.Compare) -> _Part:
+        """One comparison or a chain of them, of parts of one type."""
         nodes = [node.left, *node.comparators]
         parts = self.alike(nodes)
         tests = [COMPARE.get(type(op).__name__) for op in node.ops]
@@ -202,6 +210,7 @@ class _Reader:
         return _Part("truth", evaluate)
 
     def choice(self, node: ast.IfExp) -> _Part:
+        """one if test else other."""
         test = self.read(node.test)
         self.must_be(node.test, test, "truth")
         one, other = self.alike([node.body, node.orelse])
@@ -210,6 +219,7 @@ class _Reader:
         )
 
     def call(self, node: ast.Call) -> _Part:
+        """One of the functions that are allowed."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS or node.keywords:
             near = did_you_mean(name, FUNCTIONS)
@@ -244,6 +254,7 @@ class _Reader:
         return parts
 
     def must_be(self, node: ast.expr, part: _Part, kind: Type) -> None:
+        """Raises UserError where the part is of another type."""
         if part.type != kind:
             named = {"truth": "test"}
             what = f"a {named.get(part.type, part.type)} where a {named.get(kind, kind)} belongs"
