@@ -1,6 +1,6 @@
 """Counts on two executors that are processes of their own, one of which is killed while it counts.
 
-A process has one session of Spark: `test_cluster` runs this as a command, which prints what it saw as JSON.
+A process has one session of Spark: `test_executors` runs this as a command, which prints what it saw as JSON.
 """
 
 from __future__ import annotations
