@@ -77,6 +77,7 @@ class Scorecard:
         correlations: of both tables and their differences, as `correlation_maps` makes them.
         sample: how many real rows those metrics took that do not follow from counts, numbers and correlations; None for
             all of them.
+        said: what a reader must know before any score: columns that only one table has, or of different kinds.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -88,15 +89,16 @@ class Scorecard:
     groups: Sequence[Mapping[str, Any]] = ()
     correlations: Mapping[str, Any] = field(default_factory=dict)
     sample: int | None = None
+    said: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         head, rows = self._table()
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-        return "\n".join([*self._verdict, self._caption, *lines])
+        return "\n".join([*self._verdict, *self.said, self._caption, *lines])
 
     def _repr_html_(self) -> str:
-        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, BANNER])
+        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, *self.said, BANNER])
 
     @property
     def _verdict(self) -> list[str]:
@@ -152,6 +154,7 @@ class Scorecard:
         if self.sample is not None:
             sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
             out["sample"] = {"rows": self.sample, "of": [*sampled, "references", "numbers", "groups", "correlations"]}
+        out |= {"first": list(self.said)} if self.said else {}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
         out |= {name: plain(part) for name, part in parts.items() if part}
@@ -161,6 +164,14 @@ class Scorecard:
             out["tvd"] = self.tvd
         out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
+
+
+def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tuple[CodedTable, CodedTable, Options]:
+    """The tables and the holdout as values, where these are known: rows are equal where their values are."""
+    if options.values is None:
+        return real, synthetic, options
+    tables = options.values.tables
+    return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
 
 
 def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
@@ -186,7 +197,7 @@ def score_tables(
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")
-    privacy = judge(real, synthetic, options)
+    privacy = judge(*_of_values(real, synthetic, options))
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:
             progress(0, 0, name)
