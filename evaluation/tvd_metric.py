@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _distances(inputs: Inputs) -> Tvd:
     from evaluation.tvd import distances
 
-    return distances(inputs.real, inputs.synthetic, progress=inputs.options.progress)
+    return distances(inputs.all_rows, inputs.synthetic, progress=inputs.options.progress)
 
 
 TVD = Metric(
@@ -29,4 +29,5 @@ TVD = Metric(
     expected=lambda result: result.expected,
     quick=True,
     empty=True,
+    counted=True,
 )
