@@ -58,6 +58,6 @@ def in_words(row: Mapping[str, float]) -> str:
     """A line for readers."""
     return (
         f"Noise scale at ε = {row['epsilon']:g}, C = {row['max_records']:g}, {row['marginals']:g} marginals: the "
-        f"source prints {row['printed']:g}; its own formula (gdp, as here) gives {row['formula']:.2f}; zCDP's conversion "
-        f"{row['zcdp']:.2f}."
+        f"source prints {row['printed']:g}; its own formula (gdp, as here) gives {row['formula']:.2f}; "
+        f"zCDP's conversion {row['zcdp']:.2f}."
     )
