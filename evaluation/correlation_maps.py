@@ -43,7 +43,8 @@ def correlation_maps(
     columns = tables[0].domain.names[:COLUMNS]
     if len(columns) > 1 and min(t.rows for t in tables):
         real, made = (_some(t) for t in tables)
-        maps["cramers_v"] = _sides(columns, [_cramers(t, columns) for t in bucket_tables(real, [made], m=BUCKETS)])
+        coarse = bucket_tables(real, [made], m=BUCKETS, apart=True)
+        maps["cramers_v"] = _sides(columns, [_cramers(t, columns) for t in coarse])
     return maps
 
 

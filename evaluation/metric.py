@@ -17,10 +17,10 @@ from mechanisms.public.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     from evaluation.attacks.promise_bounds import Promise
+    from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import CodedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
@@ -130,6 +130,8 @@ class Metric:
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
+        on_values: whether its definition speaks of values: it is handed tables of values, not of the schema's codes,
+            where they are known.
     """
 
     name: str
@@ -148,6 +150,7 @@ class Metric:
     referable: bool = True
     library: str = ""
     empty: bool = False
+    on_values: bool = False
 
     def words(self, need: str) -> str:
         """What a need of this metric is."""
@@ -166,7 +169,7 @@ class Options:
         order: what a subject's events are sorted by, likewise; None for the order of the rows.
         holdout: real records that were set aside, over the same domain.
         holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
-        frames: the two tables as values, where a metric reads values; None to decode the codes.
+        values: the two tables, and the holdout, over the values that occur in them; None where only codes are known.
         promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
@@ -180,7 +183,7 @@ class Options:
     order: tuple[NDArray[Any], NDArray[Any]] | None = None
     holdout: CodedTable | None = None
     holdout_unit: NDArray[np.integer] | None = None
-    frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    values: Values | None = None
     promise: Promise | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
@@ -211,6 +214,21 @@ class Inputs:
         name = str(getattr(self.own(self.metric.settings), role))
         self.real.domain.index(name)
         return name
+
+    def of_values(self) -> Inputs:
+        """The same over values in place of the schema's codes, where the metric wants them and they are known."""
+        values = self.options.values
+        if values is None or not self.metric.on_values:
+            return self
+        tables = values.tables
+        options = dataclasses.replace(self.options, holdout=tables.get("holdout"))
+        return Inputs(self.metric, tables["real"], tables["synthetic"], None, options)
+
+    @property
+    def numbers(self) -> Mapping[str, NDArray[np.float64]]:
+        """Column of tables of values → the number of each of its codes; empty for tables of a schema's codes."""
+        values = self.options.values
+        return {} if values is None or self.schema is not None else values.numbers(self.real.domain)
 
     @property
     def ready(self) -> Any:

@@ -85,7 +85,7 @@ def compute(
     Args:
         references: measure floor, independent columns and the ladder too (about fifteen times the work).
     """
-    inputs = Inputs(metric, real, synthetic, schema, options or Options())
+    inputs = Inputs(metric, real, synthetic, schema, options or Options()).of_values()
     try:
         reason = lacking(inputs)
         if reason:
@@ -118,7 +118,7 @@ def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Refere
     metric = inputs.metric
     seed, rows = inputs.options.seed, inputs.synthetic.rows
     ready = {**inputs.options.ready, metric.name: inputs.ready}
-    options = replace(inputs.options, frames=None, progress=None, ready=ready)
+    options = replace(inputs.options, progress=None, ready=ready)
     unit = options.unit if options.unit is not None else options.subject[0] if options.subject is not None else None
 
     def score(real: CodedTable, synthetic: CodedTable) -> float | None:

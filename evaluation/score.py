@@ -75,6 +75,7 @@ class Scorecard:
         numbers: summaries of columns of numbers and dates in both tables.
         groups: the same for each group of the columns that `evaluation.groups` names.
         correlations: of both tables and their differences, as `correlation_maps` makes them.
+        said: what a reader must know before any score: columns that only one table has, or of different kinds.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -85,15 +86,16 @@ class Scorecard:
     numbers: Sequence[Mapping[str, Any]] = ()
     groups: Sequence[Mapping[str, Any]] = ()
     correlations: Mapping[str, Any] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         head, rows = self._table()
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-        return "\n".join([*self._verdict, self._caption, *lines])
+        return "\n".join([*self._verdict, *self.said, self._caption, *lines])
 
     def _repr_html_(self) -> str:
-        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, BANNER])
+        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, *self.said, BANNER])
 
     @property
     def _verdict(self) -> list[str]:
@@ -146,6 +148,7 @@ class Scorecard:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {} if self.privacy is None else {"privacy": plain(self.privacy.to_json())}
+        out |= {"first": list(self.said)} if self.said else {}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
         out |= {name: plain(part) for name, part in parts.items() if part}
@@ -155,6 +158,14 @@ class Scorecard:
             out["tvd"] = self.tvd
         out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
+
+
+def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tuple[CodedTable, CodedTable, Options]:
+    """The tables and the holdout as values, where these are known: rows are equal where their values are."""
+    if options.values is None:
+        return real, synthetic, options
+    tables = options.values.tables
+    return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
 
 
 def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
@@ -180,7 +191,7 @@ def score_tables(
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")
-    privacy = judge(real, synthetic, options)
+    privacy = judge(*_of_values(real, synthetic, options))
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:
             progress(0, 0, name)

@@ -43,6 +43,7 @@ N_WAY = tuple(
         run=scored(partial(_accuracy, n), lambda result: result.accuracy),
         settings=AnitaSettings,
         quick=True,
+        on_values=True,
     )
     for n in (1, 2, 3)
 )

@@ -22,7 +22,7 @@ LOST_LINES = 8
 
 def summary(card: Scorecard) -> str:
     """The scores on a few lines."""
-    lines = [] if card.privacy is None else list(card.privacy.lines)
+    lines = [*([] if card.privacy is None else card.privacy.lines), *card.said]
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
