@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from evaluation.attacks.promise_bounds import Promise
     from evaluation.values.value_tables import Values
-    from mechanisms.public.coded_table import CodedTable
+    from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
 
@@ -130,6 +130,7 @@ class Metric:
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
+        counted: whether it follows from counts of marginals: it takes `Inputs.all_rows`, which may lie elsewhere.
         on_values: whether its definition speaks of values: it is handed tables of values, not of the schema's codes,
             where they are known.
     """
@@ -150,6 +151,7 @@ class Metric:
     referable: bool = True
     library: str = ""
     empty: bool = False
+    counted: bool = False
     on_values: bool = False
 
     def words(self, need: str) -> str:
@@ -173,6 +175,7 @@ class Options:
         promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
+        whole: all real records, counted where they are, where the real table is a sample of them; None where it is all.
         seed: of every draw.
     """
 
@@ -187,6 +190,7 @@ class Options:
     promise: Promise | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
+    whole: CountedTable | None = None
     seed: int = 0
 
     def own(self, kind: type[Own]) -> Own:
@@ -204,6 +208,11 @@ class Inputs:
     synthetic: CodedTable
     schema: Schema | None
     options: Options
+
+    @property
+    def all_rows(self) -> AnyTable:
+        """All real rows, of which `real` may be a sample: for metrics that follow from counts."""
+        return self.real if self.options.whole is None else self.options.whole
 
     def own(self, kind: type[Own]) -> Own:
         """The settings that a class declares."""

@@ -75,6 +75,8 @@ class Scorecard:
         numbers: summaries of columns of numbers and dates in both tables.
         groups: the same for each group of the columns that `evaluation.groups` names.
         correlations: of both tables and their differences, as `correlation_maps` makes them.
+        sample: how many real rows those metrics took that do not follow from counts, numbers and correlations; None for
+            all of them.
         said: what a reader must know before any score: columns that only one table has, or of different kinds.
     """
 
@@ -86,6 +88,7 @@ class Scorecard:
     numbers: Sequence[Mapping[str, Any]] = ()
     groups: Sequence[Mapping[str, Any]] = ()
     correlations: Mapping[str, Any] = field(default_factory=dict)
+    sample: int | None = None
     said: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -103,9 +106,9 @@ class Scorecard:
 
     @property
     def _caption(self) -> str:
-        return (
-            f"Scores of {self.rows['synthetic']:,} synthetic rows against {self.rows['real']:,} real ones (NOT private)"
-        )
+        real = f"{self.rows['real']:,} real ones"
+        real += "" if self.sample is None else f" (where rows are needed, against a sample of {self.sample:,})"
+        return f"Scores of {self.rows['synthetic']:,} synthetic rows against {real} (NOT private)"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """A line per metric: its name, score, floor where one was measured, and range; or why there is no score."""
@@ -148,6 +151,9 @@ class Scorecard:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {} if self.privacy is None else {"privacy": plain(self.privacy.to_json())}
+        if self.sample is not None:
+            sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
+            out["sample"] = {"rows": self.sample, "of": [*sampled, "references", "numbers", "groups", "correlations"]}
         out |= {"first": list(self.said)} if self.said else {}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
@@ -196,8 +202,10 @@ def score_tables(
         if progress is not None:
             progress(0, 0, name)
         outcomes[name] = compute(METRICS[name], real, synthetic, schema, options, references=spec.references)
-    card = Scorecard(outcomes, {"real": real.rows, "synthetic": synthetic.rows}, privacy)
+    whole = real if options.whole is None else options.whole
+    sample = None if options.whole is None else real.rows
+    card = Scorecard(outcomes, {"real": whole.rows, "synthetic": synthetic.rows}, privacy, sample=sample)
     if not spec.dive and spec.detail in {"none", "marginals"}:
         return card
-    dives = dive_worst(card.mgd, real, synthetic, schema, worst=spec.worst, top=spec.top)
+    dives = dive_worst(card.mgd, whole, synthetic, schema, worst=spec.worst, top=spec.top)
     return replace(card, dives=tuple(dives))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.counts import paired_cells
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
 
@@ -68,7 +68,7 @@ def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = 
     return distances(real, synthetic, progress=progress).to_json()
 
 
-def distances(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> Tvd:
+def distances(real: AnyTable, synthetic: CodedTable, *, progress: Progress | None = None) -> Tvd:
     """The TVD of every 1- and 2-way and of some 3-way marginals."""
     if real.rows == 0 or synthetic.rows == 0:
         return Tvd((), {}, "a table without records has no distribution")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _distances(inputs: Inputs) -> Tvd:
     from evaluation.tvd import distances
 
-    return distances(inputs.real, inputs.synthetic, progress=inputs.options.progress)
+    return distances(inputs.all_rows, inputs.synthetic, progress=inputs.options.progress)
 
 
 TVD = Metric(
@@ -28,4 +28,5 @@ TVD = Metric(
     run=scored(_distances),
     quick=True,
     empty=True,
+    counted=True,
 )

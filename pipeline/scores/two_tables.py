@@ -133,15 +133,15 @@ def _with_rows(options: Options, tables: Loaded, roles: Mapping[str, str]) -> Op
     options = replace(options, values=tables.values, holdout=tables.tables.get("holdout"))
     if "subject" not in roles:
         return options
+    names = [name for name in ("real", "synthetic", "holdout") if name in tables.subjects]
+    numbers = dict(zip(names, numbered(*(tables.subjects[name] for name in names)), strict=True)) if names else {}
+    if {"real", "holdout"} <= numbers.keys():
+        unit, aside = as_units([numbers["real"], numbers["holdout"]])
+        options = replace(options, unit=unit, holdout_unit=aside)
     absent = [name for name in ("real", "synthetic") if name not in tables.subjects]
     if absent:
         problem = f"the {absent[0]} table has no column {roles['subject']!r}"
         return replace(options, why={**options.why, "subject": problem})
-    names = [name for name in ("real", "synthetic", "holdout") if name in tables.subjects]
-    numbers = dict(zip(names, numbered(*(tables.subjects[name] for name in names)), strict=True))
-    if "holdout" in numbers:
-        unit, aside = as_units([numbers["real"], numbers["holdout"]])
-        options = replace(options, unit=unit, holdout_unit=aside)
     both = (numbers["real"], numbers["synthetic"])
     order = roles.get("order")
     if order is None:
