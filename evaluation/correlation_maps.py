@@ -43,7 +43,8 @@ def correlation_maps(
     columns = tables[0].domain.names[:COLUMNS]
     if len(columns) > 1 and min(t.rows for t in tables):
         real, made = (_some(t) for t in tables)
-        maps["cramers_v"] = _sides(columns, [_cramers(t, columns) for t in bucket_tables(real, [made], m=BUCKETS)])
+        coarse = bucket_tables(real, [made], m=BUCKETS, apart=True)
+        maps["cramers_v"] = _sides(columns, [_cramers(t, columns) for t in coarse])
     return maps
 
 
@@ -69,6 +70,7 @@ def _pearson(values: Values) -> Values:
     """r of every two columns over the rows with both; NaN on the diagonal and where one does not vary."""
     has = np.isfinite(values)
     x = np.where(has, values, 0.0)
+    x = x / np.maximum(np.abs(x).max(axis=0, initial=0.0), np.finfo(np.float64).tiny)  # no square overflows
     with np.errstate(invalid="ignore", divide="ignore"):
         x = np.where(has, x - x.sum(axis=0) / has.sum(axis=0), 0.0)
         x /= np.sqrt((x**2).mean(axis=0))

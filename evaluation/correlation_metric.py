@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _difference(inputs: Inputs) -> Correlations:
     from evaluation.correlation import correlation_difference
 
-    return correlation_difference(inputs.real, inputs.synthetic)
+    return correlation_difference(inputs.real, inputs.synthetic, inputs.numbers)
 
 
 CORRELATION = Metric(
@@ -27,4 +27,5 @@ CORRELATION = Metric(
     source="common use",
     run=scored(_difference),
     quick=True,
+    on_values=True,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques, count_sparse
 from mechanisms.public.progress import Progress
@@ -19,7 +19,7 @@ DENSE_CELLS = 4_000_000
 
 
 def paired_cells(
-    real: CodedTable, synthetic: CodedTable, cliques: Sequence[Clique], progress: Progress | None = None
+    real: AnyTable, synthetic: CodedTable, cliques: Sequence[Clique], progress: Progress | None = None
 ) -> Iterator[Cells]:
     """The occupied cells of each marginal in both tables, in the order asked, in records.
 
@@ -64,7 +64,7 @@ def _occupied(p: NDArray[np.int64], q: NDArray[np.int64]) -> tuple[NDArray[np.in
     return ids, p[ids], q[ids]
 
 
-def occupied_cells(real: CodedTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], ...]:
+def occupied_cells(real: AnyTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], ...]:
     """The numbers of the cells that either table occupies, and their synthetic and real counts, by sorting."""
     ids_p, p = count_sparse(synthetic, clique)
     ids_q, q = count_sparse(real, clique)
@@ -75,5 +75,5 @@ def occupied_cells(real: CodedTable, synthetic: CodedTable, clique: Clique) -> t
     return ids, both[0], both[1]
 
 
-def _records(counts: NDArray[np.int64], table: CodedTable) -> NDArray[np.float64]:
-    return np.asarray(counts * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS), np.float64)
+def _records(counts: NDArray[np.int64], table: AnyTable) -> NDArray[np.float64]:
+    return np.asarray(counts * (2.0**-WEIGHT_BITS if table.weighted else 1.0), np.float64)

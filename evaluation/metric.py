@@ -17,11 +17,11 @@ from mechanisms.public.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     from evaluation.attacks.promise_bounds import Promise
-    from mechanisms.public.coded_table import CodedTable
+    from evaluation.values.value_tables import Values
+    from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
 
@@ -126,10 +126,14 @@ class Metric:
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
         prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; refuses
             settings that do not fit the schema with a UserError.
+        expected: of a result, what a sample as large as the synthetic table would score, in closed form.
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
+        counted: whether it follows from counts of marginals: it takes `Inputs.all_rows`, which may lie elsewhere.
+        on_values: whether its definition speaks of values: it is handed tables of values, not of the schema's codes,
+            where they are known.
     """
 
     name: str
@@ -144,10 +148,13 @@ class Metric:
     settings: type[MetricSettings] = MetricSettings
     needs: tuple[str, ...] = ()
     prepare: Callable[[Any, Schema, int], Any] | None = None
+    expected: Callable[[Any], float | None] | None = None
     quick: bool = False
     referable: bool = True
     library: str = ""
     empty: bool = False
+    counted: bool = False
+    on_values: bool = False
 
     def words(self, need: str) -> str:
         """What a need of this metric is."""
@@ -166,10 +173,11 @@ class Options:
         order: what a subject's events are sorted by, likewise; None for the order of the rows.
         holdout: real records that were set aside, over the same domain.
         holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
-        frames: the two tables as values, where a metric reads values; None to decode the codes.
+        values: the two tables, and the holdout, over the values that occur in them; None where only codes are known.
         promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
+        whole: all real records, counted where they are, where the real table is a sample of them; None where it is all.
         seed: of every draw.
     """
 
@@ -180,10 +188,11 @@ class Options:
     order: tuple[NDArray[Any], NDArray[Any]] | None = None
     holdout: CodedTable | None = None
     holdout_unit: NDArray[np.integer] | None = None
-    frames: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    values: Values | None = None
     promise: Promise | None = None
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
+    whole: CountedTable | None = None
     seed: int = 0
 
     def own(self, kind: type[Own]) -> Own:
@@ -202,6 +211,11 @@ class Inputs:
     schema: Schema | None
     options: Options
 
+    @property
+    def all_rows(self) -> AnyTable:
+        """All real rows, of which `real` may be a sample: for metrics that follow from counts."""
+        return self.real if self.options.whole is None else self.options.whole
+
     def own(self, kind: type[Own]) -> Own:
         """The settings that a class declares."""
         return self.options.own(kind)
@@ -211,6 +225,21 @@ class Inputs:
         name = str(getattr(self.own(self.metric.settings), role))
         self.real.domain.index(name)
         return name
+
+    def of_values(self) -> Inputs:
+        """The same over values in place of the schema's codes, where the metric wants them and they are known."""
+        values = self.options.values
+        if values is None or not self.metric.on_values:
+            return self
+        tables = values.tables
+        options = dataclasses.replace(self.options, holdout=tables.get("holdout"))
+        return Inputs(self.metric, tables["real"], tables["synthetic"], None, options)
+
+    @property
+    def numbers(self) -> Mapping[str, NDArray[np.float64]]:
+        """Column of tables of values → the number of each of its codes; empty for tables of a schema's codes."""
+        values = self.options.values
+        return {} if values is None or self.schema is not None else values.numbers(self.real.domain)
 
     @property
     def ready(self) -> Any:

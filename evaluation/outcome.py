@@ -25,7 +25,7 @@ class Outcome:
         score: the headline number; None with a reason.
         result: the metric's own result, with data frames; None where it failed.
         reason: why there is no score.
-        references: floor, independent and ladder, where they were measured.
+        references: floor, independent and ladder, where they were measured; expected, where a formula tells it.
     """
 
     metric: Metric
@@ -85,18 +85,29 @@ def compute(
     Args:
         references: measure floor, independent columns and the ladder too (about fifteen times the work).
     """
-    inputs = Inputs(metric, real, synthetic, schema, options or Options())
+    inputs = Inputs(metric, real, synthetic, schema, options or Options()).of_values()
     try:
         reason = lacking(inputs)
         if reason:
             return Outcome(metric, None, reason=reason)
         score, result = metric.run(inputs)
-        outcome = Outcome(metric, score, result, "" if score is not None else _reason(result))
+        outcome = Outcome(
+            metric, score, result, "" if score is not None else _reason(result), _expected(metric, result)
+        )
         if references and metric.referable and score is not None:
-            outcome = replace(outcome, references=measured_references(inputs, repeats=repeats))
+            outcome = replace(
+                outcome, references={**outcome.references, **measured_references(inputs, repeats=repeats)}
+            )
     except Exception as error:
         return Outcome(metric, None, reason=_said(error))
     return outcome
+
+
+def _expected(metric: Metric, result: Any) -> dict[str, Reference]:
+    """What a sample of the real rows would score, by the formula that the metric has for it."""
+    value = None if metric.expected is None else metric.expected(result)
+    note = "a second sample of as many rows from the same people, by the normal approximation"
+    return {} if value is None else {"expected": Reference(value, (value,), note)}
 
 
 def lacking(inputs: Inputs) -> str:
@@ -118,7 +129,7 @@ def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Refere
     metric = inputs.metric
     seed, rows = inputs.options.seed, inputs.synthetic.rows
     ready = {**inputs.options.ready, metric.name: inputs.ready}
-    options = replace(inputs.options, frames=None, progress=None, ready=ready)
+    options = replace(inputs.options, progress=None, ready=ready, whole=None)
     unit = options.unit if options.unit is not None else options.subject[0] if options.subject is not None else None
 
     def score(real: CodedTable, synthetic: CodedTable) -> float | None:

@@ -18,7 +18,7 @@ from evaluation.ncript.ncript_metric import NCRIPT
 from evaluation.outcome import plain
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.code_labels import code_names, code_values
 from mechanisms.public.schema.column import Column
@@ -48,7 +48,7 @@ def figures(
         places: the columns of longitude and latitude, which place the segments of the map.
     """
     parts = {
-        "columns": [_distribution(c, real, synthetic) for c in schema.columns],
+        "columns": [_distribution(c, options.whole or real, synthetic) for c in schema.columns],
         "pairs": _pairs(card, schema),
         "dependence": _dependence(card),
         "map": _map(card, real, synthetic, schema, options, places),
@@ -57,9 +57,9 @@ def figures(
     return dict(plain({k: v for k, v in parts.items() if v is not None}))
 
 
-def _distribution(column: Column, real: CodedTable, synthetic: CodedTable) -> dict[str, Any]:
+def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> dict[str, Any]:
     labels = [*code_names(column)]
-    counts = np.stack([np.bincount(t.column(column.name), minlength=column.size) for t in (real, synthetic)])
+    counts = np.stack([count_cliques(t, [(column.name,)])[0] for t in (real, synthetic)])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
     names, values = _merged(labels, shares, column.on_a_line, column.value_codes)

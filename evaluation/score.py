@@ -38,6 +38,9 @@ class Scorecard:
         numbers: summaries of columns of numbers and dates in both tables.
         groups: the same for each group of the columns that `evaluation.groups` names.
         correlations: of both tables and their differences, as `correlation_maps` makes them.
+        sample: how many real rows those metrics took that do not follow from counts, numbers and correlations; None for
+            all of them.
+        said: what a reader must know before any score: columns that only one table has, or of different kinds.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -48,15 +51,17 @@ class Scorecard:
     numbers: Sequence[Mapping[str, Any]] = ()
     groups: Sequence[Mapping[str, Any]] = ()
     correlations: Mapping[str, Any] = field(default_factory=dict)
+    sample: int | None = None
+    said: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         head, rows = self._table()
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-        return "\n".join([*self._verdict, self._caption, *lines])
+        return "\n".join([*self._verdict, *self.said, self._caption, *lines])
 
     def _repr_html_(self) -> str:
-        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, BANNER])
+        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, *self.said, BANNER])
 
     @property
     def _verdict(self) -> list[str]:
@@ -64,9 +69,9 @@ class Scorecard:
 
     @property
     def _caption(self) -> str:
-        return (
-            f"Scores of {self.rows['synthetic']:,} synthetic rows against {self.rows['real']:,} real ones (NOT private)"
-        )
+        real = f"{self.rows['real']:,} real ones"
+        real += "" if self.sample is None else f" (where rows are needed, against a sample of {self.sample:,})"
+        return f"Scores of {self.rows['synthetic']:,} synthetic rows against {real} (NOT private)"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """A line per metric: its name, score, floor where one was measured, and range; or why there is no score."""
@@ -109,6 +114,10 @@ class Scorecard:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
         out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {} if self.privacy is None else {"privacy": plain(self.privacy.to_json())}
+        if self.sample is not None:
+            sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
+            out["sample"] = {"rows": self.sample, "of": [*sampled, "references", "numbers", "groups", "correlations"]}
+        out |= {"first": list(self.said)} if self.said else {}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
         out |= {name: plain(part) for name, part in parts.items() if part}
@@ -118,6 +127,14 @@ class Scorecard:
             out["tvd"] = self.tvd
         out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
+
+
+def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tuple[CodedTable, CodedTable, Options]:
+    """The tables and the holdout as values, where these are known: rows are equal where their values are."""
+    if options.values is None:
+        return real, synthetic, options
+    tables = options.values.tables
+    return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
 
 
 def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
@@ -143,13 +160,15 @@ def score_tables(
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")
-    privacy = judge(real, synthetic, options)
+    privacy = judge(*_of_values(real, synthetic, options))
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:
             progress(0, 0, name)
         outcomes[name] = compute(METRICS[name], real, synthetic, schema, options, references=spec.references)
-    card = Scorecard(outcomes, {"real": real.rows, "synthetic": synthetic.rows}, privacy)
+    whole = real if options.whole is None else options.whole
+    sample = None if options.whole is None else real.rows
+    card = Scorecard(outcomes, {"real": whole.rows, "synthetic": synthetic.rows}, privacy, sample=sample)
     if not spec.dive and spec.detail in {"none", "marginals"}:
         return card
-    dives = dive_worst(card.mgd, real, synthetic, schema, worst=spec.worst, top=spec.top)
+    dives = dive_worst(card.mgd, whole, synthetic, schema, worst=spec.worst, top=spec.top)
     return replace(card, dives=tuple(dives))

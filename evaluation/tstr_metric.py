@@ -44,4 +44,5 @@ TSTR = Metric(
     settings=TstrSettings,
     referable=False,
     library="sklearn",
+    on_values=True,
 )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _distances(inputs: Inputs) -> Tvd:
     from evaluation.tvd import distances
 
-    return distances(inputs.real, inputs.synthetic, progress=inputs.options.progress)
+    return distances(inputs.all_rows, inputs.synthetic, progress=inputs.options.progress)
 
 
 TVD = Metric(
@@ -26,6 +26,8 @@ TVD = Metric(
     reference="its floor; independent columns",
     source="common use; Li et al. 2021b; Platzer 2020",
     run=scored(_distances),
+    expected=lambda result: result.expected,
     quick=True,
     empty=True,
+    counted=True,
 )

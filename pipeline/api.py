@@ -189,18 +189,29 @@ def _chosen(
     return facts, own, chosen_targets(own, facts, seed)
 
 
-def score(real: Table, synthetic: Table, schema: AnySchema, *overrides: str, **settings: Any) -> Scorecard:
+def score(
+    real: Table,
+    synthetic: Table,
+    schema: AnySchema | None = None,
+    *overrides: str,
+    holdout: Table | None = None,
+    **settings: Any,
+) -> Scorecard:
     """Scores of a synthetic table against a real one; NOT private.
 
     Args:
         real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
         synthetic: the other table, likewise.
-        schema: a schema's path, the name of a ready one, or a mapping as in YAML.
+        schema: a schema's path, the name of a ready one, or a mapping as in YAML; None: the kinds of the columns are
+            read from the tables, for the scores alone.
+        holdout: real records that were set aside before the synthetic table was made, likewise.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
         settings: the same as keywords, e.g. metrics=["mgd", "tvd"].
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
-    with TemporaryDirectory(prefix="schema-") as place, table_files({"real": real, "synthetic": synthetic}) as paths:
-        config.real, config.synthetic = str(paths["real"]), str(paths["synthetic"])
-        config.schema = str(schema_file(schema, Path(place)))
+    given = {"real": real, "synthetic": synthetic} | ({} if holdout is None else {"holdout": holdout})
+    with TemporaryDirectory(prefix="schema-") as place, table_files(given) as paths:
+        for name, path in paths.items():
+            setattr(config, name, str(path))
+        config.schema = None if schema is None else str(schema_file(schema, Path(place)))
         return two_tables.score(config, quiet=True)

@@ -45,9 +45,8 @@ from pipeline.plugins.origins import not_ours, origin
 from pipeline.plugins.plugin_discovery import load_used, used_modules
 from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
-from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import FLOORS
-from pipeline.scores.score_run import score_release, share_floors
+from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.discovering_settings import with_bound
@@ -168,9 +167,9 @@ def run(
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
-                look = first_look(source, open_source(table, config, folder, ","), schema, scoring.groups, taken.known)
-                score = partial(score_release, places=made.places, look=look, statement=statement, progress=report)
-                scores = score(private, source, schema, folder, synthetic, scoring)
+                files = (source, open_source(table, config, folder, ","))
+                score = partial(score_run, engine, private, files, known=taken.known, places=made.places)
+                scores = score(schema, folder, synthetic, scoring, statement=statement, progress=report)
         if scores is not None:
             with show.stage("report"):
                 render_run(folder)

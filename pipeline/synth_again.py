@@ -21,7 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.release_folder import read_release, write_release
-from pipeline.scores.two_tables import open_with
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import LimitsConfig, SynthConfig
 from pipeline.stage_bars import Stages

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,6 +56,10 @@ class MendedRows:
     zeros: tuple[Impossible, ...]
 
     @property
+    def fit(self) -> FitRecord:
+        return self.model.fit
+
+    @property
     def total(self) -> float:
         return self.model.total
 
@@ -81,6 +86,7 @@ class AutoSpec(Synthesizer):
         descents: sweeps in which single codes change.
     """
 
+    chunked: ClassVar[bool] = True
     max_cells: int = 500_000
     iterations: int = 400
     descents: int = 8
@@ -114,8 +120,7 @@ class AutoSpec(Synthesizer):
         if model is None:
             start = GumSpec(iterations=1, alpha=0.01, descents=max(self.descents, 1))
             return start.make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
-        report = model.model.report
-        return Synthesized(model.rows(rows, rng), fit=FitRecord(report.losses, report.floor, report.gap, report.reason))
+        return Synthesized(model.rows(rows, rng), fit=model.fit)
 
     def model(
         self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None

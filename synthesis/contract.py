@@ -14,13 +14,21 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.convergence import Synthesized
+from synthesis.convergence import FitRecord, Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.model_settings import ModelSettings
+
+#: Rows that are made at a time, where they are drawn from a model and not changed to fit each other.
+CHUNK_ROWS = 4_000_000
 
 
 class RowModel(Protocol):
     """A distribution of rows, from which any number of them is drawn."""
+
+    @property
+    def fit(self) -> FitRecord | None:
+        """How it came closer to the noisy answers; None where no record is kept."""
+        ...
 
     @property
     def total(self) -> float:
@@ -50,9 +58,11 @@ class Synthesizer(ABC):
 
     Attributes:
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
+        chunked: whether its rows are drawn from what `model` gives, so that any number of them is made in chunks.
     """
 
     library: ClassVar[str] = ""
+    chunked: ClassVar[bool] = False
 
     @abstractmethod
     def make(

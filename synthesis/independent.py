@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from synthesis.rounding import codes_of
 @dataclass(frozen=True)
 class IndependentSpec(ByTargets):
     """Rows from one-way marginals alone."""
+
+    chunked: ClassVar[bool] = True
 
     def follow(
         self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
@@ -55,6 +58,11 @@ class IndependentColumns:
     domain: Domain
     sides: Mapping[str, NDArray[np.float64]]
     total: float
+
+    @property
+    def fit(self) -> None:
+        """They follow one-way marginals: nothing comes closer step by step."""
+        return
 
     def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
         """So many rows; each column follows its marginal."""

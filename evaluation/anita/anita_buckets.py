@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,24 +11,32 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
 
 
-def bucket_tables(real: CodedTable, others: Sequence[CodedTable], *, m: int = 10) -> list[CodedTable]:
+def bucket_tables(
+    real: CodedTable, others: Sequence[CodedTable], *, m: int = 10, apart: bool = False
+) -> list[CodedTable]:
     """The real and further tables over at most m buckets per attribute.
 
     Ordinal attributes: quantiles of the real values, [lo, hi), so that buckets hold about as many records each. Others:
     the m − 1 most frequent codes of the real table (the lower code where they tie) and one bucket for all others; an
     attribute with at most m codes in all tables keeps them. *Other* and *missing* codes of ordinal attributes that
     occur are buckets of their own.
+
+    Args:
+        apart: ordinal values that many records have are buckets alone, as of `apart_edges`: a measure of dependence
+            sees nothing of a column that is nearly always 0 where its zeros share a bucket with all else.
     """
     _check(m)
     tables = [real, *others]
+    counts = [count_cliques(replace(t, weights=None, known=None), [(n,) for n in t.domain.names]) for t in tables]
     columns: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in tables]
     attributes = []
     for i, attribute in enumerate(real.domain.attributes):
-        mapping, size, ordered = _mapping(attribute, [t.columns[i] for t in tables], m)
+        mapping, size, ordered = _mapping(attribute, [c[i] for c in counts], m, apart)
         attributes.append(Attribute(attribute.name, size, ordered))
         for out, table in zip(columns, tables, strict=True):
             out.append(mapping[table.columns[i]])
@@ -36,17 +45,21 @@ def bucket_tables(real: CodedTable, others: Sequence[CodedTable], *, m: int = 10
 
 
 def _mapping(
-    attribute: Attribute, columns: list[NDArray[np.unsignedinteger]], m: int
+    attribute: Attribute, counts: list[NDArray[np.int64]], m: int, apart: bool
 ) -> tuple[NDArray[np.unsignedinteger], int, int]:
-    """Code → bucket, how many buckets, how many of them on a line."""
-    counts = [np.bincount(c, minlength=attribute.size) for c in columns]
+    """Code → bucket, how many buckets, how many of them on a line.
+
+    Args:
+        counts: rows of each code, in the real table first.
+    """
     occurs = np.flatnonzero(np.sum(counts, axis=0))
     mapping = np.zeros(attribute.size, np.int64)
     if not attribute.ordered:
         size = _frequent(mapping, counts[0], occurs, m)
         return mapping.astype(code_dtype(size)), size, 0
     special = occurs[occurs >= attribute.ordered]
-    inner = quantile_edges(np.arange(attribute.ordered), counts[0][: attribute.ordered], max(m - len(special), 1))
+    line_counts, room = counts[0][: attribute.ordered], max(m - len(special), 1)
+    inner = apart_edges(line_counts, room) if apart else quantile_edges(np.arange(attribute.ordered), line_counts, room)
     mapping[: attribute.ordered] = np.searchsorted(inner, np.arange(attribute.ordered), side="right")
     line = len(inner) + 1
     mapping[special] = line + np.arange(len(special))
@@ -77,6 +90,30 @@ def quantile_edges(values: Values, counts: NDArray[np.number], m: int) -> Values
     first = np.flatnonzero(counts)[0]
     edges: Values = values[np.unique(places[places > first])]
     return edges
+
+
+def apart_edges(counts: NDArray[np.number], m: int) -> NDArray[np.int64]:
+    """The inner edges of at most m + 1 buckets of places on a line; a place with over 2/m of the records is one alone.
+
+    What lies between two such places is cut at quantiles, into buckets in proportion to its records.
+
+    Args:
+        counts: records of each place.
+    """
+    k, total = len(counts), counts.sum()
+    if k < 2 or m < 2 or total == 0:
+        return np.empty(0, np.int64)
+    alone = np.flatnonzero(counts * m > 2 * total)
+    starts = np.concatenate([[0], alone + 1])
+    ends = np.concatenate([alone, [k]])
+    runs = [(int(a), int(b)) for a, b in zip(starts, ends, strict=True) if a < b]
+    records = [counts[a:b].sum() for a, b in runs]
+    spare, rest = max(m - len(alone) - len(runs), 0), max(sum(records), 1)
+    edges = {int(e) for e in np.concatenate([alone, alone + 1])}
+    for (a, b), n in zip(runs, records, strict=True):
+        inner = quantile_edges(np.arange(a, b), counts[a:b], 1 + int(spare * n / rest))
+        edges |= {int(e) for e in inner}
+    return np.array(sorted(edges - {0, k}), np.int64)
 
 
 def _check(m: int) -> None:

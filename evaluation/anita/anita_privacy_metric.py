@@ -52,4 +52,5 @@ PRIVACY = Metric(
     settings=DistanceSettings,
     needs=("holdout",),
     referable=False,
+    on_values=True,
 )

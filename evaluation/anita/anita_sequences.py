@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_accuracy import NWay, n_way
+from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -44,13 +45,15 @@ class Sequences:
 def flat_pairs(sequences: Sequences, *, seed: int = 0) -> tuple[CodedTable, int]:
     """One row per subject with at least two events: two subsequent ones drawn at random, and the subject's attributes.
 
-    The second event's columns are named "… (next)". Events of one moment keep the order of the rows.
+    The second event's columns are named "… (next)". Events of one moment keep the order of the rows; those without a
+    subject (NOBODY) have no pair.
 
     Returns:
         The table, and how many subjects had one event only.
     """
     subject = np.asarray(sequences.subject)
     order = np.lexsort((subject,) if sequences.order is None else (sequences.order, subject))
+    order = order[np.count_nonzero(subject == NOBODY) :]  # the first ones
     ids, starts, counts = np.unique(subject[order], return_index=True, return_counts=True)
     long = counts >= 2
     rng = np.random.default_rng(seed)

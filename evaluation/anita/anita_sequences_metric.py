@@ -51,4 +51,5 @@ SEQUENCES = Metric(
     settings=SequencesSettings,
     needs=("subject",),
     referable=False,
+    on_values=True,
 )

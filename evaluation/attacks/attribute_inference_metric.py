@@ -49,4 +49,5 @@ ATTRIBUTE_INFERENCE = Metric(
     settings=InferenceSettings,
     needs=("holdout",),
     referable=False,
+    on_values=True,
 )

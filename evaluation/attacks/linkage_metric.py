@@ -34,4 +34,5 @@ LINKAGE = Metric(
     settings=AttackSettings,
     needs=("holdout",),
     referable=False,
+    on_values=True,
 )

@@ -175,8 +175,8 @@ def _near(targets: tuple[CodedTable, CodedTable], synthetic: CodedTable, populat
 
 
 def _log_density(apart: NDArray[np.int32], width: float) -> Floats:
-    """The logarithm of the mean of exp(−2 d / width) over a table."""
-    scaled = -2 * apart / width
+    """The logarithm of the mean of n^(−d / width) over n rows: many far rows are less than a near one."""
+    scaled = -math.log(max(apart.shape[1], 3)) * apart / width
     top = scaled.max(axis=1)
     return np.asarray(top + np.log(np.exp(scaled - top[:, None]).mean(axis=1)))
 

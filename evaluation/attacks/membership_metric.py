@@ -34,5 +34,6 @@ MEMBERSHIP = Metric(
     settings=AttackSettings,
     needs=("holdout",),
     referable=False,
+    on_values=True,
     library="sklearn",
 )

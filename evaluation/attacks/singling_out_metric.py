@@ -46,4 +46,5 @@ SINGLING_OUT = Metric(
     settings=SinglingOutSettings,
     needs=("holdout",),
     referable=False,
+    on_values=True,
 )

@@ -31,9 +31,18 @@ def _gini(inputs: Inputs) -> GiniScore:
     from evaluation.challenges.gini import gini_score
 
     group, sex, income = (inputs.column(role) for role in ("group", "sex", "income"))
-    tables = (inputs.real, inputs.synthetic)
-    frames = inputs.options.frames or tuple(_decoded(t, inputs, (group, sex, income)) for t in tables)
+    frames = [_frame(t, inputs, (group, sex, income)) for t in (inputs.real, inputs.synthetic)]
     return gini_score(frames[0], frames[1], group=group, sex=sex, income=income)
+
+
+def _frame(table: CodedTable, inputs: Inputs, names: tuple[str, str, str]) -> pd.DataFrame:
+    """Values of group, sex and income: those of the file, or where only codes are known, drawn inside their bins."""
+    import pandas as pd
+
+    if inputs.schema is not None or inputs.options.values is None:
+        return _decoded(table, inputs, names)
+    frame, income = inputs.options.values.frame(table, names), names[-1]
+    return frame.assign(**{income: pd.to_numeric(frame[income], errors="coerce").astype(float)})
 
 
 def _decoded(table: CodedTable, inputs: Inputs, names: tuple[str, str, str]) -> pd.DataFrame:
@@ -63,4 +72,5 @@ GINI = Metric(
     run=scored(_gini),
     settings=GiniSettings,
     needs=("group", "sex", "income"),
+    on_values=True,
 )

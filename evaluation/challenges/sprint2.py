@@ -16,8 +16,15 @@ from mechanisms.public.coded_table import CodedTable
 
 BY = ("PUMA", "YEAR")
 SEED, DRAWS, CUTOFF = 123456, 50, 250
-#: Not features: what a submission carries besides the schema.
-NOT_SCORED = (*BY, "epsilon", "sim_individual_id")
+#: What a submission carries besides the schema.
+NOT_SCORED = ("epsilon", "sim_individual_id")
+#: The features that pairs are drawn from, whatever else the tables hold.
+FEATURES = (
+    *("HHWT", "GQ", "PERWT", "SEX", "AGE", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV"),
+    *("HINSEMP", "HINSCAID", "HINSCARE", "EDUC", "EMPSTAT", "EMPSTATD", "LABFORCE", "WRKLSTWK", "ABSENT", "LOOKING"),
+    *("AVAILBLE", "WRKRECAL", "WORKEDYR", "INCTOT", "INCWAGE", "INCWELFR", "INCINVST", "INCEARN", "POVERTY"),
+    *("DEPARTS", "ARRIVES"),
+)
 
 _QUARTERS = [100 * hour + minute for hour in range(24) for minute in (0, 15, 30, 45)]
 #: Upper ends of the intervals (lo, hi]; the first reaches to −∞, one more to ∞.
@@ -77,11 +84,18 @@ def sprint2(
 
 
 def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> KMarginal:
-    """The official score of one table (one ε), both with raw values."""
-    features = [c for c in real.columns if c not in NOT_SCORED]
-    draws = draw_marginals(features, k=2, draws=DRAWS, seed=seed)
+    """The official score of one table (one ε), both with raw values.
+
+    Edge cases: further columns in either table change nothing; records without a PUMA or a year count nowhere, as
+    there.
+
+    Raises:
+        UserError: a table lacks a column that is drawn.
+    """
+    draws = draw_marginals(FEATURES, k=2, draws=DRAWS, seed=seed)
     used = sorted({c for draw in draws for c in draw})
-    pooled = pool_frames(binned(real), binned(synthetic), [*BY, *used])
+    sides = [t.dropna(subset=[c for c in BY if c in t.columns]) for t in (real, synthetic)]
+    pooled = pool_frames(binned(sides[0]), binned(sides[1]), [*BY, *used])
     return k_marginal(pooled, BY, draws, cutoff=CUTOFF)
 
 
@@ -100,7 +114,7 @@ def sprint2_coded(
     Args:
         by: the columns that make a place and time; none for the table as a whole.
     """
-    features = [n for n in real.domain.names if n not in (*by, "epsilon", "sim_individual_id")]
+    features = [n for n in real.domain.names if n not in (*by, *NOT_SCORED)]
     drawn = draw_marginals(features, k=k, draws=draws, seed=seed)
     return k_marginal(pool_tables(real, synthetic), by, drawn, cutoff=cutoff)
 

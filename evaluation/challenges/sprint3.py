@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
 from evaluation.challenges.sprint2 import SprintScore, by_epsilon, mean_score
+from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -92,7 +93,8 @@ def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SE
     Args:
         strict: refuse a truth that does not show all 21 shifts and 78 areas, as the original does.
 
-    Edge cases: an empty table scores 0 in all parts (the original divides by zero in the last). Where the submission
+    Edge cases: an empty table scores 0 in all parts (the original divides by zero in the last). Trips without a taxi_id
+    take part in all but the conjunction, as there. Where the submission
     lacks a number that is both a shift and an area in the truth (as a shift, or as an area), the original's join names
     the other one's column differently and drops its counts to 0: so do we.
     """
@@ -117,7 +119,8 @@ def sprint3_coded(
 
     Args:
         place, time, to: the columns that stand for pickup area, shift and dropoff area.
-        unit, synthetic_unit: a number per row for the subject; without them there is no conjunction and no total.
+        unit, synthetic_unit: a number per row for the subject, NOBODY for none; without them there is no conjunction
+            and no total. Their order is that of the original's ids: centres are drawn in it.
         as_published: drop counts of numbers that are both a shift and an area as the original does.
     """
     pooled = pool_tables(real, synthetic)
@@ -169,6 +172,8 @@ def sprint3_parts(
         return Sprint3(None, k, spatial, None, marginal, NO_UNIT)
     columns = (names.place, names.time, names.unit)
     both = conjunction_counts(pooled, *columns, strict=strict, as_published=as_published)
+    if not len(both[0]):
+        return Sprint3(None, k, spatial, None, marginal, "no true row has a subject")
     h = higher_order_conjunction(*both, seed=seed)
     scores = (0.0 if k is None else k, spatial, h)
     return Sprint3(1000 * math.fsum(scores) / 3, k, spatial, h, marginal)
@@ -204,13 +209,15 @@ def _profile(
     pooled: Pooled, part: slice, place: str, time: str, unit: str, as_published: bool
 ) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
-    ids, rows = np.unique(pooled.columns[unit][part], return_inverse=True)
+    nobody = [code for code, label in enumerate(pooled.labels[unit]) if _absent(label)]
+    known = ~np.isin(pooled.columns[unit][part], nobody)
+    ids, rows = np.unique(pooled.columns[unit][part][known], return_inverse=True)
     by_label = sorted(range(len(ids)), key=lambda i: _sort_key(pooled.labels[unit][int(ids[i])]))
     rank = np.empty(len(ids), np.int64)
     rank[by_label] = np.arange(len(ids))
     taxis = rank[rows]
     labels: list[tuple[str, object]] = []
-    present = {n: _present(pooled, part, n) for n in (time, place)}
+    present = {n: _present(pooled, n, pooled.columns[n][part][known]) for n in (time, place)}
     times, places = ({v for _, v in present[n]} for n in (time, place))
     shared = times & places if as_published else times | places
     table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
@@ -218,15 +225,20 @@ def _profile(
         width = len(present[name])
         column = np.zeros(pooled.sizes[name], np.int64)
         column[[code for code, _ in present[name]]] = np.arange(width)
-        cells = taxis * width + column[pooled.columns[name][part]]
+        cells = taxis * width + column[pooled.columns[name][part][known]]
         counts = np.bincount(cells, minlength=len(ids) * width).reshape(len(ids), width)
         table[:, len(labels) : len(labels) + width] = counts
         labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
     return labels, table
 
 
-def _present(pooled: Pooled, part: slice, name: str) -> list[tuple[int, object]]:
-    codes = np.unique(pooled.columns[name][part])
+def _absent(label: Any) -> bool:
+    """Whether a row with this label has no subject."""
+    return bool(pd.isna(label) or label == NOBODY or label == "")
+
+
+def _present(pooled: Pooled, name: str, column: NDArray[np.int64]) -> list[tuple[int, object]]:
+    codes = np.unique(column)
     return sorted(((int(c), pooled.labels[name][int(c)]) for c in codes), key=lambda x: _sort_key(x[1]))
 
 

@@ -16,7 +16,7 @@ from evaluation.mgd.levels import at_levels, axes_at, cell_labels, clique_at
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
 from evaluation.mgd.targets import TargetMarginal
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.schema.table_schema import Schema
 
 #: What can be asked for, and what each is for.
@@ -62,7 +62,7 @@ class DeepDive:
 
 
 def deep_dive(
-    real: CodedTable,
+    real: AnyTable,
     synthetic: CodedTable,
     schema: Schema,
     target: TargetMarginal,
@@ -81,8 +81,8 @@ def deep_dive(
         real, synthetic: tables over the schema's domain.
         top: how many bins, and how many movements.
     """
-    tables = [at_levels(t, schema, [target]) for t in (real, synthetic)]
-    (cells,) = paired_cells(tables[0], tables[1], [clique_at(schema, target)])
+    tables = at_levels(real, schema, [target]), at_levels(synthetic, schema, [target])
+    (cells,) = paired_cells(*tables, [clique_at(schema, target)])
     labels = [cell_labels(schema, n, v) for n, v in zip(target.attributes, target.levels, strict=True)]
     moves = movements(cells, axes_at(schema, target), delta=target.delta, alpha=alpha)
     truth = float(cells.q.sum())
@@ -101,7 +101,7 @@ def deep_dive(
 
 
 def dive_worst(
-    result: MGDResult, real: CodedTable, synthetic: CodedTable, schema: Schema, *, worst: int = 3, top: int = 10
+    result: MGDResult, real: AnyTable, synthetic: CodedTable, schema: Schema, *, worst: int = 3, top: int = 10
 ) -> list[DeepDive]:
     """Deep dives into the marginals that take the largest shares of the score."""
     scored = [m for m in result.marginals if m.aemc.value]

@@ -12,7 +12,7 @@ from evaluation.counts import paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
 from evaluation.mgd.levels import at_levels, axes_at, clique_at
 from evaluation.mgd.targets import TargetMarginal, Targets
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -98,7 +98,7 @@ class MGDResult:
 
 
 def mgd(
-    real: CodedTable,
+    real: AnyTable,
     synthetic: CodedTable,
     schema: Schema,
     targets: Targets,
@@ -124,7 +124,7 @@ def mgd(
         if table.domain != schema.domain:
             fix = "encode both tables with this schema"
             raise UserError(f"the {name} table does not have the schema's columns", where="mgd", fix=fix)
-    real, synthetic = (at_levels(t, schema, targets.marginals) for t in (real, synthetic))
+    real, synthetic = at_levels(real, schema, targets.marginals), at_levels(synthetic, schema, targets.marginals)
     cliques = [clique_at(schema, t) for t in targets.marginals]
     scored = []
     for target, clique, cells in zip(

@@ -97,7 +97,7 @@ def _cost(inputs: Inputs) -> MGDResult:
         raise UserError("no schema", where="mgd", fix="the schema that both tables were coded with")
     own, progress = inputs.own(MgdSettings), inputs.options.progress
     settings = {"alpha": own.alpha, "solver": own.solver, "progress": progress}
-    return mgd(inputs.real, inputs.synthetic, inputs.schema, inputs.ready, **settings)  # type: ignore[arg-type]
+    return mgd(inputs.all_rows, inputs.synthetic, inputs.schema, inputs.ready, **settings)  # type: ignore[arg-type]
 
 
 MGD = Metric(
@@ -114,4 +114,5 @@ MGD = Metric(
     prepare=chosen_targets,
     quick=True,
     empty=True,
+    counted=True,
 )

@@ -93,7 +93,7 @@ class Neighbours:
         first, second: distances to the nearest row and to the next one after it, which may be as near.
         ties: how many rows of the pool are as near as the nearest. index: the first of them.
         nearest_of: how many rows each row of the pool is the nearest of, ties in equal parts.
-        outstanding_of: the same, each counted as 1 − first / second: 0 where another row is as near.
+        outstanding_of: the same of those rows alone that are at least twice as far from the next one.
     """
 
     first: NDArray[np.int64]
@@ -174,7 +174,7 @@ def _search(
             else:
                 two = d
         first[i - begin], second[i - begin], ties[i - begin], index[i - begin] = one, two, count, where
-        worth = 1.0 - one / two if two > 0 else 0.0
+        worth = 1.0 if 2 * one <= two and two > 0 else 0.0
         for j in range(m):
             if np.int64(apart[j]) == one and not (same and j == i):
                 near[j] += 1.0 / count

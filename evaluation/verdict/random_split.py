@@ -20,6 +20,8 @@ from scipy.special import betaincinv, ndtr
 DRAWS = 20_000
 #: A unit's weight is cut to so many times the mean, so that few units do not decide.
 CUT = 8.0
+#: A release that learns no more of each unit than this ε allows is not called a failure for it.
+TOLERATED = 1.0
 NORMAL_95 = 1.959963984540054
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -65,10 +67,13 @@ def wilson(share: float, of: float) -> tuple[float, float]:
     return max(centre - width, 0.0), min(centre + width, 1.0)
 
 
-def split_p(training: NDArray[np.int64], holdout: NDArray[np.int64], rng: np.random.Generator) -> float:
+def split_p(
+    training: NDArray[np.int64], holdout: NDArray[np.int64], rng: np.random.Generator, *, epsilon: float = 0.0
+) -> float:
     """How likely a random split gives training units so much weight or more, by `DRAWS` random splits.
 
-    Exact in level whatever the sizes (Phipson and Smyth 2010).
+    Exact in level whatever the sizes (Phipson and Smyth 2010). With ε above 0: at most how likely a release that is
+    ε-differentially private gives them so much, where units were set aside by independent coins (`likeliest`).
 
     Args:
         training, holdout: a whole weight of at least 0 for each unit.
@@ -81,8 +86,21 @@ def split_p(training: NDArray[np.int64], holdout: NDArray[np.int64], rng: np.ran
     if values.size < 2:
         return 1.0
     counts = every[values]
-    drawn = rng.multivariate_hypergeometric(counts, training.size, size=DRAWS, method="marginals")
+    if epsilon:
+        drawn = rng.binomial(counts, likeliest(training.size, holdout.size, epsilon), (DRAWS, counts.size))
+    else:
+        drawn = rng.multivariate_hypergeometric(counts, training.size, size=DRAWS, method="marginals")
     return float((1 + (drawn @ values >= training.sum()).sum()) / (1 + DRAWS))
+
+
+def likeliest(training: int, holdout: int, epsilon: float) -> float:
+    """The largest probability, given an ε-DP release and all other units' sides, that a unit is a training unit.
+
+    Its odds are at most e^ε times those of its coin. Label by label, the training units are then dominated by
+    independent coins with this probability (Steinke, Nasr & Jagielski 2023).
+    """
+    odds = math.exp(epsilon) * training / max(holdout, 1)
+    return odds / (1 + odds)
 
 
 @dataclass(frozen=True)
@@ -93,6 +111,7 @@ class Excess:
         share, low, high: with its 95 % interval.
         expected: by a random split: the training units' share of all units.
         p: of so large a share in a random split, by the normal law; 1 where all weights are alike.
+        allowed: the share that a release with `TOLERATED` ε may have. p_beyond: of so large a share in such a one.
     """
 
     share: float
@@ -100,10 +119,13 @@ class Excess:
     high: float
     expected: float
     p: float
+    allowed: float
+    p_beyond: float
 
     def to_json(self) -> dict[str, float]:
         """JSON values."""
-        return {"share": self.share, "low": self.low, "high": self.high, "expected": self.expected, "p": self.p}
+        parts = {"share": self.share, "low": self.low, "high": self.high, "expected": self.expected, "p": self.p}
+        return parts | {"allowed": self.allowed, "p_beyond": self.p_beyond}
 
 
 def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Excess | None:
@@ -119,11 +141,14 @@ def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Exces
     share, expected = float(training.sum()) / total, training.size / n
     low, high = wilson(share, total * total / float((weights * weights).sum()))
     cut = np.minimum(weights, CUT * total / n)
+    allowed = likeliest(training.size, holdout.size, TOLERATED)
+    over = float(cut[: training.size].sum()) - allowed * float(cut.sum())
+    beyond = float(ndtr(-over / math.sqrt(allowed * (1 - allowed) * float((cut * cut).sum()))))
     variance = training.size * holdout.size / (n * max(n - 1, 1)) * float(((cut - cut.mean()) ** 2).sum())
     if variance <= 1e-12 * total:
-        return Excess(share, low, high, expected, 1.0)
+        return Excess(share, low, high, expected, 1.0, allowed, beyond)
     gap = float(cut[: training.size].sum()) - training.size * float(cut.mean())
-    return Excess(share, low, high, expected, float(ndtr(-gap / math.sqrt(variance))))
+    return Excess(share, low, high, expected, float(ndtr(-gap / math.sqrt(variance))), allowed, beyond)
 
 
 def per_unit(weights: NDArray[Number], unit: NDArray[np.int64] | None) -> NDArray[Number]:

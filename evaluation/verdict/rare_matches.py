@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.verdict.random_split import per_unit, split_p
+from evaluation.verdict.random_split import TOLERATED, per_unit, split_p
 from mechanisms.public.coded_table import CodedTable
 
 Sums = NDArray[np.uint64]
@@ -17,6 +17,8 @@ Sums = NDArray[np.uint64]
 COPIES = 0.01
 #: Level of the test of matches.
 LEVEL = 0.0012
+#: Where a holdout's rows equal training rows so often or more, rows repeat by nature.
+REPEATS = 0.01
 #: A test that is asked whether it would have noticed must say so in so many of so many trials.
 TRIALS, NOTICED = 40, 38
 #: Shares of copies that are tried where one per cent would go unnoticed.
@@ -57,6 +59,11 @@ class Pool:
     def training(self) -> int:
         """How many rows are training rows."""
         return self.tables[0].rows
+
+    @property
+    def sides(self) -> tuple[slice, slice]:
+        """The training rows, and the holdout's."""
+        return slice(None, self.training), slice(self.training, None)
 
     def column(self, i: int, rows: NDArray[np.int64] | None = None) -> NDArray[np.unsignedinteger]:
         """A column of both tables."""
@@ -112,6 +119,8 @@ class MatchTest:
         weights: of each value of the pool that was weighed, 0 elsewhere.
         candidates: the training rows that stand for all in trials.
         units: of training rows and of holdout rows, where a row is no unit.
+        made: how many synthetic rows there are.
+        repeats: the share of the holdout's rows that equal a training row.
         p: by a random split of the real units.
     """
 
@@ -120,7 +129,24 @@ class MatchTest:
     weights: NDArray[np.int64]
     candidates: NDArray[np.int64]
     units: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    made: int
+    repeats: float
     p: float
+
+    def flagged(self, matched: NDArray[np.bool_], rng: np.random.Generator) -> bool:
+        """Whether these matched rows are copies.
+
+        They are where more training rows are matched than in a random split, and the excess is half a per cent of the
+        synthetic rows, or beyond what the tolerated ε allows; where rows repeat by nature, only by the latter.
+        """
+        weighed = np.where(matched, self.weights[self.pool.value], 0)
+        if _p(weighed, self.pool, self.units, rng) > LEVEL:
+            return False
+        seen, unseen = (int(matched[side].sum()) for side in self.pool.sides)
+        excess = seen - unseen * self.pool.training / max(self.pool.sums.size - self.pool.training, 1)
+        if self.repeats < REPEATS and excess >= COPIES / 2 * self.made:
+            return True
+        return _p(weighed, self.pool, self.units, rng, epsilon=TOLERATED) <= LEVEL
 
     def trial(self, copies: int, rng: np.random.Generator) -> bool:
         """Whether the test notices so many random training rows copied into the synthetic table."""
@@ -128,8 +154,7 @@ class MatchTest:
         values = np.zeros(self.weights.size, bool)
         values[self.pool.value[self.matched]] = True
         values[self.pool.value[chosen]] = True
-        weighed = np.where(values[self.pool.value], self.weights[self.pool.value], 0)
-        return _p(weighed, self.pool, self.units, rng) <= LEVEL
+        return self.flagged(values[self.pool.value], rng)
 
 
 def match_test(
@@ -155,7 +180,9 @@ def match_test(
     ratio = np.minimum(chance / np.maximum(rates, 1e-12), LIKELIER)
     weights[values] = np.maximum(np.rint(STEPS * np.log1p(ratio)), 1)  # a match counts, however natural
     p = _p(np.where(matched, weights[pool.value], 0), pool, units, rng)
-    return MatchTest(pool, matched, weights, candidates, units, p)
+    unseen = np.isin(pool.sums[pool.training :], pool.sums[: pool.training])
+    repeats = float(unseen.mean()) if unseen.size else 0.0
+    return MatchTest(pool, matched, weights, candidates, units, synthetic.rows, repeats, p)
 
 
 def _p(
@@ -163,11 +190,13 @@ def _p(
     pool: Pool,
     units: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     rng: np.random.Generator,
+    *,
+    epsilon: float = 0.0,
 ) -> float:
     sides = (weighed[: pool.training], weighed[pool.training :])
     each = (None, None) if units is None else units
     training, holdout = (per_unit(side, unit) for side, unit in zip(sides, each, strict=True))
-    return split_p(training, holdout, rng)
+    return split_p(training, holdout, rng, epsilon=epsilon)
 
 
 def least_noticed(test: MatchTest, rows: int, rng: np.random.Generator) -> float | None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from evaluation.verdict.drift import Drift, at_least, drift, one_each
 from evaluation.verdict.near_rows import affordable_rows, nearest_rows, places
-from evaluation.verdict.random_split import Excess, Share, clopper_pearson, excess, per_unit
-from evaluation.verdict.rare_matches import COPIES, LEVEL, MatchTest, Pool, least_noticed, match_test, row_sums
+from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
+from evaluation.verdict.rare_matches import COPIES, LEVEL, REPEATS, MatchTest, Pool, least_noticed, match_test, row_sums
 from mechanisms.public.coded_table import CodedTable
 
 Result = Literal["passed", "failed", "not judged"]
@@ -20,8 +20,6 @@ Units = tuple[NDArray[np.int64], NDArray[np.int64]]
 #: Levels of the two tests of distances; with that of the matches they add up to 0.0015, so that of 400 exchangeable
 #: tables more than two are flagged in at most one case of forty. Matches are few, and have most of it.
 LEVEL_NEARER = LEVEL_OUTSTANDING = 0.00015
-#: Where a holdout's rows equal training rows so often or more, rows repeat by nature.
-REPEATS = 0.01
 #: Without a control, pairs of equal rows must be so much likelier across than within the tables.
 ACROSS = 2 / 3
 NO_DRIFT = Drift()
@@ -41,7 +39,7 @@ class Verdict:
         p_matches: of the reproduced rows, by a random split of the real units.
         noticed: the least share of copies that would have been noticed in 19 of 20 tables; None where none would.
         nearer: the share of synthetic rows whose nearest real row is a training row.
-        outstanding: the same, where a row counts the more the farther the next real row is.
+        outstanding: the same of rows that are at least twice as far from the next real row.
         compared: rows of training, synthetic and holdout in these two.
         drift: whether the holdout is like the training rows.
     """
@@ -86,7 +84,8 @@ class Verdict:
         if near is None:
             return [self.line]
         share = f"{near.share:.1%} ({near.low:.1%} to {near.high:.1%}) of the synthetic rows"
-        return [self.line, f"privacy: {share} are nearest to a training row, {near.expected:.1%} by chance"]
+        against = f"{near.expected:.1%} by chance, up to {near.allowed:.1%} with ε = {TOLERATED:g}"
+        return [self.line, f"privacy: {share} are nearest to a training row, {against}"]
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; the verdict first."""
@@ -155,7 +154,7 @@ def verdict(
         rows,
         matches=_matches(synthetic, training),
         repeats=_matches(holdout, training),
-        reproduced=(_reproduced(test, slice(None, pool.training)), _reproduced(test, slice(pool.training, None))),
+        reproduced=(_reproduced(test, pool.sides[0]), _reproduced(test, pool.sides[1])),
         p_matches=test.p,
         nearer=nearer,
         outstanding=outstanding,
@@ -170,10 +169,10 @@ def _judged(parts: Verdict, test: MatchTest, synthetic: CodedTable, rng: np.rand
         if _copies_without_control(test.pool, synthetic):
             return replace(parts, result="failed", why="copies of training rows")
         return replace(parts, why=parts.drift.reason)
-    if test.p <= LEVEL:
+    if test.flagged(test.matched, rng):
         return replace(parts, result="failed", why="copies of training rows")
-    near = parts.nearer is not None and parts.nearer.p <= LEVEL_NEARER
-    if near or (parts.outstanding is not None and parts.outstanding.p <= LEVEL_OUTSTANDING):
+    near = parts.nearer is not None and parts.nearer.p_beyond <= LEVEL_NEARER
+    if near or (parts.outstanding is not None and parts.outstanding.p_beyond <= LEVEL_OUTSTANDING):
         return replace(parts, result="failed", why="synthetic rows are nearer to training rows than to the holdout")
     parts = replace(parts, noticed=least_noticed(test, synthetic.rows, rng))
     assert parts.repeats is not None

@@ -31,12 +31,14 @@ class CodedTable:
         columns: one array per attribute: ``rows`` unsigned codes below the attribute's size (may be memory maps).
         weights: None (each row counts 1), or uint32 per row in units of 2**-WEIGHT_BITS records.
         known: counts marginals of these very rows in place of the given function, which it asks for what it lacks.
+        threads: how many count its rows side by side.
     """
 
     domain: Domain
     columns: tuple[NDArray[np.unsignedinteger], ...]
     weights: NDArray[np.uint32] | None = None
     known: Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]] | None = None
+    threads: int = 1
 
     def __post_init__(self) -> None:
         lengths = {len(c) for c in self.columns} | ({len(self.weights)} if self.weights is not None else set())

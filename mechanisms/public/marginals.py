@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,22 @@ Values = NDArray[np.float64]
 STEP = 1 << 16
 #: Cells of the marginals that are counted in one pass.
 BATCH_CELLS = 20_000_000
+#: Cells of one marginal of rows that lie elsewhere, at most.
+MOST_CELLS = 50_000_000
 
 
 @compiled
 def _extend(keys: NDArray[np.int64], column: NDArray[np.unsignedinteger], size: int) -> None:
     for i in range(len(column)):
         keys[i] = keys[i] * size + column[i]
+
+
+@compiled
+def _tally_pair(
+    counts: NDArray[np.int64], first: NDArray[np.unsignedinteger], second: NDArray[np.unsignedinteger], size: int
+) -> None:
+    for i in range(len(first)):
+        counts[np.int64(first[i]) * size + np.int64(second[i])] += 1
 
 
 @compiled
@@ -61,35 +72,57 @@ def _counted(table: CodedTable, cliques: Sequence[Clique]) -> list[NDArray[np.in
 
 
 def add_counts(counts: Sequence[NDArray[np.int64]], table: CodedTable, cliques: Sequence[Clique]) -> None:
-    """Add the counts of each clique, as of `count_cliques`, to those of other rows."""
-    domain = table.domain
-    axes = [domain.axes(c) for c in cliques]
+    """Add the counts of each clique, as of `count_cliques`, to those of other rows.
+
+    Each of the table's threads takes a share of the marginals, and all rows.
+    """
+    jobs = list(zip(counts, (table.domain.axes(c) for c in cliques), strict=True))
+    threads = table.threads if table.rows > STEP else 1
+    if threads == 1 or len(jobs) == 1:
+        _add(jobs, table)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(_add, jobs[i::threads], table) for i in range(threads)]:
+            done.result()
+
+
+def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: CodedTable) -> None:
+    """Add the counts of some marginals, given by the places of their columns."""
+    sizes = [a.size for a in table.domain.attributes]
+    wanted = sorted({place for _, places in jobs for place in places})
     keys = np.empty(STEP, np.int64)
     for start in range(0, table.rows, STEP):
         part = slice(start, min(start + STEP, table.rows))
-        columns = [np.ascontiguousarray(c[part]) for c in table.columns]
+        columns = {place: np.ascontiguousarray(table.columns[place][part]) for place in wanted}
         weights = None if table.weights is None else np.ascontiguousarray(table.weights[part])
-        for out, places in zip(counts, axes, strict=True):
+        for out, places in jobs:
+            if weights is None and len(places) == 2:
+                _tally_pair(out, columns[places[0]], columns[places[1]], sizes[places[1]])
+                continue
             keys[:] = 0
             for place in places:
-                _extend(keys, columns[place], domain.attributes[place].size)
+                _extend(keys, columns[place], sizes[place])
             if weights is None:
                 _tally(out, keys, part.stop - part.start)
             else:
                 _tally_weighted(out, keys, weights)
 
 
-def count_sparse(table: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def count_sparse(table: AnyTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The occupied cells of one marginal: their flat numbers, ascending, and their counts as in `count_cliques`.
 
     Cost: a sort of the rows; memory: 16 bytes a row. For marginals with too many cells to hold.
 
     Raises:
-        UserError: the cells cannot be numbered in 63 bits.
+        UserError: the cells cannot be numbered in 63 bits; more than MOST_CELLS, where rows lie elsewhere.
     """
     domain = table.domain
-    if domain.cells(clique) >= 2**63:
+    elsewhere = isinstance(table, CountedTable)
+    if domain.cells(clique) >= (MOST_CELLS if elsewhere else 2**63):
         raise UserError(f"{' × '.join(clique)} has too many cells", where="marginal", fix="fewer or coarser columns")
+    if isinstance(table, CountedTable):
+        (dense,) = table.count([clique])
+        return (occupied := np.flatnonzero(dense)), dense[occupied]
     keys = np.zeros(table.rows, np.int64)
     for name in clique:
         keys *= domain[name].size

@@ -28,7 +28,7 @@ from mechanisms.public.tables.scan import Source, stream
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, moved
-from pipeline.scores.two_tables import open_with
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config, schema_path
 from pipeline.settings.discovering_settings import asks_for_records

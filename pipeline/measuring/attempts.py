@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from pipeline.measuring.discovery_stage import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
+from pipeline.measuring.streamed_rows import streamed_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
+from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
-from synthesis.convergence import Synthesized
+from synthesis.convergence import Convergence, FitRecord
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import synthesize_recorded
 
@@ -126,18 +129,25 @@ def check_answers(measurements: Measurements, plan: AnyPlan, ledger: Ledger, sho
 def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
     """Synthetic rows of the table's columns from the answers; no raw row is read."""
     config, schema, rows = work.config, work.schema, work.config.synthesis.rows
-    fixed = [c for c, _ in schema.zeros]
-    build.check_rows(schema.measured, measurements, work.spec, rows, config.limits, fixed=fixed)
+    check = partial(build.check_rows, schema.measured, measurements, work.spec, rows, config.limits)
+    fixed, most = [c for c, _ in schema.zeros], build.rows_at_once(config, schema)
+    check(fixed=fixed, at_once=most)
     with work.show.stage("synthesize") as report:
         coarse = for_synthesis(measurements, schema)
+        count = default_rows(coarse) if rows is None else rows
+        if most is not None and count > most:
+            if (model := work.spec.model(coarse, zeros=schema.zeros, progress=report)) is not None:
+                _keep_convergence(work.folder, model.fit)
+                draw = partial(streamed_rows, model, schema, coarse, measurements, rng=rng, progress=report)
+                return draw(rows=count, chunk=most, folder=work.folder.temporary / "drawn")
+            check(fixed=fixed)  # rows that are changed until they fit are held all together
         result = synthesize_recorded(coarse, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        _keep_convergence(work.folder, result)
+        _keep_convergence(work.folder, result.record or result.fit)
         return as_columns(result.table, schema, measurements, rng)
 
 
-def _keep_convergence(folder: RunFolder, result: Synthesized) -> None:
+def _keep_convergence(folder: RunFolder, record: Convergence | FitRecord | None) -> None:
     """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
-    record = result.record or result.fit
     if record is not None:
         write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
 

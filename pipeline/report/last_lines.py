@@ -23,7 +23,7 @@ LOST_LINES = 8
 
 def summary(card: Scorecard) -> str:
     """The scores on a few lines."""
-    lines = [] if card.privacy is None else list(card.privacy.lines)
+    lines = [*([] if card.privacy is None else card.privacy.lines), *card.said]
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
@@ -46,9 +46,12 @@ def summary(card: Scorecard) -> str:
 
 
 def _floor(outcome: Outcome) -> str:
-    """What two samples of the real rows score against each other, where that was measured."""
-    floor = outcome.references.get("floor")
-    return f"; floor {_shown(floor.value)}" if isinstance(floor, Reference) else ""
+    """What two samples of the real rows score against each other: measured, or by a formula."""
+    for name, words in (("floor", "floor"), ("expected", "a sample's is")):
+        reference = outcome.references.get(name)
+        if isinstance(reference, Reference):
+            return f"; {words} {_shown(reference.value)}"
+    return ""
 
 
 def where_to_look(done: Run) -> str:

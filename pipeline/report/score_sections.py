@@ -22,6 +22,7 @@ class ScoresSection:
         referenced: whether a floor was measured.
         unplaced: values that the schema has no place for.
         failed: metrics without a score.
+        sample: what was computed from a sample of the rows, in a sentence; empty where nothing was.
     """
 
     name: ClassVar[str] = "scores"
@@ -31,6 +32,7 @@ class ScoresSection:
     referenced: bool
     unplaced: Table
     failed: Table
+    sample: str
 
 
 def scores_section(scores: Mapping[str, Any]) -> ScoresSection:
@@ -52,6 +54,15 @@ def scores_section(scores: Mapping[str, Any]) -> ScoresSection:
         referenced=referenced,
         unplaced=_unplaced(scores.get("unplaced", {})),
         failed=Table(("metric", "why"), failed),
+        sample=_sampled(scores.get("sample")),
+    )
+
+
+def _sampled(sample: Mapping[str, Any] | None) -> str:
+    if sample is None:
+        return ""
+    return (
+        f"From a sample of {sample['rows']:,} rows of the table: {', '.join(sample['of'])}. All else counts all rows."
     )
 
 

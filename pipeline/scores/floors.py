@@ -59,7 +59,7 @@ def measure_floors(real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int)
     marginals.
     """
     names = tuple(n for n in spec.metrics if METRICS[n].referable)
-    options = replace(spec.options, frames=None, holdout=None, progress=None)
+    options = replace(spec.options, values=None, holdout=None, progress=None)
     spec = replace(spec, metrics=names, options=options, references=False, dive=False, detail="none")
     pair = two_samples(real, rows, np.random.default_rng(options.seed), options.unit)
     return {row["metric"]: row["score"] for row in metric_rows(score_tables(*pair, schema, spec).to_json())}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from evaluation.metrics import ScoreSpec
 from evaluation.outcome import plain
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, score_tables
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
-from mechanisms.public.release import PrivacyStatement
+from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
@@ -29,12 +30,45 @@ from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import unit_numbers
+from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
-from pipeline.scores.first_look import FirstLook
+from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.settings.scoring import affordable
+
+
+def score_run(
+    engine: Engine,
+    private: PrivateTable,
+    files: tuple[Source, Source],
+    schema: Schema,
+    folder: RunFolder,
+    synthetic: CodedTable,
+    spec: ScoreSpec,
+    *,
+    places: tuple[str, str] | None = None,
+    known: Measurements | None = None,
+    statement: PrivacyStatement | None = None,
+    progress: Progress | None = None,
+) -> Scorecard:
+    """As `score_release`, of the files of the table and of the synthetic one.
+
+    Where the engine holds more rows than scores may read, what follows from counts takes its counts, and all else a
+    sample, but where units were set aside: these are known by reading all rows.
+
+    Args:
+        known: the noisy answers: they tell the noise's standard errors.
+    """
+    source, released = files
+    place, whole = folder.temporary / "scored", None
+    if private.aside is None:
+        seen = engine.scored(source, schema, private.encoding, workdir=place, progress=progress)
+        source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
+    look = first_look(source, released, schema, spec.groups, known)
+    score = partial(score_release, whole=whole, places=places, look=look, statement=statement, progress=progress)
+    return score(private, source, schema, folder, synthetic, spec)
 
 
 def score_release(
@@ -45,6 +79,7 @@ def score_release(
     synthetic: CodedTable,
     spec: ScoreSpec,
     *,
+    whole: CountedTable | None = None,
     places: tuple[str, str] | None = None,
     look: FirstLook,
     statement: PrivacyStatement | None = None,
@@ -53,6 +88,7 @@ def score_release(
     """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
 
     Args:
+        whole: all rows, where the source is a sample of them.
         places: columns of longitude and latitude.
         look: what the files of both tables show.
         statement: of the release: what it promises stands beside the attacks.
@@ -60,13 +96,14 @@ def score_release(
     truth, aside = _truth(private, source, schema, folder)
     losses = losses_of(private.encoding, schema)
     # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
-    schema, tables = together(schema, {"real": truth, "made": synthetic} | ({} if aside is None else {"aside": aside}))
-    truth, synthetic, aside = tables["real"], tables["made"], tables.get("aside")
+    given = {"real": truth, "made": synthetic, "aside": aside, "whole": whole}
+    schema, tables = together(schema, {name: table for name, table in given.items() if table is not None})
+    truth, synthetic, aside, whole = tables["real"], tables["made"], tables.get("aside"), tables.get("whole")
     spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
     wanted = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
-    options = replace(spec.options, holdout=aside, unit=unit, holdout_unit=unit_aside)
+    options = replace(spec.options, holdout=aside, whole=whole, unit=unit, holdout_unit=unit_aside)
     options = replace(options, promise=promise_of(statement), why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = look.added_to(score_tables(truth, synthetic, schema, spec, progress=progress), truth, synthetic)

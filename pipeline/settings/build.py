@@ -30,7 +30,7 @@ from pipeline.settings.discovering_settings import asks_for_records, build_disco
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
 from synthesis.consistency.total import default_rows
-from synthesis.contract import Synthesizer
+from synthesis.contract import CHUNK_ROWS, Synthesizer
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
 from synthesis.synthesizers import SYNTHESIZERS
 
@@ -320,7 +320,8 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int
         cliques = [m.clique for m in plan.measurements]
     else:
         cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
-    rows = config.synthesis.rows or config.data.rows or 1_000_000
+    rows, most = config.synthesis.rows or config.data.rows or 1_000_000, rows_at_once(config, schema)
+    rows = rows if most is None else min(rows, most)
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     spec = build_synthesizer(config.synthesis)
     fixed = [c for c, _ in schema.zeros]
@@ -347,6 +348,15 @@ def grown_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | No
     return None if limit is None else grown_cells(plan, schema.measured, limit) or None
 
 
+def rows_at_once(config: Config, schema: Schema) -> int | None:
+    """The most synthetic rows that are held at a time; None: all of them.
+
+    A model's rows are drawn in chunks, unless rows are given units, or noisy scores decide about all of them.
+    """
+    drawn = build_synthesizer(config.synthesis).chunked and schema.rules.unit_ids is None and not config.accept
+    return CHUNK_ROWS if drawn else None
+
+
 def check_rows(
     domain: Domain,
     measurements: Measurements,
@@ -355,17 +365,20 @@ def check_rows(
     limits: LimitsConfig,
     *,
     fixed: Sequence[Clique] = (),
+    at_once: int | None = None,
 ) -> None:
     """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
 
     Args:
         fixed: cliques of the schema's impossible combinations.
+        at_once: the most rows that are held at a time; None: all of them.
     Raises:
         UserError: too many rows, asked for or by the noisy total.
     """
     count = default_rows(measurements) if rows is None else rows
     measured = [a.clique for a in measurements.answers]
-    needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, count, fixed=fixed)
+    held = count if at_once is None else min(count, at_once)
+    needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, held, fixed=fixed)
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:
         what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"

@@ -144,7 +144,8 @@ class EngineConfig:
     kind: str = "duckdb"
     master: str | None = None
     scratch: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    score_rows: int | None = None
+    settings: dict[str, Any] | None = None
 
 
 @dataclass

@@ -84,7 +84,8 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
     for name, path in (("real", config.real), ("synthetic", config.synthetic)):
         if not path:
             raise UserError("no table given", where=name, fix=f"{name}=TABLE")
-    schema_path(config.schema, "schema")
+    if config.schema is not None:
+        schema_path(config.schema, "schema")
     given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
     tables = {name: Path(path).expanduser() for name, path in given.items() if path}
     for table in tables.values():

@@ -1,4 +1,4 @@
-"""How jobs start, by Hydra's public interface of plugins: one alone, or a sweep's by joblib, basic, slurm, ray."""
+"""How jobs start, by Hydra's public interface of plugins: one alone, or a sweep's by joblib or basic."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def check_launcher(config: DictConfig, loader: ConfigLoader, task: TaskFunction)
         launcher_of(config, loader, task)
     except Exception as error:
         what = f"cannot be used: {str(error).splitlines()[0]}"
-        fix = "hydra/launcher=joblib, which runs on this machine; slurm and ray need Hydra's plugins for them"
+        fix = "hydra/launcher=joblib, which runs on this machine"
         raise UserError(what, where=f"hydra/launcher={launcher}", fix=fix) from error
 
 

@@ -17,6 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
+from synthesis.convergence import FitRecord
 from synthesis.impossible import Impossible
 from synthesis.pgm.estimation import Estimate, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
@@ -74,6 +75,11 @@ class GraphicalModel:
     @property
     def domain(self) -> Domain:
         return self.engine.tree.domain
+
+    @property
+    def fit(self) -> FitRecord:
+        """How it came closer to the noisy answers."""
+        return FitRecord(self.report.losses, self.report.floor, self.report.gap, self.report.reason)
 
     @cached_property
     def _marginals(self) -> Values:

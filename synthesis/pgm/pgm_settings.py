@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.contract import Synthesizer, row_bytes
-from synthesis.convergence import FitRecord, Synthesized
+from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
 from synthesis.pgm.junction_tree import junction_tree
@@ -21,6 +22,8 @@ from synthesis.pgm.model_settings import ModelSettings
 @dataclass(frozen=True)
 class PgmSpec(ModelSettings, Synthesizer):
     """Settings of the graphical model, as in `ModelSettings`."""
+
+    chunked: ClassVar[bool] = True
 
     def make(
         self,
@@ -33,9 +36,7 @@ class PgmSpec(ModelSettings, Synthesizer):
     ) -> Synthesized:
         """Rows drawn from the model."""
         model = self.model(measurements, zeros=zeros, progress=progress)
-        report = model.report
-        fit = FitRecord(report.losses, report.floor, report.gap, report.reason)
-        return Synthesized(model.rows(rows, rng), fit=fit)
+        return Synthesized(model.rows(rows, rng), fit=model.fit)
 
     def model(
         self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None

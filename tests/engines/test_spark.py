@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mechanisms.public.errors import UserError
 from tests.engines.contract import SETTINGS, loaded, seen
-from tests.engines.test_engines import write
-from tests.pipeline.conftest import TOWN, command
+from tests.engines.test_engines import refused, write
+from tests.pipeline.conftest import PAIRS, TOWN, command
+from tests.public.table_worlds import source
 
 
 def released(folder: Path) -> dict[str, bytes]:
@@ -88,3 +91,51 @@ def test_spark_learns_the_same_under_every_setting(spark, tmp_path) -> None:
 )
 def test_each_selection_releases_the_same_on_spark(spark, town, settings) -> None:
     same_release(town, *TOWN, *settings)
+
+
+def test_a_scratch_folder_that_cannot_be_made_is_named(spark, town, capsys) -> None:
+    assert "cannot make a folder for private copies" in refused(capsys, "engine.scratch=town.csv/inside")
+
+
+def test_parts_with_other_columns_are_named(spark, town, capsys) -> None:
+    (town / "parts").mkdir()
+    shutil.copy("town.csv", "parts/a.csv")
+    Path("parts/b.csv").write_text("age,sex\n5,f\n", encoding="utf-8")
+    assert "parts/b.csv: its columns do not agree with a.csv" in refused(capsys, "data.path=parts")
+
+
+def test_a_part_that_is_gone_when_it_is_read_is_named(spark, tmp_path) -> None:
+    for form in ("csv", "parquet"):
+        for engine in ({}, {"engine": spark}):
+            home = tmp_path / form / str(len(engine))
+            for name in ("a", "b"):
+                write(home / "parts" / f"{name}.{form}", mixed(20))
+            table = source(home / "parts")
+            (home / "parts" / f"b.{form}").unlink()
+            with pytest.raises(UserError) as caught:
+                loaded(table, SETTINGS[0], home / "rows", **engine)
+            assert f"b.{form}" in str(caught.value) and caught.value.fix
+
+
+def test_a_private_copy_that_is_gone_when_it_is_counted_ends_the_run(spark, tmp_path) -> None:
+    private = loaded(write(tmp_path / "t.csv", mixed(20)), SETTINGS[0], tmp_path / "rows", engine=spark)
+    for copy in Path(spark.folder.removeprefix("file:")).glob("codes-*/part-*"):
+        copy.unlink()
+    with pytest.raises(UserError, match="is gone"):
+        seen(private)
+
+
+def test_scores_of_a_large_table_count_all_rows_and_take_a_sample_where_they_need_rows(spark, town) -> None:
+    """The sample has about 200 of 600 rows; counts, of values that the schema does not place too, are of all rows."""
+    table = Path("town.csv").read_text(encoding="utf-8").replace(",12,", ",120,")
+    Path("town.csv").write_text(table, encoding="utf-8")
+    metrics = ["evaluation.metrics=[mgd,tvd,gini,dependence]", "evaluation.seed=1"]
+    common = ["run", *TOWN, *PAIRS, "seed=5", *metrics]
+    for name, engine in (("one", []), ("other", ["engine=spark", "engine.score_rows=200"])):
+        assert command(*common, *engine, f"hydra.run.dir={name}") == 0
+    one, other = (json.loads(Path(n, "internal/scores.json").read_text()) for n in ("one", "other"))
+    assert "sample" not in one and 120 < other["sample"]["rows"] < 280
+    assert other["sample"]["of"] == ["gini", "dependence", "references", "numbers", "groups", "correlations"]
+    assert other["rows"] == one["rows"] and other["tvd"] == one["tvd"] and other["mgd"] == one["mgd"]
+    assert other["metrics"]["dependence"]["score"] != one["metrics"]["dependence"]["score"]
+    assert "From a sample of" in Path("other/internal/report.html").read_text(encoding="utf-8")

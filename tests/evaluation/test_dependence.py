@@ -16,8 +16,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from pipeline.report.dependence_section import dependence_section
-from pipeline.scores.two_tables import loaded
-from pipeline.settings.config import LimitsConfig
+from pipeline.scores.two_tables import encoded
 from pipeline.stage_bars import Stages
 from tests.bench.grid.errors import kept as kept_by_hand
 
@@ -171,8 +170,8 @@ def admissions(tmp_path_factory) -> tuple[CodedTable, Schema]:
     path = tmp_path_factory.mktemp("admissions") / "admissions.csv"
     maker.register(np.random.default_rng(7)).to_csv(path, index=False)
     show = Stages(quiet=True)
-    with loaded({"real": path}, schema, show, delimiter=",", limits=LimitsConfig(), subject=None) as both:
-        return both.tables["real"], schema
+    with encoded({"real": path}, schema, show) as (_, tables):
+        return tables["real"], schema
 
 
 def with_column(table: CodedTable, name: str, codes: np.ndarray) -> CodedTable:

@@ -45,6 +45,11 @@ def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         sub = sub.assign(**{n: sub[n] + 1 for n in EDGES})
     elif kind == "beyond the edges":
         sub = sub.assign(**{n: np.resize([-9_999_999, 9_999_999], len(sub)) for n in EDGES})
+    elif kind == "records without a place":
+        truth = truth.assign(PUMA=truth.PUMA.where(np.arange(len(truth)) % 10 > 0))
+        sub = sub.assign(YEAR=sub.YEAR.where(np.arange(len(sub)) % 7 > 0))
+    elif kind == "further columns":
+        truth, sub = truth.assign(FIRST=1, ZULU=np.arange(len(truth))), sub.assign(FIRST=2)
     elif kind == "one record":
         sub = sub.head(1)
     elif kind == "empty":
@@ -53,7 +58,7 @@ def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 EDGE_CASES = ("plain", "places invented and lost", "off by 249", "off by 250", "off by 251")
-EDGE_CASES += ("on the edges", "beyond the edges", "one record", "empty")
+EDGE_CASES += ("records without a place", "further columns", "on the edges", "beyond the edges", "one record", "empty")
 
 
 @pytest.mark.parametrize("kind", EDGE_CASES)
@@ -125,13 +130,18 @@ def test_a_missing_column_is_named():
     truth = survey(50, 1)
     with pytest.raises(UserError, match="the synthetic table: no column"):
         sprint2_table(truth, truth.drop(columns="YEAR"))
+    with pytest.raises(UserError, match="the real table: no column 'RACE'"):
+        sprint2_table(truth.drop(columns="RACE"), truth.drop(columns="RACE"))
 
 
 def test_coded_tables_score_like_their_codes():
     rng = np.random.default_rng(0)
-    domain = Domain(tuple(Attribute(n, 4) for n in ("PUMA", "YEAR", "A", "B", "C")))
-    tables = [CodedTable(domain, tuple(rng.integers(0, 4, 300).astype(np.uint8) for _ in range(5))) for _ in range(2)]
-    frames = [pd.DataFrame(dict(zip(domain.names, t.columns, strict=True))) for t in tables]
+    domain = Domain(tuple(Attribute(n, 4) for n in (*BY, *FEATURES)))
+    tables = [
+        CodedTable(domain, tuple(rng.integers(0, 4, 300).astype(np.uint8) for _ in domain.names)) for _ in range(2)
+    ]
+    ends = {n: EDGES[n] if n in EDGES else np.arange(4) for n in domain.names}
+    frames = [pd.DataFrame({n: ends[n][t.column(n)] for n in domain.names}) for t in tables]
     assert sprint2_coded(*tables).score == pytest.approx(sprint2_table(*frames).score, abs=1e-9)
     assert BY == ("PUMA", "YEAR")
     whole = sprint2_coded(*tables, by=(), k=3)

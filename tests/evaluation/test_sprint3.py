@@ -45,6 +45,9 @@ def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         truth, sub = (f.assign(**{UNIT: [f"taxi {-x}" for x in f[UNIT]]}).iloc[::-1] for f in (truth, sub))
     elif kind == "unscored columns":
         truth, sub = (f.assign(trip_day_of_week=n, trip_hour_of_day=n) for n, f in enumerate((truth, sub)))
+    elif kind == "trips without a taxi":
+        truth, sub = (f.assign(**{UNIT: f[UNIT].where(np.arange(len(f)) % n > 0)}) for f, n in ((truth, 20), (sub, 10)))
+        truth.loc[:98, UNIT] = 100.0
     elif kind == "one busy taxi":
         sub = pd.concat([trips(99, 2), trips(900, 3)]).assign(**{UNIT: 100})
     lacks = {
@@ -60,7 +63,7 @@ def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 EDGE_CASES = ("plain", "off by 249", "off by 250", "off by 251", "on the edges", "unscored columns", "one busy taxi")
 EDGE_CASES += ("taxis in another order, with texts for numbers", "no shift 2", "no area 1", "no area 50")
-EDGE_CASES += ("neither shift nor area 2", "no missing area", "half of the shifts and areas")
+EDGE_CASES += ("trips without a taxi", "neither shift nor area 2", "no missing area", "half of the shifts and areas")
 
 
 @pytest.mark.parametrize("kind", EDGE_CASES)
@@ -136,6 +139,10 @@ def test_coded_tables_and_what_they_lack():
     names = {"place": "where", "time": "when", "to": "to"}
     full = sprint3_coded(*tables, **names, unit=ids[0], synthetic_unit=ids[1])
     assert 0 < full.score < 1000
+    order = rng.permutation(500)
+    shuffled = CodedTable(domain, tuple(c[order] for c in tables[0].columns))
+    again = sprint3_coded(shuffled, tables[1], **names, unit=ids[0][order], synthetic_unit=ids[1])
+    assert again.score == pytest.approx(full.score, abs=1e-9)
     alone = sprint3_coded(*tables, **names)
     assert alone.score is None and "subject" in alone.reason
     assert (alone.k_marginal, alone.spatial) == (full.k_marginal, full.spatial)

@@ -97,7 +97,7 @@ def test_nearest_rows_and_ties_are_brute_force():
         assert (found.first[i], found.second[i], found.ties[i]) == (*two, (apart == two[0]).sum())
         nearest = (apart == two[0]) / (apart == two[0]).sum()
         given += nearest
-        standing_out += nearest * (1 - two[0] / two[1] if two[1] else 0)
+        standing_out += nearest * (2 * two[0] <= two[1] and two[1] > 0)
     assert found.nearest_of == pytest.approx(given) and found.outstanding_of == pytest.approx(standing_out)
     alone = nearest_rows(pool_places, pool_places, same=True)
     assert (alone.index != np.arange(pool.rows)).all()

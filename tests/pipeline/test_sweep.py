@@ -401,19 +401,6 @@ def test_several_sweeps_make_one_page(swept, tmp_path):
     assert "at most ε = 10" in page
 
 
-@pytest.mark.parametrize("launcher", ["slurm", "ray"])
-def test_the_optional_launchers_are_complete(launcher):
-    from hydra import compose, initialize_config_dir
-
-    from pipeline.conf_folder import CONF
-    from pipeline.settings.metric_settings import offer_settings
-
-    offer_settings()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose("config", [f"hydra/launcher={launcher}"], return_hydra_config=True)
-    assert "Launcher" in config.hydra.launcher._target_
-
-
 def test_equal_settings_have_one_digest_whatever_a_continuation_changes():
     one, other = load_config([]), load_config(["resume=true", "limits.threads=1"])
     assert planned_jobs.digest(one) == planned_jobs.digest(other)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.jit import compiled
 from mechanisms.public.schema.bins import Bins, FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
@@ -146,8 +147,32 @@ def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Float
     """
     cells, first, bins = fine_edges(column), cells_of_bins(column), column.value_codes
     assert cells is not None
-    own = np.minimum(codes, bins - 1).astype(np.int64)
-    inner = np.clip(np.searchsorted(cells, values, side="right") - 1, first[own], first[own + 1] - 1)
     size = int(first[-1])
-    dtype = code_dtype(size + column.size - bins)
-    return np.where(codes < bins, inner, codes.astype(np.int64) - bins + size).astype(dtype)
+    out = np.empty(len(codes), code_dtype(size + column.size - bins))
+    _place(out, np.ascontiguousarray(codes), np.asarray(values, np.float64), cells, first)
+    return out
+
+
+@compiled
+def _place(
+    out: NDArray[np.unsignedinteger],
+    codes: NDArray[np.unsignedinteger],
+    values: Floats,
+    cells: Floats,
+    first: NDArray[np.int64],
+) -> None:
+    """The last cell of the bin that does not start above the value, by bisection."""
+    bins = len(first) - 1
+    for i in range(len(out)):
+        code = np.int64(codes[i])
+        if code >= bins:
+            out[i] = code - bins + first[bins]
+            continue
+        low, high = first[code], first[code + 1]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if cells[middle] > values[i]:
+                high = middle
+            else:
+                low = middle
+        out[i] = low

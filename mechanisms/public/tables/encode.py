@@ -51,7 +51,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
             outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
             continue
         if column.numeric or column.kind in DATE_KINDS:
-            value = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
+            value = number_sql(source, index, column) if column.numeric else moment_sql(source, index, column)
             inner += [f"{value} AS p{i}", f"{source.text(index)} AS t{i}"]
             expression = _ordered(column, f"p{i}", f"t{i}")
             if fine and column.name in schema.fine:
@@ -91,7 +91,7 @@ def value_parts(source: Source, columns: Sequence[Column], first: int = 0) -> tu
     values = []
     for i, column in enumerate(columns, first):
         index = source.index(column.name, where=f"schema: column {column.name!r}")
-        read = number_sql(source, index, column) if column.numeric else _moment(source, index, column)
+        read = number_sql(source, index, column) if column.numeric else moment_sql(source, index, column)
         inner |= {f"p{i}": read, f"t{i}": source.text(index)}
         raw, value = _ordered(column, f"p{i}", f"t{i}"), column.grid.value_sql(_clipped(column, f"p{i}"))
         placed = f"({raw}) % {column.size} < {column.value_codes} AND p{i} IS NOT NULL"
@@ -106,7 +106,8 @@ def number_sql(source: Source, index: int, column: Column) -> str:
     return source.number(index, strip=column.strip, decimal=column.decimal)
 
 
-def _moment(source: Source, index: int, column: Column) -> str:
+def moment_sql(source: Source, index: int, column: Column) -> str:
+    """SQL for a column of dates or times as TIMESTAMP, read as its schema says; NULL where it is none."""
     return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
 
 

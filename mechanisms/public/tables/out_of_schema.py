@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +39,12 @@ def with_apart(schema: Schema, names: Collection[str]) -> Schema:
     return replace(schema, columns=columns, rules=NO_RULES)
 
 
-def together(schema: Schema, tables: Mapping[str, CodedTable]) -> tuple[Schema, dict[str, CodedTable]]:
+def together(schema: Schema, tables: Mapping[str, Any]) -> tuple[Schema, dict[str, Any]]:
     """The schema with the codes apart that any of the tables needs, and all tables over its domain.
 
     Args:
-        tables: from `encode_columns(…, apart=True)`, or over the schema's own domain.
+        tables: from `encode_columns(…, apart=True)`, or over the schema's own domain; one that an engine counts must
+            have all the codes apart.
     """
     needed = {n for t in tables.values() for n in schema.domain.names if t.domain[n].size > schema.domain[n].size}
     grown = with_apart(schema, needed)

@@ -31,7 +31,7 @@ from mechanisms.sensitive.contribution import (
     unit_sizes,
 )
 from mechanisms.sensitive.engines import coins
-from mechanisms.sensitive.engines.engine import Clipped, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
 
 CHUNK = 1 << 22
 #: Of the copy of ids and contents; both are texts.
@@ -96,6 +96,12 @@ class DuckdbEngine:
         path.unlink()
         return counts
 
+    def scored(
+        self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
+    ) -> Scored | None:
+        """As of `Engine`."""
+        return None
+
 
 def row_names(source: Source, unit: PrivacyUnit, *, contents: bool) -> dict[str, str]:
     """What is read beside the codes: name → SQL for the unit's id as it stands, and for the row's content."""
@@ -143,7 +149,7 @@ class EncodedFiles:
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; the rows that count keep the order of the table."""
         if self.units is None:
-            return Clipped(self.coded, complete=True, aside=None)
+            return Clipped(replace(self.coded, threads=self.source.threads), complete=True, aside=None)
         keep: NDArray[np.bool_] | None = None
         weights: NDArray[np.uint32] | None = None
         held: NDArray[np.bool_] | None = None
@@ -154,7 +160,7 @@ class EncodedFiles:
             held = set_aside_units(self.units, self.source, self.unit, rows, aside.key, aside.share)
             keep = ~held if keep is None else keep & ~held
         self.units.unlink()
-        coded = replace(self.coded, weights=weights)
+        coded = replace(self.coded, weights=weights, threads=self.source.threads)
         if keep is None:
             return Clipped(coded, complete=True, aside=None)
         with mapped_errors(self.source):
@@ -217,7 +223,7 @@ def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedT
 
     columns = tuple(kept(column, f"{i:04}.codes") for i, column in enumerate(coded.columns))
     weights = None if coded.weights is None else kept(coded.weights, "weights")
-    return CodedTable(coded.domain, columns, weights)
+    return replace(coded, columns=columns, weights=weights)
 
 
 def _copy(

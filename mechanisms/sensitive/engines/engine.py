@@ -1,4 +1,4 @@
-"""What an engine is: five verbs left of the wall. Nobody right of them learns which engine it was."""
+"""What an engine is: five verbs left of the wall, and one for scores. Nobody right of them learns which it was."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import AnyTable
+from mechanisms.public.coded_table import AnyTable, CountedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -35,6 +35,19 @@ class Clipped:
     rows: AnyTable
     complete: bool
     aside: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What scores are computed from where the rows are too many to be read for them. NOT private.
+
+    Attributes:
+        sample: some rows of the table.
+        whole: all rows, under the schema itself, with codes apart: counted where they are.
+    """
+
+    sample: Source
+    whole: CountedTable
 
 
 class Encoded(Protocol):
@@ -100,5 +113,16 @@ class Engine(Protocol):
 
         Of its distinct values in a column a unit counts at most C, those of least coin. Missing texts and *other* do
         not count.
+        """
+        ...
+
+    def scored(
+        self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
+    ) -> Scored | None:
+        """What scores are computed from; None: from the rows, which this engine reads as fast as any.
+
+        Args:
+            report: of the same rows, encoded.
+            workdir: where the sample goes; a folder with mode 0700.
         """
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import Source, listed
 
 #: Rows of a Parquet file that are read together, about.
@@ -29,10 +30,7 @@ def _of_file(source: Source, part: Path, rows: int) -> Iterator[tuple[str, str]]
     relation = source.relation.replace(listed(source.parts), absolute, 1)
     groups: list[int] = []
     if "read_parquet(" in relation and NUMBER not in source.names:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(part) as file:
-            groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        groups = _row_groups(part)
     if sum(groups) <= rows:
         yield str(part), relation
         return
@@ -42,6 +40,19 @@ def _of_file(source: Source, part: Path, rows: int) -> Iterator[tuple[str, str]]
         if end - start >= rows or (place == len(groups) - 1 and end > start):
             yield str(part), _range(relation, len(source.names), start, end)
             start = end
+
+
+def _row_groups(part: Path) -> list[int]:
+    """The rows of each group of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(part) as file:
+            return [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    except (OSError, pa.ArrowException) as error:
+        fix = "leave the table alone while it is read; fetch this part again"
+        raise UserError("this part is gone, or is no whole Parquet file any more", where=str(part), fix=fix) from error
 
 
 def _range(relation: str, names: int, start: int, end: int) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CountedTable
-from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import refuse_conflicts
@@ -27,26 +25,26 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, not_values
-from mechanisms.sensitive.engines.engine import Clipped, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
+from mechanisms.sensitive.engines.spark_counts import counted
+from mechanisms.sensitive.engines.spark_scores import scored_rows
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import (
-    BLOCK,
-    BLOCK_FIELDS,
     FAULT,
     MARKS,
     WEIGHT,
-    CountCodes,
     EncodeSlices,
     ReadTexts,
     SliceTask,
-    add_blocks,
     code_name,
-    sum_blocks,
+    refuse_faults,
 )
 
 #: Up to so many units above the bound are sent to every executor; more meet their rows in a shuffle.
 BROADCAST = 500_000
+#: Scores that need rows take so many, about, of a larger table.
+SCORE_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,13 @@ class SparkSettings:
         master: local[2], spark://…, yarn, k8s://…; None: the session that runs, or all cores of this machine.
         scratch: a folder that driver and executors share, for private copies; None: the run's own.
         settings: Spark's own, for a session that the run starts.
+        score_rows: scores that need rows take so many, about, of a larger table.
     """
 
     master: str | None = None
     scratch: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    score_rows: int = SCORE_ROWS
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def spark_engine(settings: SparkSettings, workdir: Path) -> Iterator[SparkEngine
     with spark_session(settings.master, dict(settings.settings), workdir) as session:
         shared = settings.scratch or str(workdir)
         with _private_folder(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
-            yield SparkEngine(session, place)
+            yield SparkEngine(session, place, settings.score_rows)
 
 
 @contextmanager
@@ -102,10 +102,11 @@ def _private_folder(session: Any, folder: str) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class SparkEngine:
-    """A session, and the folder for private copies."""
+    """A session, the folder for private copies, and how many rows scores may read."""
 
     session: Any
     folder: str
+    score_rows: int = SCORE_ROWS
 
     def encode(
         self,
@@ -149,6 +150,16 @@ class SparkEngine:
             left = rows if aside is None else not_aside(rows, unit, aside)
             return {c.name: _values(left, f"v{i}", c, unit, key) for i, c in enumerate(columns)}
 
+    def scored(
+        self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
+    ) -> Scored | None:
+        """As of `Engine`; None for a table of no more rows than the sample would have."""
+        if report.rows <= self.score_rows:
+            return None
+        if progress is not None:
+            progress(0, 0, f"a sample of {self.score_rows:,} rows")
+        return scored_rows(self, source, schema, report, workdir)
+
     def rows_of(self, task: SliceTask) -> Any:
         """A data frame of what the task makes of each slice of its table, a partition for each."""
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -165,15 +176,6 @@ class SparkEngine:
     def new_place(self, name: str) -> str:
         """A path in the engine's folder that nothing has used."""
         return f"{self.folder}/{name}-{secrets.token_hex(6)}"
-
-
-def refuse_faults(faults: Iterable[str | None]) -> None:
-    """Raises:
-    UserError: a slice could not be read.
-    """
-    for fault in sorted(fault for fault in faults if fault is not None):
-        what, where, fix = json.loads(fault)
-        raise UserError(what, where=where, fix=fix)
 
 
 def _report(schema: Schema, facts: NDArray[np.int64]) -> EncodingReport:
@@ -268,30 +270,6 @@ class EncodedRows:
         with spark_errors():
             total = self.report.rows if rows is self.rows else int(rows.count())
         return CountedTable(domain, total, weighted, lambda cliques: counted(rows, domain, cliques, weighted=weighted))
-
-
-def counted(rows: Any, domain: Domain, cliques: Sequence[Clique], *, weighted: bool) -> list[NDArray[np.int64]]:
-    """The counts of each clique, as of `count_cliques`: each partition counts its rows, and its blocks are summed.
-
-    Only the columns that the marginals need are read; what travels are counts, never rows.
-    """
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    names = {name for clique in cliques for name in clique}
-    places = [i for i, a in enumerate(domain.attributes) if a.name in names]
-    task = CountCodes(Domain(tuple(domain.attributes[i] for i in places)), tuple(cliques), weighted)
-    cells = [domain.cells(c) for c in cliques]
-    blocks: dict[int, NDArray[np.int64]] = {}
-    fields = from_arrow_schema(BLOCK_FIELDS)
-    with spark_errors():
-        read = rows.select(*[code_name(i) for i in places], *([WEIGHT] if weighted else []))
-        parts = read.mapInArrow(task, fields).repartition("block").mapInArrow(sum_blocks, fields)
-        for batch in parts.toArrow().to_batches():
-            add_blocks(batch, blocks)
-    flat = np.zeros(-(-sum(cells) // BLOCK) * BLOCK, np.int64)
-    for number, counts in blocks.items():
-        flat[number * BLOCK : (number + 1) * BLOCK] = counts
-    return [part.copy() for part in np.split(flat[: sum(cells)], np.cumsum(cells)[:-1])]
 
 
 def not_aside(rows: Any, unit: PrivacyUnit, aside: Aside) -> Any:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ QUIET = {
     "spark.eventLog.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
+    "spark.executor.syncLogLevel.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
@@ -46,6 +48,8 @@ appender.none.type = Null
 appender.none.name = none
 """
 SECONDS = 10
+#: How long a cluster may take for its first executor.
+EXECUTOR_SECONDS = 300
 
 
 def check_java() -> None:
@@ -121,13 +125,16 @@ def spark_session(master: str | None, settings: Mapping[str, str], workdir: Path
             master = master or "local[*]"
             check_master(master)
         session = _started(SparkSession, SparkConf(), master, settings, workdir)
+        try:
+            _await_executor(session)
+        except UserError:
+            session.stop()
+            raise
     before = {name: session.conf.get(name, None) for name in NEEDED}
     try:
         for name, value in NEEDED.items():
             session.conf.set(name, value)
-        with warnings.catch_warnings():  # of pandas, which batches of Arrow never meet
-            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-            yield session
+        yield session
     finally:
         if own:
             session.stop()
@@ -156,8 +163,29 @@ def _started(builder: Any, conf: Any, master: str | None, settings: Mapping[str,
         with _silent(workdir / "spark.log"):
             return builder.builder.appName("dp-synthesis-pipeline").config(conf=conf).getOrCreate()
     except Exception as error:
+        known = explained(str(error))
+        if isinstance(known, UserError):
+            raise known from None
         fix = "check engine.master, engine.settings and JAVA_HOME"
         raise UserError(f"no session could be started ({type(error).__name__})", where=MASTER, fix=fix) from None
+
+
+def _await_executor(session: Any) -> None:
+    """An executor has come: Spark itself would wait for one for ever.
+
+    Raises:
+        UserError: the cluster gives none.
+    """
+    context = session.sparkContext
+    inside = re.fullmatch(r"local(\[.*\])?", context.master) is not None
+    if inside or context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+        return
+    tracker, end = context._jsc.sc().statusTracker(), time.monotonic() + EXECUTOR_SECONDS
+    while len(tracker.getExecutorInfos()) < 2:  # the driver is one of them
+        if time.monotonic() > end:
+            fix = "ask for less: engine.settings={spark.executor.memory: 1g}; or look whether the cluster is busy"
+            raise UserError(f"the cluster gave no executor in {EXECUTOR_SECONDS} s", where=MASTER, fix=fix)
+        time.sleep(0.2)
 
 
 @contextmanager
@@ -177,7 +205,7 @@ def _silent(log: Path) -> Iterator[None]:
 #: What Spark's own messages hold, and what it means.
 CAUSES = (
     (
-        r"ModuleNotFoundError: No module named '(?P<name>mechanisms|numpy|pyarrow|duckdb|numba|pyspark)",
+        r"ModuleNotFoundError: No module named '(?P<name>mechanisms|numpy|pandas|pyarrow|duckdb|numba|pyspark)",
         "an executor's Python has no {name}",
         "install the package where the executors run, with the driver's versions (docs/scale.md)",
     ),
@@ -187,7 +215,7 @@ CAUSES = (
         "set PYSPARK_PYTHON to the same Python everywhere (docs/scale.md)",
     ),
     (
-        r"OutOfMemoryError|MemoryError|Container killed|exit code 137|GC overhead",
+        r"OutOfMemoryError|MemoryError|Container killed|code 137|GC overhead|memory \d+ must be at least|MiB/worker",
         "an executor has too little memory",
         "engine.settings={spark.executor.memory: 8g}, or spark.driver.memory where the master is local",
     ),
@@ -226,7 +254,9 @@ def spark_errors() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
+        with warnings.catch_warnings():  # of pandas, which batches of Arrow never meet
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield
     except (Py4JError, PySparkException, ConnectionError) as error:
         raise explained(str(error)) from None
 

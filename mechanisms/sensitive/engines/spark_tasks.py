@@ -5,9 +5,11 @@ The work is done by the functions that the embedded engine uses. No error that l
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +34,7 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, row_names
 
 Batches = Iterator[Any]
 #: Of an encoded row: what encoding marked in its batch (in the first row of each), and why a slice could not be read.
-MARKS, FAULT, WEIGHT = "marks", "fault", "weight"
+MARKS, FAULT, WEIGHT, ROWS = "marks", "fault", "weight", "rows"
 #: Cells that travel together.
 BLOCK = 1 << 16
 #: Blocks in a batch of Arrow.
@@ -150,10 +152,73 @@ class EncodeSlices(SliceTask):
         return pa.RecordBatch.from_arrays([*codes, noted, *self.beside_of(batch)], schema=self.fields)
 
 
+def refuse_faults(faults: Iterable[str | None]) -> None:
+    """Raises:
+    UserError: a slice could not be read.
+    """
+    for fault in sorted(fault for fault in faults if fault is not None):
+        what, where, fix = json.loads(fault)
+        raise UserError(what, where=where, fix=fix)
+
+
 def steps_that_never_refuse(plan: Engineering) -> Engineering:
     """The same steps; rows that contradict a rule are counted, and the driver refuses them."""
     steps = (replace(s, conflict="mapping") if s.conflict == "refuse" else s for s in plan.steps)  # type: ignore[type-var]
     return replace(plan, steps=tuple(steps))
+
+
+@dataclass(frozen=True)
+class EncodeTruth(SliceTask):
+    """Slices become codes of the schema's own columns, with a code apart for what it has no place for: for scores."""
+
+    schema: Schema
+
+    @cached_property
+    def fields(self) -> Any:
+        """The columns that come out: one more code each than the schema has."""
+        codes = [(code_name(i), signed(c.size + 1)) for i, c in enumerate(self.schema.columns)]
+        return pa.schema([*codes, (FAULT, pa.string())])
+
+    def rows(self, source: Source) -> Batches:
+        """The rows of one slice as codes."""
+        plan = encoding(source, self.schema)
+        with source.connect() as connection:
+            for statement in plan.types:
+                connection.execute(statement)
+            for batch in stream(source, connection, plan.select):
+                columns, _ = coded_batch(batch, self.schema, apart=True, fine=False)
+                codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
+                yield pa.RecordBatch.from_arrays([*codes, pa.nulls(batch.num_rows, pa.string())], schema=self.fields)
+
+
+@dataclass(frozen=True)
+class SampleRows(SliceTask):
+    """Slices give some of their rows, as the file has them, for scores: an Arrow stream in each row that comes out.
+
+    Attributes:
+        share: of the rows. Who reads a slice again draws the same rows: the draws follow from the slice.
+    """
+
+    share: float
+
+    @cached_property
+    def fields(self) -> Any:
+        """The columns that come out."""
+        return pa.schema([(ROWS, pa.binary()), (FAULT, pa.string())])
+
+    def rows(self, source: Source) -> Batches:
+        """Rows of one slice, a batch at a time."""
+        digest = hashlib.blake2b(source.relation.encode(), digest_size=8).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "big"))
+        names = ", ".join(f"c{i}" for i in range(len(source.names)))
+        with source.connect() as connection:
+            for batch in stream(source, connection, f"SELECT {names} FROM {source.relation}"):
+                drawn = batch.filter(pa.array(rng.random(batch.num_rows) < self.share))
+                drawn = drawn.rename_columns(list(source.names))
+                out = io.BytesIO()
+                with pa.ipc.new_stream(out, drawn.schema) as writer:
+                    writer.write_batch(drawn)
+                yield pa.RecordBatch.from_pydict({ROWS: [out.getvalue()], FAULT: [None]}, schema=self.fields)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pandas as pd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.demo import write_demo
-from pipeline.scores.two_tables import loaded
-from pipeline.settings.config import LimitsConfig, schema_path
+from pipeline.scores.two_tables import encoded
+from pipeline.settings.config import schema_path
 from pipeline.stage_bars import Stages
 from tests.bench.peers.catalogue import STAND_IN
 
@@ -99,6 +99,5 @@ def _demo(root: Path) -> tuple[pd.DataFrame, dict[str, int]]:
 
 def coded(path: Path, schema: Path) -> CodedTable:
     """A table on disk as codes."""
-    show = Stages(quiet=True)
-    with loaded({"real": path}, load_schema(schema), show, delimiter=",", limits=LimitsConfig(), subject=None) as found:
-        return found.tables["real"]
+    with encoded({"real": path}, load_schema(schema), Stages(quiet=True)) as (_, found):
+        return found["real"]

@@ -1,0 +1,1 @@
+"""The values of tables, for metrics whose definition speaks of values; and buckets of them for the other metrics."""

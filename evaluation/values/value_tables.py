@@ -1,0 +1,176 @@
+"""Tables of values: codes are the ranks of the distinct values of all tables, so that nothing is binned or clipped."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.values.value_kinds import Kind, ValueKind, as_numbers, as_texts
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.tables.value_dictionaries import Dictionary
+
+DAY = 86_400
+#: A table's values are said to be of another kind where more than this share of them cannot be read.
+ODD = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class ValueColumn:
+    """What the codes of a column stand for.
+
+    Attributes:
+        name: as in the header.
+        kind: number, date, category, flag or id.
+        values: of the codes in order: numbers ascending (dates: seconds from 1970-01-01), or texts in their order.
+        specials: what the codes behind them mean: what cannot be read as the column's kind, and what is missing.
+    """
+
+    name: str
+    kind: Kind
+    values: NDArray[Any]
+    specials: tuple[str, ...] = ()
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether the values are numbers of some unit."""
+        return self.kind in {"number", "date"}
+
+    @property
+    def attribute(self) -> Attribute:
+        """The column in the domain of values."""
+        k = len(self.values)
+        return Attribute(self.name, max(k + len(self.specials), 1), k if self.on_a_line else 0)
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The number of each code; NaN for what has none."""
+        numbers = np.full(self.attribute.size, np.nan)
+        if self.on_a_line:
+            numbers[: len(self.values)] = self.values
+        return numbers
+
+    def label(self, code: int) -> str:
+        """What a code is called."""
+        if code >= len(self.values):
+            return self.specials[code - len(self.values)] if self.specials else "missing"
+        return shown(self.kind, self.values[code])
+
+
+def shown(kind: Kind, value: Any) -> str:
+    """A value as people write it."""
+    if kind == "number":
+        return f"{value:.12g}"
+    if kind != "date":
+        return str(value)
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=float(value))
+    except OverflowError:
+        return f"{value:.12g} s"
+    return moment.isoformat(sep=" ") if value % DAY else moment.date().isoformat()
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Several tables over the values that occur in any of them.
+
+    Attributes:
+        columns: what the codes mean.
+        tables: by name: real, synthetic, and what else there is.
+        said: what a reader must know first, such as values of another kind in one of the tables.
+    """
+
+    columns: tuple[ValueColumn, ...]
+    tables: Mapping[str, CodedTable]
+    said: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> ValueColumn:
+        return next(c for c in self.columns if c.name == name)
+
+    def numbers(self, domain: Domain) -> dict[str, NDArray[np.float64]]:
+        """Column of this domain → the number of each of its codes, for columns of numbers and dates."""
+        return {c.name: c.numbers for c in self.columns if c.on_a_line and c.name in domain}
+
+    def frame(self, table: CodedTable, names: Sequence[str]) -> pd.DataFrame:
+        """Some columns of a table over this domain as values; NaN or None for none."""
+        columns = {}
+        for name in names:
+            column = self[name]
+            if column.on_a_line:
+                columns[name] = column.numbers[table.column(name)]
+                continue
+            texts = np.append(column.values, [None] * (column.attribute.size - len(column.values)))
+            columns[name] = texts[table.column(name)]
+        return pd.DataFrame(columns)
+
+
+def value_tables(
+    kinds: Mapping[str, ValueKind], tables: Mapping[str, Mapping[str, Dictionary]], said: Sequence[str] = ()
+) -> Values:
+    """The tables over their common values.
+
+    Args:
+        kinds: of each column; every table has all of them.
+        tables: name → column → its values.
+        said: what is known already.
+    """
+    columns, lines = [], list(said)
+    codes: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in tables}
+    for name, kind in kinds.items():
+        column, coded = _pooled(name, kind, {t: own[name] for t, own in tables.items()}, lines)
+        columns.append(column)
+        for table, each in coded.items():
+            codes[table].append(each)
+    domain = Domain(tuple(c.attribute for c in columns))
+    return Values(tuple(columns), {t: CodedTable(domain, tuple(c)) for t, c in codes.items()}, tuple(lines))
+
+
+def _pooled(
+    name: str, kind: ValueKind, own: Mapping[str, Dictionary], lines: list[str]
+) -> tuple[ValueColumn, dict[str, NDArray[np.unsignedinteger]]]:
+    """One column of all tables over the values that occur in any of them."""
+    read = {table: _read(d, kind) for table, d in own.items()}
+    values = _distinct([v[~(odd | gap)] for v, odd, gap in read.values()], kind)
+    odd_rows = {t: int(own[t].counts[odd].sum()) for t, (_, odd, _) in read.items()}
+    rows = {t: len(d.codes) for t, d in own.items()}
+    gaps = sum(int(own[t].counts[gap].sum()) + int((own[t].codes < 0).sum()) for t, (_, _, gap) in read.items())
+    specials = [f"not a {kind.kind}"] if any(odd_rows.values()) else []
+    specials += ["missing"] if gaps else []
+    lines += [_odd_line(name, kind, t, n, rows[t]) for t, n in odd_rows.items() if n > ODD * rows[t]]
+    column = ValueColumn(name, kind.kind, values, tuple(specials))
+    size = column.attribute.size
+    coded = {}
+    for table, (each, odd, gap) in read.items():
+        places = np.full(len(each) + 1, size - 1, np.int64)  # the last one: no value
+        there = ~(odd | gap)
+        places[:-1][there] = np.searchsorted(values, each[there])
+        places[:-1][odd] = len(values)
+        coded[table] = places.astype(code_dtype(size))[own[table].codes]
+    return column, coded
+
+
+def _read(dictionary: Dictionary, kind: ValueKind) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+    """The values of a dictionary; which of them are of no such kind, and which mean that there is none."""
+    if kind.on_a_line:
+        numbers, gaps = as_numbers(dictionary.values, kind)
+        return numbers, np.isnan(numbers) & ~gaps, gaps
+    texts = as_texts(dictionary.values, kind)
+    gaps = np.fromiter((t is None for t in texts), bool, len(texts))
+    return texts, np.zeros(len(texts), bool), gaps
+
+
+def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> NDArray[Any]:
+    if kind.on_a_line:
+        return np.unique(np.concatenate(parts) + 0.0)  # −0 is 0
+    return np.array([*sorted({t for part in parts for t in part}), None], object)[:-1]
+
+
+def _odd_line(name: str, kind: ValueKind, table: str, count: int, rows: int) -> str:
+    what = f"{count / rows:.0%} of the {table} values are no {kind.kind}s"
+    return f"column {name!r}: {what}: they count as one value"

@@ -1,0 +1,148 @@
+"""Columns of a file as codes into their distinct values: scores read values, whatever bins a schema may have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.encode import moment_sql, number_sql
+from mechanisms.public.tables.scan import DATES, INTEGERS, Source, literal, stream
+
+#: Columns of these types are read as they are; all others as the texts that a CSV file would hold.
+AS_THEY_ARE = INTEGERS | DATES | {"VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE"}
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """One column of a table.
+
+    Attributes:
+        codes: (rows,) the place of each row's value among `values`; −1 for none.
+        values: the distinct values: texts, numbers, truth values, days or times; none twice.
+    """
+
+    codes: NDArray[np.int32]
+    values: pa.Array
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many rows have each of the values."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+
+
+def raw_expressions(source: Source, names: Sequence[str]) -> dict[str, str]:
+    """Name → SQL for the column as the file holds it."""
+    places = {name: source.index(name, where=str(source.path)) for name in names}
+    return {n: f"c{i}" if source.types[i] in AS_THEY_ARE else source.text(i) for n, i in places.items()}
+
+
+def schema_expressions(source: Source, schema: Schema) -> dict[str, str]:
+    """Name → SQL for the column as the schema reads it: numbers, days or seconds from 1970-01-01, or texts.
+
+    Nothing is clipped, and nothing binned.
+    """
+    return {c.name: _as_declared(source, c) for c in schema.columns}
+
+
+def _as_declared(source: Source, column: Column) -> str:
+    index = source.index(column.name, where=f"schema: column {column.name!r}")
+    if column.width is not None or not (column.numeric or column.kind in DATE_KINDS):
+        return source.text(index)
+    value = number_sql(source, index, column)
+    if column.kind in DATE_KINDS:
+        seconds = f"epoch({moment_sql(source, index, column)})"
+        value = f"floor({seconds} / 86400)" if column.kind == "date" else f"floor({seconds})"
+    if not column.missing_texts:
+        return value
+    listed = ", ".join(map(literal, column.missing_texts))
+    numbers = [t for t in column.missing_texts if _plain_number(t)] if column.kind not in DATE_KINDS else []
+    again = f" OR {value} IN ({', '.join(f'{float(t)!r}::DOUBLE' for t in numbers)})" if numbers else ""
+    return f"CASE WHEN trim({source.text(index)}) IN ({listed}){again} THEN NULL ELSE {value} END"
+
+
+def _plain_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def dictionaries(
+    source: Source, expressions: Mapping[str, str], progress: Progress | None = None
+) -> dict[str, Dictionary]:
+    """Every expression's values over all rows of a table, in the order of the file.
+
+    Cost: one pass over the file, some 40 nanoseconds a cell; memory: 4 bytes a cell, and the distinct values.
+
+    Raises:
+        UserError: a malformed file.
+    """
+    names = list(expressions)
+    chunks: list[list[Any]] = [[] for _ in names]
+    select = ", ".join(f"{sql} AS v{i}" for i, sql in enumerate(expressions.values()))
+    rows = 0
+    with source.connect() as connection:
+        for batch in stream(source, connection, f"SELECT {select} FROM {source.relation}"):
+            for parts, column in zip(chunks, batch.columns, strict=True):
+                parts.append(_encoded(column))
+            rows += batch.num_rows
+            if progress is not None:
+                progress(rows, 0, f"{rows:,} rows")
+    found = {}
+    for name in names:
+        found[name] = _joined(chunks.pop(0))
+    return found
+
+
+def _encoded(column: Any) -> Any:
+    """A batch's column as a dictionary; NaN and infinities are no values."""
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+    return column.dictionary_encode()
+
+
+def _joined(parts: list[Any]) -> Dictionary:
+    if not parts:
+        return Dictionary(np.empty(0, np.int32), pa.array([], pa.string()))
+    whole = pa.chunked_array(parts).unify_dictionaries()
+    codes = [np.asarray(part.indices.fill_null(-1)).astype(np.int32, copy=False) for part in whole.chunks]
+    return Dictionary(np.concatenate(codes), whole.chunk(0).dictionary)
+
+
+def texts_of(dictionary: Dictionary) -> NDArray[np.object_]:
+    """(rows,) each row's value as a text; None for none."""
+    texts = np.array([*dictionary.values.cast(pa.string()).to_pylist(), None], object)
+    return np.asarray(texts[dictionary.codes], object)
+
+
+def shared_names(sources: Mapping[str, Source], known: Collection[str] | None = None) -> tuple[list[str], list[str]]:
+    """The columns that all tables have, in the order of the first one, and a line about each one that some lack.
+
+    Args:
+        known: the columns that are wanted; None for all of every table.
+
+    Raises:
+        UserError: there is no column that all have.
+    """
+    every = dict.fromkeys(name for source in sources.values() for name in source.names)
+    wanted = [n for n in every if known is None or n in known]
+    lacking = {n: [t for t, source in sources.items() if n not in source.names] for n in wanted}
+    shared = [n for n in wanted if not lacking[n]]
+    if not shared:
+        own = "; ".join(f"{table}: {', '.join(source.names[:12])}" for table, source in sources.items())
+        fix = f"tables of the same columns; the right delimiter ({own})"
+        raise UserError("the tables have no column in common", where=" and ".join(sources), fix=fix)
+    absent = [n for n in known or () if n not in every]
+    said = [f"column {n!r} is in no table, and is not scored" for n in absent]
+    said += [f"column {n!r} is not in {' nor in '.join(t)}: it is not scored" for n, t in lacking.items() if t]
+    return shared, said

@@ -1,0 +1,113 @@
+"""The values of tables that are scored: as a schema reads them, or by kinds read from the tables. NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.values.value_buckets import bucketed
+from evaluation.values.value_kinds import declared_kind, kind_of
+from evaluation.values.value_tables import Values, value_tables
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.out_of_schema import NO_RULES
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_dictionaries import (
+    Dictionary,
+    dictionaries,
+    raw_expressions,
+    schema_expressions,
+    shared_names,
+    texts_of,
+)
+
+#: So many columns are named in a line that names columns.
+NAMED = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Unschemed:
+    """Tables of which no schema is known.
+
+    Attributes:
+        values: the tables as values.
+        schema: made from the real table for scoring alone.
+        tables: the tables as its codes.
+        subjects: the text of each row's subject, where the table has the column.
+    """
+
+    values: Values
+    schema: Schema
+    tables: Mapping[str, CodedTable]
+    subjects: Mapping[str, NDArray[np.object_]]
+
+
+def without_schema(
+    sources: Mapping[str, Source], name: str, progress: Progress, *, subject: str | None = None
+) -> Unschemed:
+    """The tables on the columns that they share, with kinds read from the real one (from all, where it says nothing).
+
+    Columns of ids are left out: no synthetic row shares them with a real one.
+
+    Args:
+        name: of the table.
+        subject: a column whose texts are wanted, where a table has it.
+
+    Raises:
+        UserError: no column in common, or none but ids.
+    """
+    names, said = shared_names(sources)
+    read = {table: dictionaries(s, raw_expressions(s, names), progress) for table, s in sources.items()}
+    kinds = {}
+    for column in names:
+        first = next((t[column] for t in read.values() if len(t[column].values)), read["real"][column])
+        kinds[column] = kind_of(column, first)
+    ids = [column for column, kind in kinds.items() if kind.kind == "id"]
+    subjects = _subjects(sources, read, subject)
+    left = [column for column in ids if column != subject]
+    if len(ids) == len(names):
+        raise UserError("every column is an id: nothing can be compared", where="real", fix="columns with values")
+    if left:
+        more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+        said.append(f"left out as ids: {', '.join(map(repr, left[:NAMED]))}{more}")
+    kept = {column: kind for column, kind in kinds.items() if kind.kind != "id" and column != subject}
+    values = value_tables(kept or kinds, read, said)
+    schema, tables = bucketed(values, name)
+    return Unschemed(values, schema, tables, subjects)
+
+
+def _subjects(
+    sources: Mapping[str, Source], read: Mapping[str, Mapping[str, Dictionary]], subject: str | None
+) -> dict[str, NDArray[np.object_]]:
+    if subject is None:
+        return {}
+    found = {}
+    for table, source in sources.items():
+        if subject in read[table]:
+            found[table] = texts_of(read[table][subject])
+        elif subject in source.names:
+            found[table] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
+    return found
+
+
+def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:
+    """The tables' values as the schema reads them; nothing is clipped, and nothing binned."""
+    read = {table: dictionaries(s, schema_expressions(s, schema), progress) for table, s in sources.items()}
+    return value_tables({c.name: declared_kind(c) for c in schema.columns}, read)
+
+
+def shared_schema(sources: Mapping[str, Source], schema: Schema) -> tuple[Schema, list[str]]:
+    """The schema of the columns that all tables have, and a line about each one that some lack.
+
+    Raises:
+        UserError: no column in common.
+    """
+    names, said = shared_names(sources, schema.domain.names)
+    if len(names) == len(schema.columns):
+        return schema, []
+    return replace(schema, columns=tuple(c for c in schema.columns if c.name in names), rules=NO_RULES), said

@@ -1,0 +1,55 @@
+"""The files of tables that are scored or looked at, opened within the limits of the settings."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.tables.inspect_file import shown
+from mechanisms.public.tables.scan import Source, open_table
+from pipeline.frames.frame_files import Table, table_files
+from pipeline.settings import build
+from pipeline.settings.config import LimitsConfig
+
+
+@contextmanager
+def opened(
+    given: Mapping[str, Table], *, delimiter: str = ",", limits: LimitsConfig | None = None
+) -> Iterator[dict[str, Source]]:
+    """Tables by name, while the block lasts; each with a closed folder of its own to work in.
+
+    Raises:
+        UserError: a file is absent, or no table.
+    """
+    with tempfile.TemporaryDirectory(prefix="score-") as folder, table_files(given) as paths:  # mode 0700
+        sources = {}
+        for name, path in paths.items():
+            work = Path(folder) / name
+            work.mkdir(mode=0o700)
+            sources[name] = _opened(path, delimiter, limits or LimitsConfig(), work)
+        yield sources
+
+
+def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
+    """As `open_with`; a release has commas, whatever stands between the cells of the real table."""
+    try:
+        return open_with(path, delimiter, limits, workdir)
+    except UserError as error:
+        if error.fix != f"delimiter={shown(',')}":
+            raise
+        return open_with(path, ",", limits, workdir)
+
+
+def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *, setting: str = "delimiter") -> Source:
+    """A table's file, within the limits of the settings."""
+    return open_table(
+        path.expanduser(),
+        delimiter=delimiter,
+        workdir=workdir,
+        memory_limit_bytes=build.memory_limit_bytes(limits.memory_gb) // 2,
+        threads=build.threads(limits.threads),
+        setting=setting,
+    )

@@ -1,0 +1,110 @@
+"""One, five and twenty million rows of 35 columns: encoded, all 595 pairs counted, and a whole run, on each engine.
+
+Wall time, processor time and memory are those of all processes: of Spark also Java and its workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.tables.scan import open_table
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.counting import exact_marginals
+from mechanisms.sensitive.engines.engines import opened_engine
+from mechanisms.sensitive.private_table import load_private
+from pipeline.cli import main
+from tests.bench.processes import Watch
+from tests.bench.wide_table import wide_facts, wide_schema, write_wide
+
+ENGINES = {
+    "duckdb": ("duckdb", {}),
+    "spark_local_1": ("spark", {"master": "local[1]"}),
+    "spark_local_2": ("spark", {"master": "local[2]"}),
+}
+KEPT = Path("build/bench")
+LIMIT = 4_000_000_000
+
+
+def wide_file(millions: int) -> Path:
+    """The generated table, kept for the next case."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = KEPT / f"wide-{millions}.parquet"
+    if not path.exists():
+        part = path.with_suffix(".part")
+        write_wide(part, rows=millions * 1_000_000)
+        part.replace(path)
+    return path
+
+
+@contextmanager
+def laps() -> Iterator[Callable[[], float]]:
+    """Seconds since the lap before."""
+    last = time.perf_counter()
+
+    def lap() -> float:
+        nonlocal last
+        before, last = last, time.perf_counter()
+        return last - before
+
+    yield lap
+
+
+def counts(engine: str, millions: int) -> dict[str, Any]:
+    """Encoded once, and all pairs counted in one question."""
+    schema, (kind, options) = wide_schema(), ENGINES[engine]
+    table = wide_file(millions)
+    pairs = list(itertools.combinations(schema.domain.names, 2))
+    threads = 1 if engine == "spark_local_1" else 2
+    with tempfile.TemporaryDirectory() as name, Watch() as watch, laps() as lap:
+        work = Path(name)
+        with opened_engine(kind, options, work) as reader:
+            started = lap()
+            source = open_table(table, workdir=work, memory_limit_bytes=LIMIT, threads=threads)
+            private = load_private(source, schema, PrivacyUnit(), workdir=work, key=b"k" * 32, engine=reader)
+            loaded = lap()
+            cells = sum(len(c) for c in exact_marginals(private, pairs, batch_cells=BATCH_CELLS))
+            counted = lap()
+            watch.end()
+    said = f"start {started:.0f} s, load {loaded:.0f} s, pairs {counted:.0f} s"
+    return _row(f"{engine}: load, 595 pairs", millions, watch, cells, said)
+
+
+def whole_run(engine: str, millions: int) -> dict[str, Any]:
+    """The default run to a release of 100,000 rows, without scores."""
+    kind, options = ENGINES[engine]
+    table = wide_file(millions).resolve()
+    with tempfile.TemporaryDirectory() as name, Watch() as watch:
+        schema = Path(name) / "wide.yaml"
+        schema.write_text(json.dumps(wide_facts()), encoding="utf-8")
+        given = ["data=table", f"data.path={table}", f"data.schema={schema}", f"hydra.run.dir={name}/out", "seed=1"]
+        asked = ["synthesis.rows=100000", "evaluation.enabled=false", f"engine={kind}"]
+        asked += [f"engine.{key}={value}" for key, value in options.items()]
+        if main(["run", *given, *asked]) != 0:
+            raise RuntimeError("the run failed")
+        watch.end()
+        stages = (Path(name) / "out/internal/run.log").read_text(encoding="utf-8")
+    said = stages.rpartition("seconds per stage: ")[2].strip().splitlines()[0] if "seconds per" in stages else ""
+    return _row(f"{engine}: run", millions, watch, 0, said)
+
+
+def _row(name: str, millions: int, watch: Watch, cells: int, said: str) -> dict[str, Any]:
+    facts = {"name": f"{name}, {millions} million", "rows": millions * 1_000_000, "columns": 35, "cells": cells}
+    spent = {"seconds": watch.seconds, "cpu_seconds": watch.cpu_seconds, "peak_mb": round(watch.peak_bytes / 1e6)}
+    return {**facts, **spent, "reference": said}
+
+
+CASES = {
+    f"{engine}_{millions}_million_{work.__name__}": partial(work, engine, millions)
+    for millions in (1, 5, 20)
+    for engine in ENGINES
+    for work in (counts, whole_run)
+}

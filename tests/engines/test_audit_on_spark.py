@@ -1,0 +1,26 @@
+"""The audit's runs on neighbouring tables, with Spark as the engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline.settings.config import EngineConfig
+from tests.audit import replay
+from tests.audit.cases import config_of, every_case, write_public
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["oneway", "histogram"], ["pairs/", "replace"], ["mst", "records"]], ids=str)
+def test_on_spark_neighbours_with_the_same_answers_give_the_same_release(spark, tmp_path, monkeypatch, words) -> None:
+    def on_spark(*given: Any) -> Any:
+        return replace(config_of(*given), engine=EngineConfig(kind="spark"))
+
+    write_public(tmp_path)
+    monkeypatch.setattr(replay, "config_of", on_spark)
+    tally = replay.Tally()
+    for case, world, plan in every_case(tmp_path, most=2, words=words):
+        tally.add(replay.replayed(case, world, plan, tmp_path, few=True))
+    assert tally.pairs > 0 and tally.answers > 0 and 0 < max(tally.largest.values()) <= 1

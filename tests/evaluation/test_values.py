@@ -1,0 +1,239 @@
+"""Tables of values: kinds are read from the rows, nothing is binned or clipped, and metrics of values read them."""
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.anita.anita_buckets import apart_edges
+from evaluation.anita.anita_distances import matches
+from evaluation.challenges.gini import gini_score
+from evaluation.correlation import correlation_difference, cramers_v
+from evaluation.values.subjects import NOBODY, numbered
+from evaluation.values.value_buckets import BUCKETS, bucketed
+from evaluation.values.value_kinds import kind_of
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.value_dictionaries import dictionaries, raw_expressions
+from pipeline import score
+from pipeline.scores.read_values import with_schema, without_schema
+from pipeline.scores.table_sources import opened
+
+
+def nothing(done: int, total: int, note: str = "", /) -> None:
+    """Progress that nobody watches."""
+
+
+def read(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame, schema: dict | None = None):
+    """Both tables as values, from CSV files."""
+    paths = {"real": folder / "real.csv", "synthetic": folder / "synthetic.csv"}
+    for path, frame in zip(paths.values(), (real, synthetic), strict=True):
+        frame.to_csv(path, index=False)
+    with opened(paths) as sources:
+        if schema is not None:
+            return with_schema(sources, parse_schema(schema, where="test"), nothing)
+        return without_schema(sources, "real", nothing)
+
+
+def incomes(rows: int, seed: int) -> pd.DataFrame:
+    """People of twenty cities, a fifth of them with an income that is not available (999,998)."""
+    rng = np.random.default_rng(seed)
+    income = np.round(rng.lognormal(7, 1, rows))
+    income[rng.random(rows) < 0.2] = 999_998
+    return pd.DataFrame({"CITY": rng.integers(0, 20, rows), "SEX": rng.integers(1, 3, rows), "INCWAGE": income})
+
+
+def workers(rows: int, seed: int, tie: float = 0.1) -> pd.DataFrame:
+    """Nineteen in twenty have no loss; those who have one are richer by `tie`."""
+    rng = np.random.default_rng(seed)
+    loss = np.where(rng.random(rows) < 0.05, rng.integers(100, 4000, rows), 0)
+    rich = rng.random(rows) < np.where(loss > 0, 0.25 + tie, 0.25)
+    return pd.DataFrame({"capital_loss": loss, "income": np.where(rich, ">50K", "<=50K")})
+
+
+COLUMNS = {
+    "number": ["1", "2.5", "-3", "1e3", ""],
+    "money": ["$1,200.50", "$3.00", "$12,000.00", "$7.25", "$1.10"],
+    "day": ["2020-01-31", "2021-02-28", "2022-03-01", "?", "2020-01-31"],
+    "american": ["01/31/2020", "02/28/2021", "12/24/2022", "06/15/2019", "01/31/2020"],
+    "flag": ["yes", "no", "yes", "no", "NA"],
+    "bit": ["0", "1", "1", "0", "1"],
+    "word": ["ape", "bear", "ape", "cat", "ape"],
+    "zip": ["01234", "99999", "01234", "20000", "01234"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("number", "number"), ("money", "number"), ("day", "date"), ("american", "date")),
+        *(("flag", "flag"), ("bit", "flag"), ("word", "category"), ("zip", "category")),
+    ],
+)
+def test_the_kind_of_a_column_is_that_of_its_values(tmp_path, name, kind):
+    path = tmp_path / "table.csv"
+    pd.DataFrame(COLUMNS).to_csv(path, index=False)
+    with opened({"real": path}) as sources:
+        source = sources["real"]
+        assert kind_of(name, dictionaries(source, raw_expressions(source, [name]))[name]).kind == kind
+
+
+def test_ids_are_left_out_and_named(tmp_path):
+    rows = 200
+    frame = pd.DataFrame({"row": range(rows), "code": [f"x{i}" for i in range(rows)], "age": np.arange(rows) % 70})
+    found = without_ids = read(tmp_path, frame, frame.sample(frac=1, random_state=1))
+    assert [c.name for c in without_ids.values.columns] == ["age"]
+    assert found.values.said == ("left out as ids: 'row', 'code'",)
+
+
+def test_frames_csv_and_parquet_give_the_same_scores(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def table(seed: int) -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "height": rng.normal(size=300).round(2),
+                "born": [datetime.date(1990, 1, 1) + datetime.timedelta(int(d)) for d in rng.integers(0, 900, 300)],
+                "owns": rng.random(300) < 0.3,
+                "town": rng.choice(["Ulm", "Bonn", "Köln"], 300),
+            }
+        )
+
+    real, made = table(1), table(2)
+    for frame, name in ((real, "real"), (made, "made")):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    frames = score(real, made).to_json()
+    for end in ("csv", "parquet"):
+        paths = score(str(tmp_path / f"real.{end}"), str(tmp_path / f"made.{end}")).to_json()
+        assert paths["metrics"] == frames["metrics"]
+        assert paths["numbers"] == frames["numbers"]
+    assert score(real, real).frame().query("goal == 'low'")["score"].max() == 0
+
+
+def test_values_are_those_of_the_file_whatever_the_schema_bins_and_bounds(tmp_path):
+    real, made = incomes(500, 1), incomes(400, 2)
+    schema = {
+        "columns": {
+            "CITY": {"kind": "categorical", "values": [str(i) for i in range(20)]},
+            "SEX": {"kind": "categorical", "values": ["1", "2"]},
+            "INCWAGE": {"kind": "integer", "min": 0, "max": 5000, "bins": {"count": 8}},
+        }
+    }
+    values = read(tmp_path, real, made, schema)
+    for table, frame in (("real", real), ("synthetic", made)):
+        back = values.frame(values.tables[table], ["CITY", "SEX", "INCWAGE"])
+        assert (back["INCWAGE"] == frame["INCWAGE"]).all()
+        assert (back["CITY"] == frame["CITY"].astype(str)).all()
+
+
+def test_gini_reads_incomes_not_bins_so_that_what_is_not_available_is_no_income(tmp_path):
+    real, made = incomes(4000, 1), incomes(4000, 2)
+    schema = {
+        "columns": {
+            "CITY": {"kind": "categorical", "values": [str(i) for i in range(20)]},
+            "SEX": {"kind": "categorical", "values": ["1", "2"]},
+            "INCWAGE": {"kind": "integer", "min": 0, "max": 1_000_000, "bins": {"count": 32}},
+        }
+    }
+    roles = {"evaluation.group": "CITY", "evaluation.sex": "SEX", "evaluation.income": "INCWAGE"}
+    wanted = gini_score(real, made).score
+    assert wanted is not None
+    for given_schema in (schema, None):
+        card = score(real, made, given_schema, metrics=["gini"], **roles)
+        assert card.outcomes["gini"].score == pytest.approx(wanted, abs=1e-6)
+
+
+def test_a_column_that_is_mostly_zero_still_tells_by_its_other_values(tmp_path):
+    real, made = workers(20_000, 1, tie=0.4), workers(20_000, 2, tie=0.0)
+    wanted = [cramers_v(pd.crosstab(t["capital_loss"] > 0, t["income"]).to_numpy()) for t in (real, made)]
+    assert wanted[0] > 0.15 > 0.02 > wanted[1]
+    both = read(tmp_path, real, made).values
+    frame = correlation_difference(both.tables["real"], both.tables["synthetic"], {}).frame
+    row = frame.iloc[0]
+    assert (row["kind"], row["a"]) == ("cramers_v", "capital_loss")
+    assert row["real"] >= wanted[0]  # finer buckets tell no less
+    assert row["synthetic"] == pytest.approx(wanted[1], abs=0.04)
+
+
+def test_pearson_is_that_of_the_values(tmp_path):
+    rng = np.random.default_rng(3)
+    x = rng.lognormal(0, 2, 2000)
+    real = pd.DataFrame({"x": x, "y": x + rng.normal(size=2000)})
+    made = pd.DataFrame({"x": x[::-1], "y": real["y"]})
+    values = read(tmp_path, real, made).values
+    tables = values.tables
+    numbers = values.numbers(tables["real"].domain)
+    row = correlation_difference(tables["real"], tables["synthetic"], numbers).frame.iloc[0]
+    assert row["real"] == pytest.approx(real.corr().iloc[0, 1], abs=1e-9)
+    assert row["synthetic"] == pytest.approx(made.corr().iloc[0, 1], abs=1e-9)
+
+
+def test_identical_rows_are_identical_values_not_equal_bins(tmp_path):
+    rng = np.random.default_rng(4)
+
+    def players(rows: int) -> pd.DataFrame:
+        return pd.DataFrame({"height": rng.normal(180, 8, rows).round(1), "weight": rng.normal(80, 9, rows).round(1)})
+
+    real, fresh = players(3000), players(1500)
+    made = pd.concat([real.iloc[:40], players(1460)], ignore_index=True)
+    schema = {"columns": {n: {"kind": "float", "min": 40, "max": 240, "bins": {"count": 20}} for n in real}}
+    rows = set(map(tuple, real.to_numpy()))
+    for table in (made, fresh):
+        wanted = sum(tuple(row) in rows for row in table.to_numpy())
+        for given_schema in (schema, None):
+            got = read(tmp_path, real, table, given_schema)
+            values = got if given_schema is not None else got.values
+            assert matches(values.tables["synthetic"], values.tables["real"]).exact == wanted
+
+
+def test_deciles_are_those_of_the_values(tmp_path):
+    """Platzer 2020, section 2: buckets [lo, hi) between the deciles of the real values; 1 − mean TVD."""
+    rng = np.random.default_rng(5)
+    real, made = (pd.DataFrame({"x": rng.lognormal(m, 1, 2000), "y": rng.normal(m, 1, 2000)}) for m in (0, 0.4))
+    distances = []
+    for name in real:
+        ordered = np.sort(real[name].to_numpy())
+        edges = ordered[(len(ordered) * np.arange(1, 10)) // 10]
+        shares = [np.bincount(np.searchsorted(edges, t[name], side="right"), minlength=10) / 2000 for t in (real, made)]
+        distances.append(np.abs(shares[0] - shares[1]).sum() / 2)
+    schema = {"columns": {n: {"kind": "float", "min": -50, "max": 500, "bins": {"count": 12}} for n in real}}
+    for given_schema in (None, schema):
+        card = score(real, made, given_schema, metrics=["anita_1way"])
+        assert card.outcomes["anita_1way"].score == pytest.approx(1 - np.mean(distances), abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(2, 20))
+def test_a_frequent_value_is_a_bucket_alone(counts, m):
+    counts = np.array(counts)
+    edges = apart_edges(counts, m)
+    buckets = np.searchsorted(edges, np.arange(len(counts)), side="right")
+    assert buckets.max() + 1 == len(edges) + 1 <= m + 1
+    for place in np.flatnonzero(counts * m > 2 * counts.sum()):
+        assert (buckets == buckets[place]).sum() == 1
+
+
+def test_buckets_hold_every_row_under_a_name_of_its_own(tmp_path):
+    rng = np.random.default_rng(6)
+    real = pd.DataFrame({"x": rng.normal(size=500), "town": rng.choice([f"t{i}" for i in range(80)], 500)})
+    made = pd.DataFrame({"x": ["oops", *map(str, rng.normal(5, 1, 99))], "town": ["elsewhere"] * 100})
+    found = read(tmp_path, real, made)
+    schema, tables = bucketed(found.values, "made up")
+    for column in schema.columns:
+        assert len(set(column.labels)) == len(column.labels)
+    assert schema["x"].value_codes <= BUCKETS + 1
+    assert not schema.confirmed_public
+    assert all(t.rows == n for t, n in zip(tables.values(), (500, 100), strict=True))
+    assert schema["x"].other == "not a number"
+
+
+def test_subjects_are_numbered_in_their_order_not_in_that_of_the_rows():
+    real, made = np.array(["10", "9", "", "10"], object), np.array(["9", None, "100"], object)
+    one, two = numbered(real, made)
+    assert one.tolist() == [1, 0, NOBODY, 1]
+    assert two.tolist() == [0, NOBODY, 2]
+    words, _ = numbered(np.array(["b", "10", "9"], object), np.array([], object))
+    assert words.tolist() == [2, 0, 1]

@@ -1,0 +1,70 @@
+"""Synthetic rows that memory should not hold: drawn in chunks, as a model says, and the same for the same seed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.measuring.streamed_rows import streamed_rows
+from pipeline.release_folder import read_release
+from synthesis.numbers.value_shapes import for_synthesis
+from synthesis.synthesizers import SYNTHESIZERS
+from tests.pipeline.conftest import TOWN, command
+
+RUN = ["run", *TOWN, "selection=pairs", "seed=5", "evaluation.enabled=false"]
+
+
+def rows_of(folder: str) -> pd.DataFrame:
+    return pd.read_csv(Path(folder) / "release" / "synthetic.csv")
+
+
+@pytest.mark.parametrize("synthesis", ["pgm", "auto", "independent"])
+def test_more_rows_than_a_chunk_holds_have_the_models_marginals(town, monkeypatch, synthesis) -> None:
+    settings = [*RUN, f"synthesis={synthesis}", "synthesis.rows=2500"]
+    assert command(*settings, "hydra.run.dir=whole") == 0
+    monkeypatch.setattr("pipeline.settings.build.CHUNK_ROWS", 1000)
+    for folder in ("one", "other"):
+        assert command(*settings, f"hydra.run.dir={folder}") == 0
+    whole, one, other = (rows_of(folder) for folder in ("whole", "one", "other"))
+    pd.testing.assert_frame_equal(one, other)
+    assert len(one) == 2500 and not any(Path("one/internal/tmp").glob("*"))
+    for column in ("sex", "job"):
+        shares = [table[column].value_counts(normalize=True).sort_index() for table in (whole, one)]
+        assert np.abs(shares[0] - shares[1]).max() < 0.02
+
+
+def test_a_chunk_depends_on_the_seed_and_its_number_alone(one_run, tmp_path) -> None:
+    schema, _, measurements = read_release(one_run / "release")
+    coarse = for_synthesis(measurements, schema)
+    model = SYNTHESIZERS["pgm"]().model(coarse)
+    made = [
+        streamed_rows(
+            model,
+            schema,
+            coarse,
+            measurements,
+            rows=n,
+            chunk=100,
+            rng=np.random.default_rng(3),
+            folder=tmp_path / str(n),
+        )
+        for n in (250, 430)
+    ]
+    assert [t.rows for t in made] == [250, 430]
+    for one, other in zip(made[0].columns, made[1].columns, strict=True):
+        assert (one[:200] == other[:200]).all()
+    assert any((c[:100] != c[100:200]).any() for c in made[1].columns)
+
+
+def test_only_rows_that_are_changed_until_they_fit_need_memory_for_all_of_them(town, capsys) -> None:
+    asked = [*TOWN, "selection=pairs", "synthesis.rows=20000000000"]
+    assert command("plan", *asked, "synthesis=pgm") == 0
+    megabytes = re.search(r"predicted memory: ([0-9,]+) MB", capsys.readouterr().out)
+    assert megabytes is not None and int(megabytes[1].replace(",", "")) < 2_000
+    assert command("run", *asked, "synthesis=gum", "hydra.run.dir=out") == 1
+    assert "is predicted to need" in capsys.readouterr().err
+    assert not Path("out/internal/ledger.jsonl").exists() and not Path("out/release").exists()
