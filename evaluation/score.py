@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evaluation.metric import Options
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.mgd.deep_dive import DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
