@@ -94,7 +94,7 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, tmp_path, monke
         assert all(a["auc"]["low"] <= 0.5 and a["auc"]["high"] < 0.6 for a in auc[name].values())
 
 
-def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeypatch):
+def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     mixed(600, 2).to_csv("real.csv", index=False)
     schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": SCHEMAS["mixed"]}
@@ -114,6 +114,9 @@ def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeyp
         and 0.1 < bound["advantage"] <= 0.463
         and 0.5 < bound["auc"] <= 0.732
     )
+    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    assert 'id="attacks"' in page and "at most, by ε = 1" in page
+    assert "attack, membership by" in capsys.readouterr().out
     assert command("run", *settings, "privacy.neighbouring=replace", "hydra.run.dir=other") == 0
     scores = json.loads((tmp_path / "other" / "internal" / "scores.json").read_text())
     assert "bound" not in scores["metrics"]["membership_inference"]["details"]
