@@ -120,3 +120,19 @@ def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeyp
     assert command("run", *settings, "privacy.neighbouring=replace", "hydra.run.dir=other") == 0
     scores = json.loads((tmp_path / "other" / "internal" / "scores.json").read_text())
     assert "bound" not in scores["metrics"]["membership_inference"]["details"]
+
+
+def test_the_verdict_of_a_run_reads_values_and_not_bins(tmp_path, monkeypatch):
+    """Four bins make equal rows of values that differ."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"a": rng.integers(0, 10_000, 900), "b": rng.integers(0, 10_000, 900)}).to_csv("real.csv", index=False)
+    columns = {name: {"kind": "integer", "min": 0, "max": 9_999, "bins": {"count": 4}} for name in "ab"}
+    schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": columns}
+    (tmp_path / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    settings = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "evaluation.holdout=0.4"]
+    settings += ["evaluation.metrics=[tvd]", "selection=oneway", "synthesis=independent"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    privacy = json.loads((tmp_path / "out" / "internal" / "scores.json").read_text())["privacy"]
+    assert privacy["rows"]["training"] + privacy["rows"]["holdout"] == 900
+    assert privacy["holdout_rows_that_equal_a_training_row"]["share"] < 0.01
