@@ -18,7 +18,8 @@ from evaluation.metrics import METRICS, column_roles, find
 from evaluation.outcome import Outcome, compute
 from evaluation.references import floor
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, encode_table
@@ -32,6 +33,8 @@ from pipeline.demo import write_demo
 from pipeline.experiments.challenge_settings import Variant, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentConfig, stored
 from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
+from pipeline.experiments.methods_compared import compared, synthesizers_of
+from pipeline.experiments.printed_scales import compared_scales, in_words
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
@@ -84,7 +87,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     """
     _check(config)
     config = smaller(config) if config.smoke else config
-    schema = build.build_schema(config)
+    schema = _schema(config)
     admission.check(booked := _releases(config, schema, root))
     show = Stages(quiet=quiet)
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
@@ -92,6 +95,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             path = _table(config, schema, folder, report)
             facts = bind(folder, stages.run_facts(config, schema, path))
             stages.keep_settings(folder, config, hydra_files or {})
+            config = _with_schema(config, schema, folder)
             world = _world(config, schema, path, folder, show, report)
         admission.book(booked)
         rows: list[dict[str, Any]] = []
@@ -120,7 +124,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     """
     _check(config)
     config = smaller(config) if config.smoke else config
-    return _releases(config, build.build_schema(config), root)
+    return _releases(config, _schema(config), root)
 
 
 def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:
@@ -151,9 +155,36 @@ def smaller(config: Config) -> Config:
     return replace(config, experiment=stored(config.experiment, settings), synthesis=synthesis, selection=selection)
 
 
+def _schema(config: Config) -> Schema:
+    """The table's schema, cut down to `columns`.
+
+    Raises:
+        UserError: an unknown column.
+    """
+    schema, names = build.build_schema(config), settings_of_challenge(config).columns
+    for name in names:
+        if name not in schema.domain:
+            fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
+            raise UserError(f"no column {name!r} in the schema", where="experiment.columns", fix=fix)
+    if not names:
+        return schema
+    return replace(schema, name=f"{schema.name}_part", columns=tuple(schema[n] for n in names), leave_out=())
+
+
+def _with_schema(config: Config, schema: Schema, folder: RunFolder) -> Config:
+    """Releases read the cut schema from its file."""
+    if not settings_of_challenge(config).columns:
+        return config
+    path = folder.internal / "columns.yaml"
+    write_whole(path, schema.to_yaml(), mode=0o600)
+    return replace(config, data=replace(config.data, schema=str(path)))
+
+
 def _check(config: Config) -> None:
     settings = settings_of_challenge(config)
     variants_of(settings)
+    synthesizers_of(config.synthesis, settings.methods)
+    compared_scales(settings.scales, config.privacy.delta)
     for name in settings.metrics:
         find(name)
     if not 0 <= settings.holdout < 1:
@@ -209,14 +240,26 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
-    rows, own = [], config.privacy.unit
-    for name in settings_of_challenge(config).metrics:
+    score = partial(_scores, config, released, world, options, facts)
+    if not settings_of_challenge(config).methods:
+        return score(coded)
+    known, seed = done.measurements, config.synthesis.seed
+    methods = synthesizers_of(config.synthesis, settings_of_challenge(config).methods)
+    return compared(world.schema, known, methods, rows=config.synthesis.rows, seed=seed, score=score, facts=facts)
+
+
+def _scores(
+    config: Config, released: Config, world: World, options: Options, facts: Mapping[str, Any], coded: CodedTable
+) -> list[dict[str, Any]]:
+    """The scores of one table."""
+    rows, own, settings = [], config.privacy.unit, settings_of_challenge(config)
+    for name in settings.metrics:
         metric = METRICS[name]
         outcome = compute(metric, world.real, coded, world.schema, options)
         row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
-        row["floor"] = _floor(metric, world, coded, options) if settings_of_challenge(config).floors else None
-        says = reported(settings_of_challenge(config).reported, name, epsilon) if released.privacy.unit == own else None
-        rows += [row | {"reported": says}, *_parts(facts, outcome)]
+        row["floor"] = _floor(metric, world, coded, options) if settings.floors else None
+        says = reported(settings.reported, name, facts["epsilon"]) if released.privacy.unit == own else None
+        rows += [row | {"reported": says}, *_parts(dict(facts), outcome)]
     return rows
 
 
@@ -309,7 +352,9 @@ def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str
 
 
 def _notes(config: Config) -> tuple[str, ...]:
-    notes = list(settings_of_challenge(config).notes)
+    settings = settings_of_challenge(config)
+    scales = compared_scales(settings.scales, config.privacy.delta)
+    notes = [*settings.notes, *map(in_words, scales)]
     if not config.data.path:
         notes.append(
             "The table is generated: its columns depend on each other through hidden kinds of records. The source's "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
@@ -17,7 +17,12 @@ class ChallengeSettings(Source):
 
     Attributes:
         epsilons: a release for each; variants: in place of them, with their unit and bound.
+        bounds: ε, as text → C for a release of at most that ε that names neither unit nor bound; "inf" for all others.
+        scales: noise scales that the source prints, with what they are of; see `printed_scales`.
         metrics: of the scores; roles: role → column.
+        columns: of the table that are used; empty: all.
+        methods: label → settings of a synthesizer (its kind, and what differs from `synthesis`): each makes a table of
+            every release; empty: the table of the release alone.
         rows, per_subject: of the stand-in, and synthetic records of one subject.
         holdout: share of the units that each release sets aside.
         floors: whether fresh real records are scored too.
@@ -25,8 +30,12 @@ class ChallengeSettings(Source):
 
     epsilons: list[float] = field(default_factory=list)
     variants: list[dict[str, Any]] = field(default_factory=list)
+    bounds: dict[str, int] = field(default_factory=dict)
+    scales: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    methods: dict[str, dict[str, Any]] = field(default_factory=dict)
     rows: int = 20_000
     per_subject: int = 50
     holdout: float = 0.0
@@ -85,7 +94,7 @@ def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
         if not settings.epsilons or any(not 0 < e < math.inf for e in settings.epsilons):
             fix = "'experiment.epsilons=[0.1,1,10]'"
             raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
-        return tuple(Variant(e) for e in settings.epsilons)
+        return tuple(_bounded(Variant(e), settings.bounds) for e in settings.epsilons)
     found: list[Variant] = []
     known, fix = [f.name for f in fields(Variant)], "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
     for entry in settings.variants:
@@ -98,5 +107,27 @@ def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
         fits = fits and (bound is None or (isinstance(bound, int) and not isinstance(bound, bool)))
         if not fits or entry in [v for v in settings.variants if v is not entry]:
             raise UserError(f"got {entry}", where="experiment.variants", fix=f"{fix}, each once")
-        found.append(Variant(float(epsilon), unit, bound))  # type: ignore[arg-type]
+        found.append(_bounded(Variant(float(epsilon), unit, bound), settings.bounds))  # type: ignore[arg-type]
     return tuple(found)
+
+
+def _bounded(variant: Variant, bounds: dict[str, int]) -> Variant:
+    """With the C of the least ε listed that is no smaller, where the release names neither unit nor bound.
+
+    Raises:
+        UserError: an ε that is no number, or a C that is no whole number above 0.
+    """
+    limits = {}
+    for text, bound in bounds.items():
+        try:
+            limit = float(text)
+        except ValueError:
+            limit = -1.0
+        if not limit > 0 or isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
+            fix = 'ε up to which → C: \'experiment.bounds={"1": 150, "inf": 200}\''
+            raise UserError(f"got {text}: {bound}", where="experiment.bounds", fix=fix)
+        limits[limit] = bound
+    above = [limit for limit in limits if limit >= variant.epsilon]
+    if variant.unit is not None or variant.max_records is not None or not above:
+        return variant
+    return replace(variant, max_records=limits[min(above)])

@@ -36,7 +36,7 @@ class GumSpec(Passes):
             (α₀ / (1 + rate · t)) or sqrt (α₀ / √(1 + rate · t)).
         decay, step, rate: what the schedules ask for.
         replace: share of the moved rows that are replaced (only the marginal's attributes change) in the first pass;
-            the rest are duplicates of rows that are in the cell. It falls linearly to 0 in the last pass.
+            the rest are duplicates of rows that are in the cell. It goes linearly to `replace_last` in the last pass.
         losses: how the cells above their target give rows: excess (in proportion to their excess) or beta (the
             paper's min(n_s − n_t, β n_s), with the β that keeps the number of rows).
         empty: an empty cell below its target grows by α n_t (grow), or not at all, as min(n_t − n_s, α n_s) says
@@ -54,6 +54,7 @@ class GumSpec(Passes):
     step: int = 2
     rate: float = 0.1
     replace: float = 0.5
+    replace_last: float = 0.0
     losses: str = "excess"
     empty: str = "grow"
     matched: str = "ordered"
@@ -68,6 +69,7 @@ class GumSpec(Passes):
             ("step", self.step >= 1, AT_LEAST_ONE),
             ("rate", 0 <= self.rate < math.inf, NOT_NEGATIVE),
             ("replace", 0 <= self.replace <= 1, "a number in [0, 1]"),
+            ("replace_last", 0 <= self.replace_last <= 1, "a number in [0, 1]"),
             ("descents", self.descents >= 0, AT_LEAST_NONE),
         )
         check_words(self, WORDS)
@@ -85,7 +87,8 @@ class GumSpec(Passes):
 
     def replaced(self, t: int) -> float:
         """The share of moved rows that are replaced in pass t."""
-        return self.replace * (1 - t / max(self.iterations - 1, 1))
+        part = t / max(self.iterations - 1, 1)
+        return self.replace * (1 - part) + self.replace_last * part
 
     def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
         """A part of the way."""

@@ -88,6 +88,7 @@ def test_the_preset_is_the_appendix_and_nothing_of_ours():
     spec = preset()
     assert spec.alpha == 0.2 and spec.schedule == "step" and spec.start == "oneway" and spec.descents == 0
     assert {n: getattr(spec, n) for n in PLAIN} == PLAIN and spec.lone == "once" and spec.groups == "separate"
+    assert GumSpec(replace=1, replace_last=1).replaced(7) == 1, "Replace alone"
     assert spec.replaced(0) > spec.replaced(50) > spec.replaced(spec.iterations - 1) == 0, (
         "more Duplicate towards the end"
     )

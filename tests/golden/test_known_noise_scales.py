@@ -1,10 +1,16 @@
 """Noise scales that others published or that follow from a published formula; a number and its source each."""
 
+from dataclasses import replace
+
 import pytest
 
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
+from pipeline.experiments.challenge_settings import settings_of_challenge, variants_of
+from pipeline.experiments.printed_scales import compared_scales, in_words
+from pipeline.settings.config import load_config
 
 COIN = Domain((Attribute("side", 2),))
 
@@ -46,6 +52,34 @@ def test_66_marginals_of_the_taxi_challenge(accountant, epsilon, bound, sigma):
     scales = {m.event.scale for m in plan(66, "gaussian", accountant, epsilon, 2.5e-5, bound).measurements}
     assert len(scales) == 1
     assert scales.pop() == pytest.approx(sigma, abs=0.005)
+
+
+def test_the_experiment_sets_both_printed_scales_beside_the_formula_of_the_text():
+    """McKenna 2021, noise calibration, at δ = 2.5e-5; the note of each stands in the table of the experiment."""
+    settings = settings_of_challenge(load_config(["experiment=nist2021_sprint3"]))
+    rows = compared_scales(settings.scales, 2.5e-5)
+    assert [(r["printed"], round(r["formula"], 2), round(r["zcdp"], 2)) for r in rows] == [
+        (5739.36, 4290.24, 5739.36),
+        (895.0, 784.12, 895.42),
+    ]
+    assert "prints 5739.36; its own formula (gdp, as here) gives 4290.24" in in_words(rows[0])
+    for wrong in ({"epsilon": 1}, {**settings.scales[0], "epsilon": -1}, {**settings.scales[0], "more": 1}):
+        with pytest.raises(UserError, match=r"experiment\.scales"):
+            compared_scales([wrong], 2.5e-5)
+
+
+def test_the_clipping_value_follows_epsilon_as_in_the_text():
+    """McKenna 2021: "For ε = 1.0 … a clipping value of C = 150 … For ε = 10.0 … C = 200 (no clipping)"."""
+    settings = settings_of_challenge(load_config(["experiment=nist2021_sprint3"]))
+    chosen = [(v.epsilon, v.unit, v.max_records) for v in variants_of(settings)]
+    assert chosen == [(1.0, None, 150), (1.0, "record", 1), (10.0, None, 200)]
+    more = replace(settings, variants=[], epsilons=[0.5, 1.0, 2.0, 10.0])
+    assert [v.max_records for v in variants_of(more)] == [150, 150, 200, 200]
+    named = replace(settings, variants=[{"epsilon": 1, "max_records": 40}])
+    assert variants_of(named)[0].max_records == 40
+    for wrong in ({"one": 150}, {"1": 0}, {"-1": 150}):
+        with pytest.raises(UserError, match=r"experiment\.bounds"):
+            variants_of(replace(settings, bounds=wrong))
 
 
 def test_465_two_way_marginals_of_a_public_log():

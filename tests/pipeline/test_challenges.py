@@ -19,7 +19,9 @@ from tests.pipeline.conftest import TOWN, command
 CHALLENGES = [
     "anita_tradeoff",
     "dpsyn_acs",
+    "dpsyn_appendix_a",
     "dpsyn_fire",
+    "dpsyn_mwem",
     "nist2018_fire",
     "nist2018_pums",
     "nist2021_sprint2",
@@ -40,7 +42,7 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
 
 
 #: Ten seconds each; each shares its code with its neighbour in the list.
-LONG = ("nist2018_pums", "nist2021_sprint3")
+LONG = ("nist2018_pums", "nist2021_sprint3", "dpsyn_appendix_a")
 
 
 @pytest.mark.parametrize(

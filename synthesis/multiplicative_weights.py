@@ -1,0 +1,100 @@
+"""MWEM's two estimates of a whole table from noisy marginals (Hardt et al. 2012; Li et al. 2021b, section 6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.consistency.total import estimate_total
+from synthesis.contract import Synthesizer
+from synthesis.convergence import Synthesized
+from synthesis.impossible import Zeros
+from synthesis.rounding import codes_of
+from synthesis.setting_checks import AT_LEAST_ONE, check_numbers, check_words
+
+#: Tables of more cells are refused: every one of them is held and changed.
+MAX_CELLS = 5_000_000
+VERSIONS = ("basic", "improved")
+
+
+@dataclass(frozen=True)
+class WeightsSpec(Synthesizer):
+    """Settings.
+
+    Attributes:
+        version: basic: each answer, in the order measured, changes the table once, and the mean of all tables (with the
+            uniform one at first) counts, as the theorem on MWEM needs; improved: after each answer all answers so far
+            are gone through `iterations` times, and the last table counts.
+        iterations: of the improved version.
+    """
+
+    version: str = "improved"
+    iterations: int = 100
+
+    def __post_init__(self) -> None:
+        check_words(self, {"version": VERSIONS})
+        check_numbers(self, ("iterations", self.iterations >= 1, AT_LEAST_ONE))
+
+    def make(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Synthesized:
+        """Rows drawn from the estimated table; only whole marginals are used.
+
+        Raises:
+            UserError: a domain of more than MAX_CELLS cells.
+        """
+        domain = measurements.domain
+        table = weights_table(measurements, self)
+        codes = np.unravel_index(codes_of(table.ravel(), rows, rng), table.shape)
+        columns = tuple(c.astype(code_dtype(a.size)) for a, c in zip(domain.attributes, codes, strict=True))
+        return Synthesized(CodedTable(domain, columns))
+
+
+def weights_table(measurements: Measurements, spec: WeightsSpec) -> NDArray[np.float64]:
+    """The estimate of the whole table, in records, shaped by the attributes' sizes; from the uniform one.
+
+    Guarantee: post-processing; costs no privacy.
+    Raises:
+        UserError: a domain of more than MAX_CELLS cells.
+    """
+    domain, total = measurements.domain, max(estimate_total(measurements), 1.0)
+    if domain.cells(domain.names) > MAX_CELLS:
+        fix = f"fewer columns: their domain may have {MAX_CELLS:,} cells"
+        raise UserError("multiplicative weights hold every cell of the whole table", where="synthesis", fix=fix)
+    answers = [a for a in measurements.answers if isinstance(a.query, Identity)]
+    shape = domain.shape(domain.names)
+    table = np.full(shape, total / max(domain.cells(domain.names), 1))
+    tables = table.copy()
+    for place, answer in enumerate(answers):
+        if spec.version == "basic":
+            table = updated(domain, table, answer, total)
+            tables += table
+            continue
+        for _ in range(spec.iterations):
+            for known in answers[: place + 1]:
+                table = updated(domain, table, known, total)
+    return tables / (len(answers) + 1) if spec.version == "basic" else table
+
+
+def updated(domain: Domain, table: NDArray[np.float64], answer: NoisyMarginal, total: float) -> NDArray[np.float64]:
+    """One update by a marginal: A(x) · exp(q(x) (m − q(A)) / 2n) for each of its cells q, scaled to n records."""
+    axes = domain.axes(answer.clique)
+    others = tuple(i for i in range(table.ndim) if i not in axes)
+    now = table.sum(axis=others)
+    factor = np.exp((answer.values.reshape(now.shape) - now) / (2 * total))
+    table = table * np.expand_dims(factor, others)
+    return np.asarray(table * (total / table.sum()), np.float64)
