@@ -47,9 +47,12 @@ def summary(card: Scorecard) -> str:
 
 
 def _floor(outcome: Outcome) -> str:
-    """What two samples of the real rows score against each other, where that was measured."""
-    floor = outcome.references.get("floor")
-    return f"; floor {_shown(floor.value)}" if isinstance(floor, Reference) else ""
+    """What two samples of the real rows score against each other: measured, or by a formula."""
+    for name, words in (("floor", "floor"), ("expected", "a sample's is")):
+        reference = outcome.references.get(name)
+        if isinstance(reference, Reference):
+            return f"; {words} {_shown(reference.value)}"
+    return ""
 
 
 def where_to_look(done: Run) -> str:
