@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evaluation.anita.anita_buckets import bucket_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.marginals import STEP, count_cliques
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -125,10 +125,13 @@ def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> d
     names = list(numbers)
     if len(names) < 2:
         return {}
-    x = np.stack([numbers[n][table.column(n)] for n in names])
-    has = np.asarray(np.isfinite(x), float)
-    x = np.where(has > 0, x, 0.0)
-    n, sums, squares, products = has @ has.T, x @ has.T, (x * x) @ has.T, x @ x.T
+    n = sums = squares = products = np.zeros((len(names), len(names)))
+    for start in range(0, table.rows, STEP):
+        x = np.stack([numbers[name][table.column(name)[start : start + STEP]] for name in names])
+        has = np.asarray(np.isfinite(x), float)
+        x = np.where(has > 0, x, 0.0)
+        n, sums = n + has @ has.T, sums + x @ has.T
+        squares, products = squares + (x * x) @ has.T, products + x @ x.T
     with np.errstate(invalid="ignore", divide="ignore"):
         cov = products - sums * sums.T / n
         var = squares - sums * sums / n

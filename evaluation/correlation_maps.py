@@ -70,6 +70,7 @@ def _pearson(values: Values) -> Values:
     """r of every two columns over the rows with both; NaN on the diagonal and where one does not vary."""
     has = np.isfinite(values)
     x = np.where(has, values, 0.0)
+    x = x / np.maximum(np.abs(x).max(axis=0, initial=0.0), np.finfo(np.float64).tiny)  # no square overflows
     with np.errstate(invalid="ignore", divide="ignore"):
         x = np.where(has, x - x.sum(axis=0) / has.sum(axis=0), 0.0)
         x /= np.sqrt((x**2).mean(axis=0))

@@ -126,6 +126,7 @@ class Metric:
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
         prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; refuses
             settings that do not fit the schema with a UserError.
+        expected: of a result, what a sample as large as the synthetic table would score, in closed form.
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
@@ -147,6 +148,7 @@ class Metric:
     settings: type[MetricSettings] = MetricSettings
     needs: tuple[str, ...] = ()
     prepare: Callable[[Any, Schema, int], Any] | None = None
+    expected: Callable[[Any], float | None] | None = None
     quick: bool = False
     referable: bool = True
     library: str = ""

@@ -25,7 +25,7 @@ class Outcome:
         score: the headline number; None with a reason.
         result: the metric's own result, with data frames; None where it failed.
         reason: why there is no score.
-        references: floor, independent and ladder, where they were measured.
+        references: floor, independent and ladder, where they were measured; expected, where a formula tells it.
     """
 
     metric: Metric
@@ -91,12 +91,23 @@ def compute(
         if reason:
             return Outcome(metric, None, reason=reason)
         score, result = metric.run(inputs)
-        outcome = Outcome(metric, score, result, "" if score is not None else _reason(result))
+        outcome = Outcome(
+            metric, score, result, "" if score is not None else _reason(result), _expected(metric, result)
+        )
         if references and metric.referable and score is not None:
-            outcome = replace(outcome, references=measured_references(inputs, repeats=repeats))
+            outcome = replace(
+                outcome, references={**outcome.references, **measured_references(inputs, repeats=repeats)}
+            )
     except Exception as error:
         return Outcome(metric, None, reason=_said(error))
     return outcome
+
+
+def _expected(metric: Metric, result: Any) -> dict[str, Reference]:
+    """What a sample of the real rows would score, by the formula that the metric has for it."""
+    value = None if metric.expected is None else metric.expected(result)
+    note = "a second sample of as many rows from the same people, by the normal approximation"
+    return {} if value is None else {"expected": Reference(value, (value,), note)}
 
 
 def lacking(inputs: Inputs) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evaluation.anita.anita_accuracy import expected_tvd
 from evaluation.counts import paired_cells
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique, Domain
@@ -40,11 +41,13 @@ class Tvd:
         marginals: each marginal with its distance, in [0, 1].
         families: 1-way, 2-way, 3-way → mean, max, marginals.
         reason: why there are none.
+        expected: what a second sample of the same people would score.
     """
 
     marginals: tuple[tuple[Clique, float], ...]
     families: dict[str, Any]
     reason: str = ""
+    expected: float | None = None
 
     @property
     def score(self) -> float | None:
@@ -74,14 +77,18 @@ def distances(real: AnyTable, synthetic: CodedTable, *, progress: Progress | Non
         return Tvd((), {}, "a table without records has no distribution")
     families = tvd_cliques(real.domain)
     flat = [c for cliques in families.values() for c in cliques]
-    values = [
-        0.5 * float(np.abs(cells.p / cells.p.sum() - cells.q / cells.q.sum()).sum())
-        for cells in paired_cells(real, synthetic, flat, progress)
-    ]
+    wanted = set(families.get("2-way") or families["1-way"])
+    values, chance = [], []
+    for clique, cells in zip(flat, paired_cells(real, synthetic, flat, progress), strict=True):
+        q = cells.q / cells.q.sum()
+        values.append(0.5 * float(np.abs(cells.p / cells.p.sum() - q).sum()))
+        if clique in wanted:
+            chance.append(expected_tvd(q, real.rows, synthetic.rows))
     result: dict[str, Any] = {}
     start = 0
     for name, cliques in families.items():
         part = values[start : start + len(cliques)]
         start += len(cliques)
         result[name] = {"mean": math.fsum(part) / len(part), "max": max(part), "marginals": len(part)}
-    return Tvd(tuple(zip(flat, values, strict=True)), result)
+    expected = None if real.weighted or synthetic.weighted else math.fsum(chance) / len(chance)
+    return Tvd(tuple(zip(flat, values, strict=True)), result, expected=expected)

@@ -26,6 +26,7 @@ TVD = Metric(
     reference="its floor; independent columns",
     source="common use; Li et al. 2021b; Platzer 2020",
     run=scored(_distances),
+    expected=lambda result: result.expected,
     quick=True,
     empty=True,
     counted=True,

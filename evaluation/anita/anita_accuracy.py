@@ -20,6 +20,8 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 
+#: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
+MOST_TABLES, MOST_LOOKUPS = 10_000, 2_000_000_000
 COLUMNS = ("attributes", "cells", "l1d", "tvd", "hellinger", "floor")
 
 
@@ -44,6 +46,11 @@ class NWay:
     def accuracy(self) -> float | None:
         """1 − mean TVD: 1 is perfect, 0 is no overlap."""
         return None if self.frame.empty else 1 - _mean(self.frame["tvd"])
+
+    @property
+    def expected(self) -> float | None:
+        """The accuracy that a second sample of the same people is expected to have."""
+        return None if self.frame.empty else 1 - _mean(self.frame["floor"])
 
     def worst(self, k: int = 10) -> pd.DataFrame:
         """The k tables with the largest TVD."""
@@ -76,6 +83,11 @@ class NWay:
         return out
 
 
+def affordable_tables(rows: int) -> int:
+    """How many n-way tables of so many rows are counted in seconds; never fewer than 100."""
+    return max(100, min(MOST_TABLES, MOST_LOOKUPS // max(rows, 1)))
+
+
 def draw_sets(names: Sequence[str], n: int, *, limit: int, seed: int) -> list[Clique]:
     """All sets of n names, or a seeded random `limit` of them (each set once)."""
     possible = math.comb(len(names), n)
@@ -98,7 +110,7 @@ def n_way(
     n: int,
     *,
     m: int | None = 10,
-    limit: int = 10_000,
+    limit: int = MOST_TABLES,
     seed: int = 0,
     columns: Sequence[str] | None = None,
 ) -> NWay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
 
@@ -30,10 +32,11 @@ def bucket_tables(
     """
     _check(m)
     tables = [real, *others]
+    counts = [count_cliques(replace(t, weights=None, known=None), [(n,) for n in t.domain.names]) for t in tables]
     columns: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in tables]
     attributes = []
     for i, attribute in enumerate(real.domain.attributes):
-        mapping, size, ordered = _mapping(attribute, [t.columns[i] for t in tables], m, apart)
+        mapping, size, ordered = _mapping(attribute, [c[i] for c in counts], m, apart)
         attributes.append(Attribute(attribute.name, size, ordered))
         for out, table in zip(columns, tables, strict=True):
             out.append(mapping[table.columns[i]])
@@ -42,10 +45,13 @@ def bucket_tables(
 
 
 def _mapping(
-    attribute: Attribute, columns: list[NDArray[np.unsignedinteger]], m: int, apart: bool
+    attribute: Attribute, counts: list[NDArray[np.int64]], m: int, apart: bool
 ) -> tuple[NDArray[np.unsignedinteger], int, int]:
-    """Code → bucket, how many buckets, how many of them on a line."""
-    counts = [np.bincount(c, minlength=attribute.size) for c in columns]
+    """Code → bucket, how many buckets, how many of them on a line.
+
+    Args:
+        counts: rows of each code, in the real table first.
+    """
     occurs = np.flatnonzero(np.sum(counts, axis=0))
     mapping = np.zeros(attribute.size, np.int64)
     if not attribute.ordered:

@@ -24,10 +24,11 @@ class AnitaSettings(MetricSettings):
 
 
 def _accuracy(n: int, inputs: Inputs) -> NWay:
-    from evaluation.anita.anita_accuracy import n_way
+    from evaluation.anita.anita_accuracy import affordable_tables, n_way
 
     m = inputs.own(AnitaSettings).buckets
-    return n_way(inputs.real, inputs.synthetic, n, m=m, seed=inputs.options.seed)
+    limit = affordable_tables(inputs.real.rows + inputs.synthetic.rows)
+    return n_way(inputs.real, inputs.synthetic, n, m=m, limit=limit, seed=inputs.options.seed)
 
 
 N_WAY = tuple(
@@ -41,6 +42,7 @@ N_WAY = tuple(
         reference="1 − its floor, in the details",
         source="Platzer 2020, section 2",
         run=scored(partial(_accuracy, n), lambda result: result.accuracy),
+        expected=lambda result: result.expected,
         settings=AnitaSettings,
         quick=True,
         on_values=True,

@@ -26,5 +26,4 @@ DENSITY = Metric(
     reference="its floor",
     source="Li et al. 2021b, 5.1",
     run=scored(_density),
-    quick=True,
 )

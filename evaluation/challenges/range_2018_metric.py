@@ -26,5 +26,4 @@ RANGE_2018 = Metric(
     reference="its floor",
     source="Li et al. 2021b, 5.1",
     run=scored(_score),
-    quick=True,
 )

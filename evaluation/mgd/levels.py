@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.targets import TargetMarginal, Weight
+from evaluation.mgd.targets import GROUPS, TargetMarginal, Weight
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+
+#: Groups of neighbours of an ordinal attribute, where its codes are too many for the cost.
+MOST_GROUPS = 8
 
 
 def clique_at(schema: Schema, target: TargetMarginal) -> Clique:
@@ -44,10 +48,10 @@ def at_levels(table: AnyTable, schema: Schema, targets: Sequence[TargetMarginal]
     attributes = list(table.domain.attributes)
     coarser: list[tuple[str, NDArray[np.int64]]] = []
     for name, level in level_of:
-        nodes = len(schema[name].hierarchy.level(level))
-        special = table.domain[name].size - len(schema[name].hierarchy.leaves)
+        labels, above = nodes_at(schema[name], level)
+        nodes, special = len(labels), table.domain[name].size - len(above)
         size = nodes + special
-        places = np.concatenate([schema[name].hierarchy.nodes_of(level), nodes + np.arange(special)])
+        places = np.concatenate([above, nodes + np.arange(special)])
         attributes.append(Attribute(_name(schema, name, level), size, nodes if schema[name].hierarchy.ordered else 0))
         coarser.append((name, places))
     domain = Domain(tuple(attributes))
@@ -97,8 +101,8 @@ def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:
 
 def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
     column, hierarchy = schema[name], schema[name].hierarchy
-    nodes = len(hierarchy.level(level))
-    size = nodes + column.size - len(hierarchy.leaves)
+    labels, above = nodes_at(column, level)
+    nodes, size = len(labels), len(labels) + column.size - len(above)
     if weight is None:
         return Axis.fixed(size)
     if column.distances is not None:
@@ -115,9 +119,29 @@ def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
 
 def cell_labels(schema: Schema, name: str, level: int) -> tuple[str, ...]:
     """What each code of an attribute at a level means, in words."""
-    return (*schema[name].hierarchy.level(level).nodes, *schema[name].specials)
+    return (*nodes_at(schema[name], level)[0], *schema[name].specials)
+
+
+def grouped(column: Column) -> bool:
+    """Whether the column has a level GROUPS: more than MOST_GROUPS codes on a line, without distances of their own."""
+    return column.hierarchy.ordered and column.distances is None and len(column.hierarchy.leaves) > MOST_GROUPS
+
+
+def nodes_at(column: Column, level: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The names of the nodes of a level of a column's hierarchy, and the node above each value code."""
+    hierarchy = column.hierarchy
+    if level != GROUPS:
+        return hierarchy.level(level).nodes, hierarchy.nodes_of(level)
+    leaves = hierarchy.leaves
+    above = np.arange(len(leaves)) * min(MOST_GROUPS, len(leaves)) // len(leaves)
+    starts = np.flatnonzero(np.diff(above, prepend=-1))
+    ends = [*(starts[1:] - 1).tolist(), len(leaves) - 1]
+    names = (leaves[a] if a == b else f"{leaves[a]} … {leaves[b]}" for a, b in zip(starts.tolist(), ends, strict=True))
+    return tuple(names), above.astype(np.int64)
 
 
 def _name(schema: Schema, name: str, level: int) -> str:
     hierarchy = schema[name].hierarchy
+    if level == GROUPS:
+        return f"{name} in groups"
     return name if level == hierarchy.depth else f"{name} at {hierarchy.level(level).name}"

@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.mgd.aemc import flow_nodes
-from evaluation.mgd.levels import axes_at
-from evaluation.mgd.targets import TargetMarginal, Targets, subsets, target
+from evaluation.mgd.levels import axes_at, grouped
+from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, subsets, target
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema
 
-#: Sampled marginals whose min-cost flow would have more nodes are passed over (seconds each).
+#: Sampled marginals whose min-cost flow would have more nodes are taken in groups of neighbours, or passed over.
 MAX_FLOW_NODES = 5_000
+#: Cells × nodes of a flow that take about a second at the worst (tables of another kind: 50 ns each; noise alone: a
+#: tenth); of one marginal, and of the marginals of one order together.
+SECOND = 20_000_000
+MOST_WORK, ALL_WORK = SECOND, 3 * SECOND
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,11 @@ def _needs(spec: PresetSpec, count: int, what: str, *, exactly: bool = False) ->
 
 
 def _sampled(schema: Schema, spec: PresetSpec, allowed: Callable[[tuple[str, ...]], bool], description: str) -> Targets:
-    """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`."""
+    """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`.
+
+    A marginal whose flow is predicted to take long, or that comes when the others of its order have taken all the work,
+    is taken with its ordinal attributes in groups of neighbours; where that takes long too, it is left out.
+    """
     rng = np.random.default_rng(spec.seed)
     marginals: list[TargetMarginal] = []
     notes = []
@@ -139,17 +147,36 @@ def _sampled(schema: Schema, spec: PresetSpec, allowed: Callable[[tuple[str, ...
             continue
         drawn = rng.permutation(len(every)) if len(every) > spec.max_marginals else np.arange(len(every))
         sample: dict[int, TargetMarginal] = {}
-        left = 0
+        left, work = 0, 0
         for place in drawn:
             if len(sample) == spec.max_marginals:
                 break
-            one = target(schema, every[place], delta=spec.delta)
-            if flow_nodes(axes_at(schema, one)) <= MAX_FLOW_NODES:
-                sample[int(place)] = one
-            else:
+            one, needed = _affordable(schema, target(schema, every[place], delta=spec.delta), ALL_WORK - work)
+            if one is None:
                 left += 1
+            else:
+                sample[int(place)], work = one, work + needed
         chosen = [sample[i] for i in sorted(sample)]
+        grouped_ones = sum(GROUPS in one.levels for one in chosen)
+        coarse = f", {grouped_ones} with columns in groups of neighbours for their cost" if grouped_ones else ""
         large = f", {left} left out for the size of their flow" if left else ""
-        notes.append(f"{k}-way: {len(chosen)} of {len(every)} {description} (seed {spec.seed}){large}")
+        notes.append(f"{k}-way: {len(chosen)} of {len(every)} {description} (seed {spec.seed}){coarse}{large}")
         marginals += chosen
     return Targets(tuple(marginals), tuple(notes))
+
+
+def _affordable(schema: Schema, one: TargetMarginal, room: int) -> tuple[TargetMarginal | None, int]:
+    """The marginal, or the same in groups, or None; and the work that it takes."""
+    levels = tuple(GROUPS if grouped(schema[n]) else v for n, v in zip(one.attributes, one.levels, strict=True))
+    for choice in (one, replace(one, levels=levels)):
+        work, nodes = predicted_work(schema, choice)
+        if nodes <= MAX_FLOW_NODES and work <= min(MOST_WORK, room):
+            return choice, work
+    return None, 0
+
+
+def predicted_work(schema: Schema, one: TargetMarginal) -> tuple[int, int]:
+    """Cells × nodes of the flow of a marginal, and its nodes; 0 where it needs no flow."""
+    axes = axes_at(schema, one)
+    nodes = flow_nodes(axes)
+    return math.prod(a.size for a in axes) * nodes, nodes

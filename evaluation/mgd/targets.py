@@ -16,6 +16,9 @@ from mechanisms.public.schema.table_schema import Schema
 INFINITE = None
 Weight = Fraction | None
 
+#: The level of an ordinal attribute whose codes are put together in a few groups of neighbours.
+GROUPS = 0
+
 FIELDS = ("attributes", "weights", "delta", "weight")
 
 
@@ -25,7 +28,7 @@ class TargetMarginal:
 
     Attributes:
         attributes: names of columns.
-        levels: of each attribute the level of its hierarchy, 1 (coarsest) … depth (leaves).
+        levels: of each attribute the level of its hierarchy, 1 (coarsest) … depth (leaves); or GROUPS.
         weights: w_a of each attribute: a fraction in [0, 1], the finite ones summing to 1, or None for ∞.
         delta: tolerance Δ, in records.
         weight: ω, the marginal's share in the score.
@@ -42,7 +45,8 @@ class TargetMarginal:
         parts = []
         for name, level in zip(self.attributes, self.levels, strict=True):
             hierarchy = schema[name].hierarchy
-            parts.append(name if level == hierarchy.depth else f"{name} at {hierarchy.level(level).name}")
+            at = "in groups" if level == GROUPS else f"at {hierarchy.level(level).name}"
+            parts.append(name if level == hierarchy.depth else f"{name} {at}")
         return " × ".join(parts)
 
 

@@ -74,11 +74,14 @@ def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> dict[st
         return out | {"mean": None, "stddev": None, "quantiles": [None] * len(QUANTILES)}
     mean = math.fsum(counts * (numbers / count))
     unit = DAY if column.kind == "date" and not (numbers % DAY).any() else 1
-    spread = float(np.sqrt(counts @ ((numbers - mean) ** 2 / (count - 1)))) / unit if count > 1 else None
+    widest = float(np.abs(numbers - mean).max()) or 1.0  # so that no square overflows
+    spread = float(np.sqrt(counts @ (((numbers - mean) / widest) ** 2 / max(count - 1, 1)))) * (widest / unit)
     above, places = np.cumsum(counts), np.array(QUANTILES) * (count - 1)
     low, high = (numbers[np.searchsorted(above, at, side="right")] for at in (np.floor(places), np.ceil(places)))
-    quantiles = low + (high - low) * (places - np.floor(places))
-    return out | {"mean": _said(column, mean), "stddev": spread, "quantiles": [_said(column, q) for q in quantiles]}
+    part = places - np.floor(places)
+    quantiles = low * (1 - part) + high * part
+    shown = [_said(column, q) for q in quantiles]
+    return out | {"mean": _said(column, mean), "stddev": spread if count > 1 else None, "quantiles": shown}
 
 
 def _said(column: ValueColumn, value: float) -> float | str:

@@ -1,13 +1,16 @@
 """MGD and TVD of whole tables: identical tables score 0, and names and order do not matter."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from evaluation.mgd.aemc import aemc
+from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.presets import MAX_FLOW_NODES, PresetSpec, preset_targets
-from evaluation.mgd.targets import Targets
+from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, PresetSpec, predicted_work, preset_targets
+from evaluation.mgd.targets import GROUPS, Targets
 from evaluation.score import ScoreSpec, score_tables
 from evaluation.tvd import tvd, tvd_cliques
 from mechanisms.public.coded_table import CodedTable, code_dtype
@@ -105,12 +108,36 @@ def test_a_sample_of_marginals_is_seeded_and_said():
     assert targets_of(wide, max_marginals=20, seed=1) != one
 
 
-def test_marginals_whose_flow_is_too_large_are_left_out_and_said():
+def test_marginals_whose_flow_would_take_long_are_taken_in_groups_and_said():
     fine = Domain((Attribute("x", 100, 100), Attribute("y", 100, 100), Attribute("z", 3)))
     assert MAX_FLOW_NODES < 100 * 100
     targets = targets_of(fine)
-    assert ("x", "y") not in [t.attributes for t in targets.marginals]
-    assert any("left out" in n for n in targets.note)
+    levels = {t.attributes: t.levels for t in targets.marginals}
+    assert levels[("x", "y")] == (GROUPS, GROUPS)
+    assert levels[("x", "z")] == (1, 1)
+    assert "in groups of neighbours" in targets.note[1]
+    assert all(predicted_work(schema_of(fine), t)[0] <= MOST_WORK for t in targets.marginals)
+
+
+def test_marginals_that_take_long_even_in_groups_are_left_out_and_said():
+    huge = Domain((Attribute("x", 100, 100), Attribute("y", 100, 100), Attribute("z", 100_000)))
+    targets = targets_of(huge)
+    assert ("x", "y", "z") not in [t.attributes for t in targets.marginals]
+    assert "1 left out" in targets.note[2]
+
+
+def test_in_groups_means_the_score_of_the_merged_codes():
+    fine = Domain((Attribute("x", 100, 100), Attribute("y", 80, 80)))
+    tables = [people(400, 1, fine), people(500, 2, fine)]
+    (pair,) = [t for t in targets_of(fine, delta=0.0).marginals if len(t.attributes) == 2]
+    got = mgd(*tables, schema_of(fine), Targets((pair,))).score
+    merged = []
+    for table in tables:
+        counts = np.zeros((8, 8))
+        np.add.at(counts, (table.column("x").astype(int) * 8 // 100, table.column("y").astype(int) * 8 // 80), 1)
+        merged.append(counts)
+    wanted = aemc(merged[1], merged[0], [Axis.path(8, 8, Fraction(1, 2))] * 2, 0.0, solver="lp").value
+    assert got == pytest.approx(wanted, abs=1e-9)
 
 
 def test_large_marginals_are_counted_sparsely_and_give_the_same_score():

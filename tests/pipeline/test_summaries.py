@@ -93,7 +93,10 @@ def test_correlations_of_both_tables_are_in_scores_and_report(town):
 def test_scores_runs_and_releases_show_themselves_as_small_tables(town):
     done = pipeline.run(pipeline.load_config([*TOWN]), town / "out", quiet=True)
     shown = repr(done.scores)
-    assert max(map(len, shown.splitlines())) <= 120 and len(shown.splitlines()) == 2 + len(done.scores.outcomes)
+    verdict = done.scores.privacy.lines
+    assert shown.splitlines()[: len(verdict)] == list(verdict)
+    table = shown.splitlines()[len(verdict) :]
+    assert max(map(len, table)) <= 120 and len(table) == 2 + len(done.scores.outcomes)
     assert f"{done.scores.outcomes['tvd'].score:.4f}" in shown and "NOT private" in shown
     assert repr(done.scores.outcomes["tvd"]) == f"Outcome(tvd: {done.scores.outcomes['tvd'].score:.4f})"
     release = pipeline.load(town / "out" / "release")
