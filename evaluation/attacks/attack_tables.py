@@ -137,6 +137,15 @@ class Risk:
     low: float
     high: float
 
+    @property
+    def words(self) -> str:
+        """The risk with its interval, and what it is made of."""
+        ours, theirs = self.training, self.control
+        return (
+            f"{self.value:.1%} of what is left to win ({self.low:.1%} to {self.high:.1%}): {ours.successes:,} of "
+            f"{ours.attacks:,} right on training units, {theirs.successes:,} of {theirs.attacks:,} on the holdout's"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
         rates = {"training": self.training.to_json(), "control": self.control.to_json()}

@@ -41,6 +41,12 @@ class Inference:
         """The largest risk of a column."""
         return None if self.worst is None else self.risks[self.worst].value
 
+    @property
+    def words(self) -> str:
+        """One line for the console."""
+        worst = self.worst
+        return "" if worst is None else f"attack, inference of {worst!r}, the worst column: {self.risks[worst].words}"
+
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
         if self.worst is None:

@@ -36,6 +36,11 @@ class Linkage:
         """The risk."""
         return None if self.risk is None else self.risk.value
 
+    @property
+    def words(self) -> str:
+        """One line for the console."""
+        return "" if self.risk is None else f"attack, linkage: {self.risk.words}"
+
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
         if self.risk is None:

@@ -79,6 +79,18 @@ class Membership:
         """The largest AUC."""
         return max((a.auc for a in self.attacks.values()), default=None)
 
+    @property
+    def words(self) -> str:
+        """One line for the console."""
+        if not self.attacks:
+            return ""
+        name = max(self.attacks, key=lambda n: self.attacks[n].auc)
+        best, bound = self.attacks[name], self.promise
+        allowed = ["", ""] if bound is None else [f", {x:.3f} at most by ε" for x in (bound.auc, bound.advantage)]
+        auc = f"AUC {best.auc:.3f} ({best.low:.3f} to {best.high:.3f}), 0.5 by guessing{allowed[0]}"
+        advantage = f"advantage {best.advantage:.3f} ({best.least:.3f} to {best.most:.3f}){allowed[1]}"
+        return f"attack, membership by {name}: {auc}; {advantage}"
+
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
         out: dict[str, Any] = {"score": self.score, **({"reason": self.reason} if self.reason else {})}

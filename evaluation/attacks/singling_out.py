@@ -37,6 +37,11 @@ class SinglingOut:
         """The risk."""
         return None if self.risk is None else self.risk.value
 
+    @property
+    def words(self) -> str:
+        """One line for the console."""
+        return "" if self.risk is None else f"attack, singling out: {self.risk.words}"
+
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
         if self.risk is None:

@@ -24,7 +24,7 @@ TRIALS, NOTICED = 40, 38
 #: Shares of copies that are tried where one per cent would go unnoticed.
 FURTHER = (0.02, 0.05, 0.1, 0.2, 0.5)
 #: Training rows that stand for all of them in these trials; matched rows that are weighed.
-CANDIDATES, WEIGHED = 2_000, 50_000
+CANDIDATES, WEIGHED = 2_000, 20_000
 #: A copy counts as at most so many times as likely as a natural match: no single match outweighs many.
 LIKELIER = 6.0
 #: Weights are whole multiples of 1 / STEPS.

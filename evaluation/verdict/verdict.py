@@ -37,7 +37,8 @@ class Verdict:
         repeats: holdout rows that equal a training row.
         reproduced: training rows, and holdout rows, that stand in the synthetic table.
         p_matches: of the reproduced rows, by a random split of the real units.
-        noticed: the least share of copies that would have been noticed in 19 of 20 tables; None where none would.
+        noticed: the least share of copies that would have been noticed in 19 of 20 tables; None where none would, or
+            where another reason came first.
         nearer: the share of synthetic rows whose nearest real row is a training row.
         outstanding: the same of rows that are at least twice as far from the next real row.
         compared: rows of training, synthetic and holdout in these two.
@@ -174,11 +175,11 @@ def _judged(parts: Verdict, test: MatchTest, synthetic: CodedTable, rng: np.rand
     near = parts.nearer is not None and parts.nearer.p_beyond <= LEVEL_NEARER
     if near or (parts.outstanding is not None and parts.outstanding.p_beyond <= LEVEL_OUTSTANDING):
         return replace(parts, result="failed", why="synthetic rows are nearer to training rows than to the holdout")
-    parts = replace(parts, noticed=least_noticed(test, synthetic.rows, rng))
     assert parts.repeats is not None
     if parts.repeats.value >= REPEATS:
         share = f"{parts.repeats.value:.1%} of the holdout's rows equal a training row"
         return replace(parts, why=f"rows repeat by nature ({share})")
+    parts = replace(parts, noticed=least_noticed(test, synthetic.rows, rng))
     if parts.noticed is None or parts.noticed > COPIES:
         least = "no share of copies" if parts.noticed is None else f"only {parts.noticed:.0%} copies or more"
         return replace(parts, why=f"too few rows: {least} would be noticed")

@@ -36,7 +36,9 @@ def summary(card: Scorecard) -> str:
         lines.append(f"no MGD: {card.mgd.reason}")
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
     scored = {name: outcome for name, outcome in more.items() if outcome.score is not None}
-    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in scored.items()]
+    lines += [words for o in scored.values() if (words := getattr(o.result, "words", ""))]
+    plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
+    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
     lines += [", ".join(figures[i : i + 4]) for i in range(0, len(figures), 4)]
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
     lines += as_lines(card.numbers, card.groups)

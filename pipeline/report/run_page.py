@@ -10,6 +10,7 @@ from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
+from pipeline.report.attacks_section import attacks_section
 from pipeline.report.bounds_section import bounds_section
 from pipeline.report.convergence_section import convergence_section
 from pipeline.report.dependence_section import dependence_section
@@ -104,6 +105,7 @@ def _whole(
         "distances": distances_section,
     }
     sections: list[Section] = [privacy_section(scores["privacy"])] if scores.get("privacy") else []
+    sections += [attacks] if (attacks := attacks_section(scores["metrics"])) else []
     sections += [scores_section(scores), *first]
     numbers = scores.get("numbers") or drawn.get("numbers")
     sections += [numbers_section(numbers, scores.get("groups", ()))] if numbers else []

@@ -34,12 +34,14 @@ class FirstLook:
         numbers: a row per column of numbers or dates, see `side_by_side`.
         groups: a row per such column and group.
         names, values: those columns, and the values of some records of both tables.
+        sources: the files of both tables, where they were read through a schema.
     """
 
     numbers: Sequence[Mapping[str, Any]]
     groups: Sequence[Mapping[str, Any]]
     names: tuple[str, ...]
     values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    sources: tuple[Source, Source] | None = None
 
     def added_to(self, card: Scorecard, real: CodedTable, synthetic: CodedTable) -> Scorecard:
         """The scores with all this, and with the correlations of both tables."""
@@ -67,7 +69,7 @@ def first_look(
     rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, known)]
     names = tuple(c.name for c in numbers_of(schema))
     values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
-    return FirstLook(numbers, rows, names, values)
+    return FirstLook(numbers, rows, names, values, (real, synthetic))
 
 
 def _grouped(

@@ -17,6 +17,7 @@ from evaluation.metric import Options
 from evaluation.outcome import plain
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, ScoreSpec, score_tables
+from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -35,7 +36,8 @@ from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.floors import floors_file, keep_floors
-from pipeline.settings.scoring import affordable
+from pipeline.scores.read_values import shared_schema, with_schema
+from pipeline.settings.scoring import MANY_ROWS, affordable
 
 
 def score_run(
@@ -93,6 +95,7 @@ def score_release(
         statement: of the release: what it promises stands beside the attacks.
     """
     truth, aside = _truth(private, source, schema, folder)
+    exact = None if aside is None or look.sources is None else _values(private, look.sources, schema)
     losses = losses_of(private.encoding, schema)
     # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
     given = {"real": truth, "made": synthetic, "aside": aside, "whole": whole}
@@ -105,7 +108,7 @@ def score_release(
     options = replace(spec.options, holdout=aside, whole=whole, unit=unit, holdout_unit=unit_aside)
     options = replace(options, promise=promise_of(statement), why={**spec.options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
-    card = look.added_to(score_tables(truth, synthetic, schema, spec, progress=progress), truth, synthetic)
+    card = look.added_to(score_tables(truth, synthetic, schema, spec, exact=exact, progress=progress), truth, synthetic)
     drawn = drawings(card, truth, synthetic, schema, options, places)
     drawn |= {"units": _units(private), "lost": said_losses(losses)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
@@ -202,6 +205,26 @@ def _unit_of_rows(private: PrivateTable, source: Source) -> tuple[NDArray[np.int
         return None, None
     numbers = unit_numbers(source, private.unit)
     return (numbers, None) if private.aside is None else (numbers[~private.aside], numbers[private.aside])
+
+
+def _values(private: PrivateTable, sources: tuple[Source, Source], schema: Schema) -> Values | None:
+    """The rows that counted, those set aside and the synthetic ones as values: equal codes are not yet equal rows.
+
+    None for a table so large that only the metrics on top are computed, or whose rows are others than were read.
+    """
+    aside = private.aside
+    if aside is None or aside.size > MANY_ROWS:
+        return None
+    both = dict(zip(("real", "synthetic"), sources, strict=True))
+    values = with_schema(both, shared_schema(both, schema)[0], lambda *_: None)
+    real = values.tables["real"]
+    if real.rows != aside.size:
+        return None
+    parts = {
+        name: CodedTable(real.domain, tuple(np.asarray(c)[rows] for c in real.columns))
+        for name, rows in (("real", ~aside), ("holdout", aside))
+    }
+    return replace(values, tables={**values.tables, **parts})
 
 
 def _truth(

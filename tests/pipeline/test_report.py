@@ -58,6 +58,7 @@ def test_a_report_holds_every_part_that_its_run_knows(report):
     text = report.read_text(encoding="utf-8")
     parts = [
         "privacy",
+        "attacks",
         "scores",
         "promise",
         "noise",

@@ -94,7 +94,7 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, tmp_path, monke
         assert all(a["auc"]["low"] <= 0.5 and a["auc"]["high"] < 0.6 for a in auc[name].values())
 
 
-def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeypatch):
+def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     mixed(600, 2).to_csv("real.csv", index=False)
     schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": SCHEMAS["mixed"]}
@@ -114,6 +114,25 @@ def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeyp
         and 0.1 < bound["advantage"] <= 0.463
         and 0.5 < bound["auc"] <= 0.732
     )
+    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    assert 'id="attacks"' in page and "at most, by ε = 1" in page
+    assert "attack, membership by" in capsys.readouterr().out
     assert command("run", *settings, "privacy.neighbouring=replace", "hydra.run.dir=other") == 0
     scores = json.loads((tmp_path / "other" / "internal" / "scores.json").read_text())
     assert "bound" not in scores["metrics"]["membership_inference"]["details"]
+
+
+def test_the_verdict_of_a_run_reads_values_and_not_bins(tmp_path, monkeypatch):
+    """Four bins make equal rows of values that differ."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"a": rng.integers(0, 10_000, 900), "b": rng.integers(0, 10_000, 900)}).to_csv("real.csv", index=False)
+    columns = {name: {"kind": "integer", "min": 0, "max": 9_999, "bins": {"count": 4}} for name in "ab"}
+    schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": columns}
+    (tmp_path / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    settings = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "evaluation.holdout=0.4"]
+    settings += ["evaluation.metrics=[tvd]", "selection=oneway", "synthesis=independent"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    privacy = json.loads((tmp_path / "out" / "internal" / "scores.json").read_text())["privacy"]
+    assert privacy["rows"]["training"] + privacy["rows"]["holdout"] == 900
+    assert privacy["holdout_rows_that_equal_a_training_row"]["share"] < 0.01
