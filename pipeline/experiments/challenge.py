@@ -39,8 +39,8 @@ from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
-from pipeline.settings.config import Config, SelectionConfig
-from pipeline.settings.selecting import selection_of, with_max_cells
+from pipeline.settings.config import Config
+from pipeline.settings.selecting import with_max_cells
 from pipeline.stage_bars import Stages, unplaced_lines
 
 #: Scores that are means of parts.
@@ -140,7 +140,7 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
 
 
 def smaller(config: Config) -> Config:
-    """The experiment in seconds: few generated rows, one ε, few passes, no choice among large pairs, no floors."""
+    """The experiment in seconds: few generated rows, one ε, few passes, no large pairs, no floors; the same methods."""
     settings, synthesis = settings_of_challenge(config), config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
     settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:])
@@ -148,9 +148,7 @@ def smaller(config: Config) -> Config:
     few = {"gum": {"iterations": SMOKE_PASSES, "descents": 0}, "pgm": {"iterations": 30}}.get(synthesis.kind, {})
     synthesis = replace(synthesis, options=synthesis.options | few, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
-    if selection.kind == "mst":  # the choice among all pairs is what takes long
-        selection = SelectionConfig("fixed", {"k": [1], "max_cells": selection_of(selection).largest})
-    elif selection.kind == "indif":
+    if selection.kind in ("mst", "indif"):  # the choice among all pairs is what takes long
         selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
     return replace(config, experiment=stored(config.experiment, settings), synthesis=synthesis, selection=selection)
 

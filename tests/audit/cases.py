@@ -59,6 +59,7 @@ CHOICES: dict[str, list[str]] = {
     "auto even": ["selection=auto", "selection.fine_cells=0"],
     "auto coarse": ["selection=auto", "selection.combine_cells=0", "selection.max_cells=8"],
     "indif": ["selection=indif", "selection.combine_cells=50"],
+    "indif merged": ["selection=indif", "selection.merge=2", "selection.floor=5"],
     "groups": ["selection=groups", "selection.groups=3"],
     "groups public": ["selection=groups", "selection.groups=3", "selection.public=PUBLIC"],
     "priview": ["selection=priview", "selection.view_cells=40"],
@@ -69,7 +70,16 @@ CHOICES: dict[str, list[str]] = {
 }
 #: Selections that measure no whole marginal of a mapped column with its source.
 PRIVBASIS = ("privbasis", "privbasis pairs")
-NOT_MAPPED = ("merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed", *PRIVBASIS)
+NOT_MAPPED = (
+    "merged",
+    "indif merged",
+    "adagrid given",
+    "adagrid tree",
+    "adagrid targets",
+    "priview",
+    "priview fixed",
+    *PRIVBASIS,
+)
 #: How noisy distances decide: the expected number of tries, and what each of the criteria says.
 ACCEPT: dict[str, tuple[int, list[dict[str, Any]]]] = {
     "once": (1, [{"metric": "l1", "marginals": 1, "at_most": 1000.0}]),
