@@ -27,7 +27,6 @@ QUIET = {
     "spark.eventLog.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    "spark.executor.syncLogLevel.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
