@@ -126,8 +126,13 @@ def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> d
     if len(names) < 2:
         return {}
     n = sums = squares = products = np.zeros((len(names), len(names)))
+    complete = all(np.isfinite(values).all() for values in numbers.values())
     for start in range(0, table.rows, STEP):
         x = np.stack([numbers[name][table.column(name)[start : start + STEP]] for name in names])
+        if complete:
+            n, sums, squares = n + x.shape[1], sums + x.sum(axis=1)[:, None], squares + (x * x).sum(axis=1)[:, None]
+            products = products + x @ x.T
+            continue
         has = np.asarray(np.isfinite(x), float)
         x = np.where(has > 0, x, 0.0)
         n, sums = n + has @ has.T, sums + x @ has.T

@@ -21,7 +21,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 
 #: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
-MOST_TABLES, MOST_LOOKUPS = 10_000, 2_000_000_000
+MOST_TABLES, MOST_LOOKUPS = 10_000, 1_000_000_000
 COLUMNS = ("attributes", "cells", "l1d", "tvd", "hellinger", "floor")
 
 

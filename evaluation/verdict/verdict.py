@@ -183,7 +183,21 @@ def _judged(parts: Verdict, test: MatchTest, synthetic: CodedTable, rng: np.rand
     if parts.noticed is None or parts.noticed > COPIES:
         least = "no share of copies" if parts.noticed is None else f"only {parts.noticed:.0%} copies or more"
         return replace(parts, why=f"too few rows: {least} would be noticed")
-    return replace(parts, result="passed", why=f"{COPIES:.0%} copies would have been noticed")
+    return replace(parts, result="passed", why=f"{COPIES:.0%} copies would have been noticed{_but(parts)}")
+
+
+def _but(parts: Verdict) -> str:
+    """What a pass keeps quiet about: more than a random split explains, less than a failure."""
+    assert parts.p_matches is not None
+    remarks = []
+    if parts.p_matches <= LEVEL:
+        least = f"less than {COPIES / 2:.1%} of the synthetic rows"
+        remarks.append(
+            f"training rows stand in it more often than the holdout's, by {least} (p = {parts.p_matches:.1g})"
+        )
+    if parts.nearer is not None and parts.nearer.p <= LEVEL_NEARER:
+        remarks.append(f"it lies nearer to training rows than by chance, within what ε = {TOLERATED:g} allows")
+    return "".join(f"; {remark}" for remark in remarks)
 
 
 def _matches(asked: CodedTable, training: CodedTable) -> Share:

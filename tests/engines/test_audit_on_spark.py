@@ -13,7 +13,7 @@ from tests.audit.cases import config_of, every_case, write_public
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [["oneway", "histogram"], ["pairs/", "replace"], ["mst", "records"]], ids=str)
+@pytest.mark.parametrize("words", [["oneway/"], ["pairs/", "replace"], ["mst"]], ids="".join)
 def test_on_spark_neighbours_with_the_same_answers_give_the_same_release(spark, tmp_path, monkeypatch, words) -> None:
     def on_spark(*given: Any) -> Any:
         return replace(config_of(*given), engine=EngineConfig(kind="spark"))

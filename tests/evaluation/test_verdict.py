@@ -132,6 +132,13 @@ def test_one_per_cent_of_copies_is_flagged_in_19_of_20_draws():
     assert flagged >= 19
 
 
+def test_few_copies_pass_and_are_said():
+    training, synthetic, holdout = thirds(5000, 2)
+    found = verdict(training, copied(training, synthetic, 0.004, 2), holdout)
+    assert found.result == "passed" and "more often than the holdout's" in found.line
+    assert "more often" not in verdict(training, synthetic, holdout).line
+
+
 def test_exchangeable_tables_pass():
     results = [verdict(*thirds(2500, seed)).result for seed in range(10)]
     assert "failed" not in results and results.count("passed") >= 9

@@ -27,7 +27,6 @@ QUIET = {
     "spark.eventLog.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    "spark.executor.syncLogLevel.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
@@ -215,7 +214,8 @@ CAUSES = (
         "set PYSPARK_PYTHON to the same Python everywhere (docs/scale.md)",
     ),
     (
-        r"OutOfMemoryError|MemoryError|Container killed|code 137|GC overhead|memory \d+ must be at least|MiB/worker",
+        r"OutOfMemoryError|MemoryError|Container killed|code 137|GC overhead|memory \d+ must be at least|MiB/worker|"
+        r"failed to map segment|annot allocate memory",
         "an executor has too little memory",
         "engine.settings={spark.executor.memory: 8g}, or spark.driver.memory where the master is local",
     ),
