@@ -85,7 +85,7 @@ class Verdict:
         if near is None:
             return [self.line]
         share = f"{near.share:.1%} ({near.low:.1%} to {near.high:.1%}) of the synthetic rows"
-        against = f"{near.expected:.1%} by chance, up to {near.allowed:.1%} with ε = {TOLERATED:g}"
+        against = f"{near.expected:.1%} by chance, up to {near.allowed:.1%} in a release of ε = {TOLERATED:g}"
         return [self.line, f"privacy: {share} are nearest to a training row, {against}"]
 
     def to_json(self) -> dict[str, Any]:

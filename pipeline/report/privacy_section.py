@@ -62,7 +62,7 @@ def _figures(privacy: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
             )
     if (near := privacy.get("nearest_to_a_training_row")) is not None:
         asked = privacy["rows_in_distances"]["synthetic"]
-        chance = f"{near['expected']:.1%} by chance, up to {near['allowed']:.1%} with ε = 1"
+        chance = f"{near['expected']:.1%} by chance, up to {near['allowed']:.1%} in a release of ε = 1"
         rows.append(
             ("synthetic rows nearest to a training row", f"{asked:,}", f"{near['share']:.1%}", _interval(near), chance)
         )
