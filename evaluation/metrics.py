@@ -1,6 +1,8 @@
-"""The registry: every metric by name, and the settings that they bring."""
+"""The registry: every metric by name, and the settings that they bring; what is to be scored."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 from evaluation.anita.anita_privacy_metric import PRIVACY
 from evaluation.anita.anita_sequences_metric import SEQUENCES
@@ -18,13 +20,15 @@ from evaluation.challenges.sprint2_metric import SPRINT2
 from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
 from evaluation.dependence_metric import DEPENDENCE
-from evaluation.metric import ROW_FACTS, Metric, Setting, declared
+from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
 from evaluation.mgd.mgd_metric import MGD
 from evaluation.ncript.ncript_metric import NCRIPT
 from evaluation.tstr_metric import TSTR
 from evaluation.tvd_metric import TVD
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean, one_of
 
+#: Metrics whose details have a place of their own in scores.json.
+ON_TOP = ("mgd", "tvd")
 #: The metrics by name, in the order of scores.json; a contract test runs over all of them.
 METRICS: dict[str, Metric] = {}
 
@@ -78,6 +82,42 @@ def column_roles() -> tuple[str, ...]:
 def users(setting: str) -> list[str]:
     """The metrics that have a setting."""
     return [m.name for m in METRICS.values() if any(s.name == setting for s in declared(m.settings))]
+
+
+@dataclass(frozen=True)
+class ScoreSpec:
+    """What to score.
+
+    Attributes:
+        detail: none, all, or a key of DETAILS: which tables of the deep dive are wanted.
+        worst: how many marginals to dive into, those with the largest shares of the score.
+        top: how many bins and movements of each.
+        metrics: what to compute, by name.
+        options: what the metrics may use beside the two tables.
+        references: measure floor, independent columns and the ladder of every metric too (some fifteen times the work).
+        groups: columns whose groups' numbers are set side by side.
+        dive: dive into the worst marginals whatever `detail` says: a report wants it.
+    """
+
+    detail: str = "none"
+    worst: int = 3
+    top: int = 10
+    metrics: tuple[str, ...] = ON_TOP
+    options: Options = field(default_factory=Options)
+    references: bool = False
+    groups: tuple[str, ...] = ()
+    dive: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.metrics:
+            find(name)
+        if self.detail != "none":
+            from evaluation.mgd.deep_dive import DETAILS
+
+            one_of(self.detail, ("none", *DETAILS, "all"), "detail")
+        for name in ("worst", "top"):
+            if getattr(self, name) < 1:
+                raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")
 
 
 for entry in (

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evaluation.metric import Options
-from evaluation.metrics import METRICS, find
-from evaluation.mgd.deep_dive import DETAILS, DeepDive, dive_worst
+from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
+from evaluation.mgd.deep_dive import DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.outcome import Outcome, compute, figure, plain
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -26,41 +25,6 @@ if TYPE_CHECKING:
     from evaluation.verdict.verdict import Verdict
 
 BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
-#: Metrics whose details have a place of their own in scores.json.
-ON_TOP = ("mgd", "tvd")
-
-
-@dataclass(frozen=True)
-class ScoreSpec:
-    """What to score.
-
-    Attributes:
-        detail: none, all, or a key of DETAILS: which tables of the deep dive are wanted.
-        worst: how many marginals to dive into, those with the largest shares of the score.
-        top: how many bins and movements of each.
-        metrics: what to compute, by name.
-        options: what the metrics may use beside the two tables.
-        references: measure floor, independent columns and the ladder of every metric too (some fifteen times the work).
-        groups: columns whose groups' numbers are set side by side.
-        dive: dive into the worst marginals whatever `detail` says: a report wants it.
-    """
-
-    detail: str = "none"
-    worst: int = 3
-    top: int = 10
-    metrics: tuple[str, ...] = ON_TOP
-    options: Options = field(default_factory=Options)
-    references: bool = False
-    groups: tuple[str, ...] = ()
-    dive: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.metrics:
-            find(name)
-        one_of(self.detail, ("none", *DETAILS, "all"), "detail")
-        for name in ("worst", "top"):
-            if getattr(self, name) < 1:
-                raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")
 
 
 @dataclass(frozen=True, repr=False)

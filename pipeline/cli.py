@@ -29,11 +29,16 @@ if TYPE_CHECKING:
 
 COMMANDS = ("run", "plan", "synth", "score", "report", "query", "verify", "schema", "check", "rehearse", "budget")
 
+#: The exit code after Ctrl-C or SIGTERM, as of a shell.
+INTERRUPTED = 130
+
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; returns the exit code: 0, or 1 with a message on standard error."""
+    """Run one command; returns the exit code: 0, or 1 (interrupted: 130) with a message on standard error."""
     show_what_can_be_shown()
     try:
+        if callable(signal.getsignal(signal.SIGINT)):  # not where somebody ignores it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _main(argv)
         sys.stdout.flush()
         return code
@@ -82,7 +87,7 @@ def _failed(error: BaseException) -> int:
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
     print(f"error: {explained(error)}", file=sys.stderr)
-    return 1
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _run(overrides: list[str]) -> int:
@@ -169,10 +174,12 @@ def _plan(overrides: list[str]) -> int:
     schema_path(config.data.schema)
     from pipeline.report import plan_tables as report_plan
     from pipeline.settings import build
+    from pipeline.settings.scoring import check_scores
 
     schema = build.build_schema(config)
     workload = build.build_workload(config, schema)
     plan = build.build_plan(config, workload, schema)
+    check_scores(config, schema)
     form = one_of(config.plan.format, ("text", "json"), "plan.format")
     facts = report_plan.describe(config, schema, workload, plan)
     print(json.dumps(facts, indent=1, allow_nan=False) if form == "json" else report_plan.as_text(facts))

@@ -6,6 +6,7 @@ import fcntl
 import json
 import logging
 import shutil
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -301,7 +302,7 @@ def logged(path: Path) -> Iterator[None]:
     """What the pipeline logs goes to this file (mode 0600), with the traceback of a failure."""
     log = logging.getLogger("pipeline")
     path.touch(mode=0o600)
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -316,6 +317,14 @@ def logged(path: Path) -> Iterator[None]:
         log.removeHandler(handler)
         with suppress(OSError):  # a full disk: the error that filled it is the one to see
             handler.close()
+
+
+class _LogFile(logging.FileHandler):
+    """A log that loses lines on a full disk and says nothing: what else cannot be written is the message."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # the name that logging calls
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
 
 
 @contextmanager

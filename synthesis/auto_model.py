@@ -218,6 +218,8 @@ def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
     answers = soften(evidence.standardized, expected, 1.0)
     values = answers.reshape(evidence.shape) * evidence.stddev if evidence.whole else lifted(evidence, answers, base)
     values = np.maximum(values, 0.0)
-    values *= model.total / max(float(values.sum()), 1e-300)
+    if not values.sum() > 0:  # the noise of a few records has left no cell above 0: this answer tells nothing
+        return Target(evidence.clique, base, evidence.stddev, None if evidence.whole else evidence.rows), False
+    values *= model.total / float(values.sum())
     differs = float(np.abs(values - base).sum()) > DIFFERS * model.total
     return Target(evidence.clique, values, evidence.stddev, None if evidence.whole else evidence.rows), differs

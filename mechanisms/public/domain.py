@@ -59,6 +59,10 @@ class Domain:
     def _index(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {a.name: a.size for a in self.attributes}
+
     def __len__(self) -> int:
         return len(self.attributes)
 
@@ -87,7 +91,8 @@ class Domain:
 
     def cells(self, clique: Iterable[str]) -> int:
         """Number of cells of the marginal, as an exact Python integer."""
-        return math.prod(self.shape(clique))
+        sizes = self._sizes  # many pairs of many columns are asked for theirs
+        return math.prod([sizes.get(n) or self[n].size for n in clique])
 
     def project(self, clique: Iterable[str]) -> Domain:
         return Domain(tuple(self[n] for n in clique))

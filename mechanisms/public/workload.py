@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+
+#: More marginals than this are not listed: planning them would take minutes, and gigabytes.
+MOST_LISTED = 200_000
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,18 @@ def all_k_way(domain: Domain, orders: Sequence[int], *, max_cells: int) -> Workl
             raise UserError(
                 f"no {k}-way marginals of {len(domain)} columns", where="selection.k", fix=f"1 to {len(domain)}"
             )
+        check_listed(len(domain), k)
     cliques = {clique for k in orders for clique in itertools.combinations(domain.names, k)}
     return _sized(domain, cliques, max_cells)
+
+
+def check_listed(columns: int, k: int) -> None:
+    """UserError where all k-way marginals of so many columns are too many to be listed, weighed and planned."""
+    count = math.comb(columns, k)
+    if count > MOST_LISTED:
+        fix = "selection=auto, which takes single columns there, and pairs of selection.important; or name marginals: "
+        fix += "selection.marginals=[[a,b],[c]]"
+        raise UserError(f"{count:,} {k}-way marginals of {columns:,} columns", where="selection", fix=fix)
 
 
 def reweighted(domain: Domain, workload: Workload, weights: Sequence[tuple[Sequence[str], float]]) -> Workload:

@@ -10,14 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.accountants import serves_as_filter
-from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
 from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
-from mechanisms.public.designs.tree import pairs
+from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
 from mechanisms.public.designs.tree_model import TreeModel, followed
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
@@ -36,7 +34,7 @@ from mechanisms.selection.base import (
     Method,
     Schedule,
     Selection,
-    large_pairs,
+    has_filter,
     one_way_slots,
 )
 from mechanisms.selection.context import Context, once
@@ -85,21 +83,24 @@ class Auto(ScoredPairs):
         candidates, combine_cells: as in `ScoredPairs`.
         max_cells: the most cells of a query over a pair; larger pairs are asked over coarser values.
         important: columns whose errors count so many times.
+        passed_over: how many pairs nobody looks at, because a table of so many columns has too many.
     """
 
     kind: ClassVar[str] = "auto"
     max_cells: int = MAX_CELLS
     important: tuple[tuple[str, float], ...] = ()
+    passed_over: int = 0
 
     @property
     def description(self) -> dict[str, Any]:
-        """As of all methods; columns that count more where there are any."""
-        return {k: v for k, v in super().description.items() if k != "important" or v}
+        """As of all methods; columns that count more, and pairs that nobody looks at, where there are any."""
+        return {k: v for k, v in super().description.items() if k not in {"important", "passed_over"} or v}
 
     @property
     def in_words(self) -> str:
         named = ", ".join(f"{n} ({w:g} times)" for n, w in self.important)
-        return f"errors in marginals of these columns count more: {named}" if named else ""
+        words = [f"errors in marginals of these columns count more: {named}"] if named else []
+        return "; ".join([*words, *([said_passed_over(self.passed_over, self.candidates)] if self.passed_over else [])])
 
     def run(self, context: Context) -> None:
         """The one-way marginals; a first look at all pairs; a forest of those that depend for certain; a second look at
@@ -159,7 +160,8 @@ class Auto(ScoredPairs):
         for place in context.places(FINE_STAGE):
             name = context.clique(place)[0].removesuffix(FINE)
             solid[name] = solid_groups(domain[name], ones[name], least)
-        attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in _with(domain, solid)]
+        grouped = [(a, solid[a.name]) for a in domain.attributes]
+        attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in grouped]
         sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
         shrunken = Domain(tuple(attributes))
         coarse = coarse_columns(shrunken, sums, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
@@ -170,10 +172,6 @@ class Auto(ScoredPairs):
             return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
 
         return {pair: query(pair) for pair in self.candidates}
-
-
-def _with(domain: Domain, groups: Mapping[str, NDArray[np.int64]]) -> list[tuple[Attribute, NDArray[np.int64]]]:
-    return [(a, groups[a.name]) for a in domain.attributes]
 
 
 def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
@@ -315,7 +313,7 @@ class AutoSettings(Fixed):
         Without a privacy filter (`check_filter`) everything is measured in one round: all pairs that are small enough.
         """
         named = (self.marginals, self.closure, self.k, self.weights, self.merge)
-        if all(s is None for s in named) and _has_filter(facts):
+        if all(s is None for s in named) and has_filter(facts):
             return None
         settings: dict[str, Any] = {"k": [1, 2] if self.k is None else self.k}
         settings |= {} if self.max_cells is None else {"max_cells": self.max_cells}
@@ -345,7 +343,8 @@ class AutoSettings(Fixed):
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
         """Pairs that are not counted for their size; of given marginals their workload tells."""
-        return large_pairs(facts, MAX_COUNTED) if self.given(facts) is None else ()
+        looked_at = () if self.given(facts) else pairs_looked_at(facts.joint, self.important)
+        return tuple(c for c in looked_at if facts.domain.cells(c) > MAX_COUNTED)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """One-way marginals, distances, and a reserve."""
@@ -355,11 +354,13 @@ class AutoSettings(Fixed):
         domain, mapped = facts.domain, facts.schema.rules.mapped
         tied = {in_pairs(domain, mapped, (n,)) for n in domain.names}
         joint = [n for n in facts.joint if all(m.target != n for m in mapped)]
-        candidates = tuple(c for c in pairs(domain, joint, MAX_COUNTED) if c not in tied)
+        looked_at = pairs_looked_at(joint, self.important)
+        candidates = tuple(c for c in looked_at if domain.cells(c) <= MAX_COUNTED and c not in tied)
         if self.max_cells is not None and self.max_cells < LEAST_CELLS:
             fix = f"at least {LEAST_CELLS}: two groups of values of each column; or null"
             raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
-        method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS, important)
+        others = math.comb(len(joint), 2) - len(looked_at)
+        method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS, important, others)
         own = Domain(tuple(facts.schema.fine.values()))
         split = self._split(facts)
         slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), split)
@@ -391,9 +392,3 @@ class AutoSettings(Fixed):
             fix = "selection.weights for marginals that are given; an accountant with a privacy filter otherwise (gdp)"
             raise UserError("nothing is chosen from answers here", where="selection.important", fix=fix)
         return tuple((n, self.important_weight) for n in dict.fromkeys(self.important))
-
-
-def _has_filter(facts: Facts) -> bool:
-    """Whether the accountant counts charges whose sizes depend on answers, under noise that it may have."""
-    pairs_left = possible_pairs(facts.mechanism, facts.accountant, delta=facts.delta, reserve=True)
-    return any(serves_as_filter(p.accountant, p.noise) for p in pairs_left)

@@ -6,19 +6,19 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from mechanisms.accounting.accountants import check_filter
+from mechanisms.accounting.accountants import check_filter, serves_as_filter
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
-from mechanisms.accounting.pairs import POWER
+from mechanisms.accounting.pairs import POWER, possible_pairs
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
-from mechanisms.public.workload import Workload, all_k_way, without_joints
+from mechanisms.public.workload import Workload, all_k_way, check_listed, without_joints
 from mechanisms.selection.context import Context
 
 #: Stages: the first measurements, the choices, and the measurements of what was chosen; and of fine columns.
@@ -59,7 +59,8 @@ class Facts:
     @property
     def joint(self) -> list[str]:
         """Columns that may stand in joint marginals."""
-        return [n for n in self.domain.names if n not in self.alone]
+        alone = self.alone
+        return [n for n in self.domain.names if n not in alone]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Method(ABC):
     @property
     def description(self) -> dict[str, Any]:
         """The method as plain values."""
-        return {"kind": self.kind, **asdict(self)}
+        return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in fields(self)}}
 
     @property
     def graphical(self) -> bool:
@@ -255,6 +256,7 @@ def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique 
     Raises:
         UserError: no pair is small enough.
     """
+    check_listed(len(names), 2)
     every_pair = pairs(domain, names, max_cells, targets)
     if len(names) > 1 and not every_pair:
         fix = "raise it, name fewer targets, or use coarser bins in the schema"
@@ -262,9 +264,16 @@ def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique 
     return every_pair
 
 
+def has_filter(facts: Facts) -> bool:
+    """Whether the accountant counts charges whose sizes depend on answers, under noise that it may have."""
+    pairs_left = possible_pairs(facts.mechanism, facts.accountant, delta=facts.delta, reserve=True)
+    return any(serves_as_filter(p.accountant, p.noise) for p in pairs_left)
+
+
 def large_pairs(facts: Facts, max_cells: int) -> tuple[Clique, ...]:
     """The pairs of joint columns that are no candidates for their size."""
     domain = facts.domain
+    check_listed(len(facts.joint), 2)
     return tuple(p for p in itertools.combinations(facts.joint, 2) if domain.cells(p) > max_cells)
 
 

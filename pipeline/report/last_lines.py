@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.metrics import ON_TOP
 from evaluation.outcome import Outcome
 from evaluation.references import Reference
-from evaluation.score import ON_TOP, Scorecard
+from evaluation.score import Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses

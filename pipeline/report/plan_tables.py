@@ -38,6 +38,8 @@ from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.selecting import replaced_choice
 
+#: So many charges are shown, and those behind all measurements.
+SHOWN = 1_000
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {RESERVE: "rounds, in all"}
 
@@ -116,8 +118,9 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
     elif (cliques := method_of(plan.method).reported) and plan.reserve is not None:
         noise = plan.reserve_event.mean_abs
         loads = [domain.cells(c) ** plan.power for c in cliques]
+        total = math.fsum(loads)
         for clique, load in zip(cliques, loads, strict=True):
-            part, alone = load / math.fsum(loads), domain.cells(clique) * noise
+            part, alone = load / total, domain.cells(clique) * noise
             candidates.append((clique, alone, alone / plan.accountant.strength(part)))
     return [
         {
@@ -136,10 +139,16 @@ def as_text(facts: dict[str, Any]) -> str:
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
     further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)]
-    for m in facts.get("discovery", []) + facts["measurements"] + further + facts["accept"]:
+    charges = facts.get("discovery", []) + facts["measurements"] + further + facts["accept"]
+    for m in [*charges[:SHOWN], *charges[max(len(charges) - len(further) - len(facts["accept"]), SHOWN) :]]:
         table.add_row(*_row(m))
     Console(width=150, file=page).print(table)
     body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+    body += (
+        f"\n… and {more:,} more measurements: plan.format=json has all"
+        if (more := len(charges) - table.row_count)
+        else ""
+    )
     budget, total = facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics import METRICS
+from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.references import two_samples
-from evaluation.score import ON_TOP, ScoreSpec, score_tables
+from evaluation.score import score_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole

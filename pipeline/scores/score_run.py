@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import Promise
 from evaluation.metric import Options
+from evaluation.metrics import ScoreSpec
 from evaluation.outcome import plain
 from evaluation.report_data import figures
-from evaluation.score import Scorecard, ScoreSpec, score_tables
+from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.errors import UserError

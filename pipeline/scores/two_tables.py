@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metric import Options
-from evaluation.score import Scorecard, ScoreSpec, score_tables
+from evaluation.metrics import ScoreSpec
+from evaluation.score import Scorecard, score_tables
 from evaluation.values.subjects import as_units, numbered
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable

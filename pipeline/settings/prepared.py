@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluation.score import ScoreSpec
+from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.planned_discovery import DiscoveryPlan

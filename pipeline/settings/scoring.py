@@ -10,13 +10,12 @@ from typing import Any
 import yaml
 
 from evaluation.metric import ROW_FACTS, Options, check_column, check_settings, unmet
-from evaluation.metrics import METRICS, column_roles, declared_settings
-from evaluation.score import ON_TOP, ScoreSpec
+from evaluation.metrics import METRICS, ON_TOP, ScoreSpec, column_roles, declared_settings
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.extras import need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
-from pipeline.settings.config import EvaluationConfig
+from pipeline.settings.config import Config, EvaluationConfig
 
 #: In a run on more rows than this, the quick metrics are those on top alone: the others cost many times the synthesis.
 MANY_ROWS = 5_000_000
@@ -83,9 +82,13 @@ def need_libraries(names: Sequence[str]) -> None:
             need_extra(METRICS[name].library, f"evaluation.metrics, {name}")
 
 
-def build_options(config: EvaluationConfig, schema: Schema, roles: Mapping[str, str]) -> Options:
+def build_options(
+    config: EvaluationConfig, schema: Schema, roles: Mapping[str, str], *, prepare: bool = True
+) -> Options:
     """What the metrics may use, from the settings alone: those of every metric are checked, asked for or not.
 
+    Args:
+        prepare: also what metrics list before they compute, such as all marginals.
     Raises:
         UserError: a column that the schema has not; a number out of range; whatever a metric cannot do.
     """
@@ -97,7 +100,7 @@ def build_options(config: EvaluationConfig, schema: Schema, roles: Mapping[str, 
     for metric in METRICS.values():
         own = options.own(metric.settings)
         check_settings(own, schema)
-        if metric.prepare is not None:
+        if prepare and metric.prepare is not None:
             ready[metric.name] = metric.prepare(own, schema, config.seed)
     return replace(options, ready=ready)
 
@@ -155,6 +158,16 @@ def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, s
     need_libraries(names)
     groups = check_groups(config.groups, schema)
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
+
+
+def check_scores(config: Config, schema: Schema) -> None:
+    """UserError where `run` would refuse the settings of the evaluation, but for what is listed of many marginals."""
+    build_holdout(config.evaluation)
+    build_places(config.evaluation, config.data.roles, schema)
+    if config.evaluation.enabled:
+        own, roles = config.evaluation, known_roles(config.evaluation, config.data.roles, schema)
+        chosen_metrics(own.metrics, build_options(own, schema, roles, prepare=False))
+        check_groups(own.groups, schema)
 
 
 def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:

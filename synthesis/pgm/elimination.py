@@ -80,7 +80,7 @@ def eliminate(
     costs = {i: (cost(i, now[i], now, logs), _size(i, now[i], now, logs), i) for i in left}
     cliques = []
     while costs:
-        ranked = sorted(costs.values())[: 1 if rng is None else 3]
+        ranked = [min(costs.values())] if rng is None else sorted(costs.values())[:3]
         gone = ranked[0 if rng is None else int(rng.integers(len(ranked)))][2]
         beside = now[gone]
         cliques.append((gone, beside | 1 << gone))
@@ -98,9 +98,13 @@ def eliminate(
 def maximal(cliques: Sequence[Bits]) -> list[Bits]:
     """The cliques that lie in no other, each once, in their order."""
     largest: list[Bits] = []
+    of_member: dict[int, list[Bits]] = {}  # attribute → those of the largest with it: one that holds a clique is there
     for clique in sorted(set(cliques), key=lambda c: (-c.bit_count(), c)):
-        if not any(clique & other == clique for other in largest):
+        first = clique.bit_length()
+        if not any(clique & other == clique for other in of_member.get(first, largest if not clique else ())):
             largest.append(clique)
+            for i in members(clique):
+                of_member.setdefault(i + 1, []).append(clique)
     return sorted(largest)
 
 

@@ -161,7 +161,7 @@ def _fit(
         )
     for i in sorted(range(len(cliques)), key=lambda i: (-useful[i], i)):
         bits = bits_of(cliques[i], index)
-        if any(bits & o == bits for o in outer):
+        if bits.bit_count() == 1 or any(bits & o == bits for o in outer):  # every model has all columns alone
             chosen.append(i)
             continue
         more = maximal([*outer, bits])

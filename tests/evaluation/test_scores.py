@@ -6,12 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from evaluation.metrics import ScoreSpec
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, PresetSpec, predicted_work, preset_targets
 from evaluation.mgd.targets import GROUPS, Targets
-from evaluation.score import ScoreSpec, score_tables
+from evaluation.score import score_tables
 from evaluation.tvd import tvd, tvd_cliques
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from mechanisms.public.drafts import column_facts
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from tests.public.table_worlds import csv, encoded, source
@@ -111,3 +114,29 @@ def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_p
     assert facts["apart"].missing_texts == ("-999",) and facts["apart"].low == 0
     assert facts["inside"].missing_texts == () and facts["inside"].high == 99
     assert facts["signed"].missing_texts == () and facts["signed"].low == -2
+
+
+def test_columns_that_are_looked_at_together_are_drafted_as_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    money = "".join(
+        f'"${i % 97},{100 + i % 900}.50",{i % 28 + 1:02}.{1 + i % 12:02}.2020,{i % 3}\n' for i in range(500)
+    )
+    rows = zip(ROWS.splitlines(), money.splitlines(), strict=True)
+    table = csv(
+        tmp_path,
+        "id,age,income,score,sex,heroin,date,time,zip,empty,gap,cost,day,code\n"
+        + "".join(f"{one},{two}\n" for one, two in rows),
+    )
+    together = draft_schema(source(table), "all")
+    monkeypatch.setattr(column_facts, "BLOCK_COLUMNS", 1)
+    assert draft_schema(source(table), "all") == together
+    assert '"%d.%m.%Y"' in together.replace("'", '"') and "kind: float" in together
+
+
+def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
+    names = ",".join(f"c{i}" for i in range(1_200))
+    table = csv(tmp_path, f"{names}\n" + "".join(f"{','.join([str(r % 7)] * 1_200)}\n" for r in range(30)))
+    whole = source(table)
+    with whole.connect() as engine:
+        assert [len(look.columns) for look in column_facts.looks(whole, engine)] == [500, 500, 200]

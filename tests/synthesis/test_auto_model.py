@@ -77,6 +77,15 @@ def test_answers_that_are_noise_change_nothing():
     assert 0.5 * np.abs(shown - independent).sum() < 0.05
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_pair_whose_answers_are_all_below_zero_tells_nothing():
+    columns, (pair,) = answers(ring(), ONES, 5.0), answers(ring(), [("a", "c")], 300.0)
+    ring_pair = answers(ring(), [("a", "b")], 5.0)
+    lost = NoisyMarginal(pair.clique, pair.query, np.full(36, -40_000.0), "gaussian", 3_000.0, "e")
+    table = made(Measurements(WORLD, (*columns, *ring_pair, lost)))
+    assert off(table, ring(), ("a", "b")) < 0.05 and off(table, ring(), ("c",)) < 0.05
+
+
 def test_answers_over_merged_values_are_taken():
     real = ring()
     labels = np.array([0, 0, 1, 1, 2, 2])

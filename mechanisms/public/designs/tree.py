@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Sequence
 
 from mechanisms.public.domain import Clique, Domain
+
+#: Of more pairs than this (of more than 316 columns) only those of important columns are looked at.
+MOST_PAIRS = 50_000
 
 
 def pairs(domain: Domain, names: Sequence[str], max_cells: int, further: Clique = ()) -> tuple[Clique, ...]:
     """All pairs of the attributes whose marginal, `further` attributes included, has at most max_cells cells."""
     every = itertools.combinations(names, 2)
     return tuple(p for p in every if domain.cells(p) * domain.cells(further) <= max_cells)
+
+
+def pairs_looked_at(names: Sequence[str], important: Collection[str]) -> tuple[Clique, ...]:
+    """All pairs; where these are too many those with an important column, or of two; where these are too many, none."""
+    if math.comb(len(names), 2) <= MOST_PAIRS:
+        return tuple(itertools.combinations(names, 2))
+    place = {n: i for i, n in enumerate(names)}
+    marked = sorted(place[n] for n in set(important) if n in place)
+    one = math.comb(len(names), 2) - math.comb(len(names) - len(marked), 2)
+    for count, others in ((one, range(len(names))), (math.comb(len(marked), 2), marked)):
+        if count <= MOST_PAIRS:
+            joined = {(min(i, j), max(i, j)) for i in marked for j in others if i != j}
+            return tuple((names[i], names[j]) for i, j in sorted(joined))
+    return ()
+
+
+def said_passed_over(count: int, looked_at: Collection[Clique]) -> str:
+    """That so many pairs are not looked at, and the way out, in words."""
+    seen = (
+        f"{len(looked_at):,} pairs with important columns alone are looked at"
+        if looked_at
+        else "columns alone are measured"
+    )
+    why = "the noise of a look, and its time, grow with the number of pairs"
+    return f"{count:,} pairs are too many: {seen}, {why}; selection.important=[a,b] names columns whose pairs matter"
 
 
 def joining(candidates: Collection[Clique], edges: Collection[Clique]) -> list[Clique]:

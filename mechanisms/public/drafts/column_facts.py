@@ -1,9 +1,13 @@
-"""What scans of a column see: counts of what its cells look like, and some of its texts. NOT private."""
+"""What a scan sees of columns: counts of what their cells look like, and some of their texts. NOT private.
+
+Many columns are looked at together: a query of its own for each would take a table of 10,000 columns minutes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from mechanisms.public.schema.readings import ISO
@@ -14,6 +18,8 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, Reading
 MAX_VALUES = 200
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
+#: So many cells, and so many columns at most, are looked at together.
+BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A number is taken for a gap where it stands at least so often, apart from all others.
 OFTEN = 3
 
@@ -83,76 +89,162 @@ class Facts:
         return list(self.gaps) if self.gaps else self.empty
 
 
-def column_facts(source: Source, engine: Any, index: int) -> Facts:
-    """One scan of a column."""
-    row = engine.execute(
-        f"""SELECT count(*), count(*) FILTER (ok), list(DISTINCT t) FILTER (NOT ok AND trim(t) <> ''),
-        coalesce(bool_or(trim(t) = ''), false), approx_count_distinct(t) FILTER (ok),
-        count(*) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
-        count(*) FILTER (ok AND regexp_matches(t, '^ *[0-9]+[-/.][0-9]+[-/.]')),
-        count(*) FILTER (ok AND d), coalesce(min(length(t)) FILTER (ok AND d), 0),
-        coalesce(max(length(t)) FILTER (ok AND d), 0)
-        FROM (SELECT t, {_filled("t")} AS ok, regexp_matches(t, '^[0-9]+$') AS d
-              FROM (SELECT {source.text(index)} AS t FROM {source.relation}))"""
-    ).fetchall()[0]
-    plain = numbers(source, engine, index, Reading())
-    rows, filled, gaps, empty, distinct, padded, dated, digits, shortest, longest = row
-    gaps = tuple(sorted(gaps or ()))
-    return Facts(rows, filled, gaps, empty, distinct, padded, dated, digits, shortest, longest, plain)
+#: What a column without a row looks like.
+_NO_NUMBERS = Numbers(0, 0, None, None, 0)
+_NOTHING = Facts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
+#: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.
+ALL, WORDS, NO_DIGITS = "true", "x IS NULL OR NOT isfinite(x)", "NOT regexp_matches(t, '^[0-9]+$')"
+
+
+def looks(source: Source, engine: Any) -> Iterator[Look]:
+    """All columns of a table in the engine, in order, as many together as is good."""
+    ((rows,),) = engine.execute(f"SELECT count(*) FROM {source.relation}").fetchall()
+    width = min(max(BLOCK_CELLS // max(int(rows), 1), 1), BLOCK_COLUMNS)
+    for first in range(0, len(source.names), width):
+        yield Look(source, engine, range(first, min(first + width, len(source.names))))
+
+
+class Look:
+    """Some neighbouring columns of a table, and what was seen of them: each scan looks at all that may need it.
+
+    Args:
+        columns: their places.
+    """
+
+    def __init__(self, source: Source, engine: Any, columns: range) -> None:
+        self.source, self.columns, self._engine = source, columns, engine
+        #: The distinct texts of all columns under one name, so that SQL over one column serves for all.
+        self._cells = replace(source, relation="seen", names=("t",), types=("VARCHAR",))
+        self._samples: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
+        self._moments: dict[tuple[str, ...], dict[int, tuple[list[int], Any, Any, bool]]] = {}
+        self._numbers: dict[Reading, dict[int, Numbers]] = {}
+        typed = [source.moment(i, None) if source.typed(i) else "NULL" for i in columns]
+        parts = {
+            "i": map(str, columns),
+            "c0": map(source.text, columns),
+            "y": map(source.number, columns),
+            "m": (f"CAST({m} AS TIMESTAMP)" for m in typed),
+        }
+        lists = ", ".join(f"unnest([{', '.join(part)}]) AS {name}" for name, part in parts.items())
+        engine.execute(
+            f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {_filled("c0")} AS ok
+            FROM (SELECT {lists} FROM {source.relation}) GROUP BY i, c0, y, m"""
+        )
+
+    @cached_property
+    def facts(self) -> dict[int, Facts]:
+        """What one scan saw of each column."""
+        rows = self._engine.execute(
+            """SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT t) FILTER (NOT ok AND trim(t) <> ''),
+            coalesce(bool_or(trim(t) = ''), false), approx_count_distinct(t) FILTER (ok),
+            sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
+            sum(n) FILTER (ok AND regexp_matches(t, '^ *[0-9]+[-/.][0-9]+[-/.]')),
+            sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)
+            FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
+        ).fetchall()
+        plain = self._numbers_of(self.columns, "y", ".")
+        facts = dict.fromkeys(self.columns, _NOTHING)
+        for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
+            padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
+            told = tuple(sorted(gaps or ()))
+            seen = int(rows_seen), int(filled or 0), told, bool(empty), int(distinct)
+            facts[i] = Facts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
+        return facts
+
+    @cached_property
+    def _odd(self) -> set[int]:
+        """The columns that are not numbers as they stand."""
+        return {i for i, f in self.facts.items() if f.padded or f.plain.count < f.filled}
+
+    def numbers(self, index: int, reading: Reading) -> Numbers:
+        """The numbers of a column, read so."""
+        if self.source.typed(index):
+            return self.facts[index].plain
+        if reading not in self._numbers or index not in self._numbers[reading]:
+            sql = self._cells.number(0, strip=reading.strip, decimal=reading.decimal)
+            self._numbers[reading] = self._numbers_of(self._odd | {index}, sql, reading.decimal)
+        return self._numbers[reading].get(index, _NO_NUMBERS)
+
+    def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
+        """The numbers that SQL over a cell makes of some columns."""
+        codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
+        cells = f"""(SELECT i, t, n, CASE WHEN isfinite(z) THEN z END AS x FROM (
+            SELECT *, {number} AS z FROM seen WHERE ok AND {_among(columns)}))"""
+        codes_seen: dict[int, dict[float, int]] = {}
+        listed = f"SELECT i, x, sum(n) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
+        for i, x, n in self._engine.execute(listed).fetchall():
+            codes_seen.setdefault(i, {})[x] = int(n)
+        rows = self._engine.execute(
+            f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
+            min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
+            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0)
+            FROM {cells} GROUP BY i"""
+        ).fetchall()
+        return {i: Numbers(int(c), int(w), a, b, int(d), codes_seen.get(i, {})) for i, c, w, a, b, d in rows}
+
+    def moments(self, index: int, forms: Sequence[str]) -> tuple[list[int], Any, Any, bool]:
+        """Cells that the first form reads, the first two, …; the first and the last day; whether all are whole days."""
+        known = self._moments.setdefault(tuple(forms), {})
+        if index not in known:
+            dated = {i for i, f in self.facts.items() if f.dated or self.source.typed(i)} | {index}
+            every = [self._cells.moment(0, None if form == ISO else form) for form in forms]
+            together = [f"coalesce(m, {', '.join(every[: k + 1])})" for k in range(len(every))]
+            counts = ", ".join(f"coalesce(sum(n) FILTER ({m} IS NOT NULL), 0)" for m in together)
+            rows = self._engine.execute(
+                f"""SELECT i, {counts}, CAST(min(w) AS DATE), CAST(max(w) AS DATE),
+                coalesce(bool_and(w = CAST(w AS DATE)), true)
+                FROM (SELECT *, {together[-1]} AS w FROM seen WHERE {_among(dated)}) GROUP BY i"""
+            ).fetchall()
+            known |= {i: ([int(n) for n in read], low, high, bool(days)) for i, *read, low, high, days in rows}
+        return known[index]
+
+    def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:
+        """The most frequent values, equally frequent ones in the order of a hash, with how often each occurs.
+
+        Args:
+            which: SQL over `t`, the text, and `x`, the number that it is or NULL.
+        """
+        known = self._samples.setdefault((which, most), {})
+        if index not in known:
+            columns = self._odd | {index}
+            rows = self._engine.execute(
+                f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
+                SELECT *, TRY_CAST(t AS DOUBLE) AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
+                GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
+                ORDER BY i, n DESC, hash(t), t"""
+            ).fetchall()
+            known |= {i: {} for i in columns}
+            for i, text, n in rows:
+                known[i][str(text)] = int(n)
+        return known[index]
+
+    @cached_property
+    def _texts(self) -> dict[int, list[str]]:
+        few = [i for i, f in self.facts.items() if f.distinct <= 2 * MAX_VALUES]
+        texts: dict[int, list[str]] = {i: [] for i in few}
+        for i, text in self._engine.execute(
+            f"""SELECT DISTINCT i, t FROM seen WHERE ok AND {_among(few)}
+            QUALIFY dense_rank() OVER (PARTITION BY i ORDER BY t) <= {MAX_VALUES + 1} ORDER BY i, t"""
+        ).fetchall():
+            texts[i].append(str(text))
+        return texts
+
+    def distinct_texts(self, index: int) -> list[str]:
+        """The values in order, at most one more than are listed; none of a column with very many."""
+        return self._texts.get(index, [])
+
+    def beyond(self, index: int, texts: Sequence[str]) -> int:
+        """How many distinct texts of a column are none of these, nor empty."""
+        listed = ", ".join(map(literal, texts))
+        sql = f"SELECT count(DISTINCT t) FROM seen WHERE i = {index} AND t NOT IN ({listed}) AND trim(t) <> ''"
+        ((count,),) = self._engine.execute(sql).fetchall()
+        return int(count)
+
+
+def _among(columns: Sequence[int] | set[int] | range) -> str:
+    return f"i IN ({', '.join(map(str, columns)) or 'NULL'})"
 
 
 def _filled(text: str) -> str:
     """SQL for whether a cell holds a value."""
     return f"({text} NOT IN ({', '.join(map(literal, GAPS))}) AND trim({text}) <> '')"
-
-
-def numbers(source: Source, engine: Any, index: int, reading: Reading) -> Numbers:
-    """The numbers of a column, read so."""
-    codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-    number = source.number(index, strip=reading.strip, decimal=reading.decimal)
-    row = engine.execute(
-        f"""SELECT count(x), count(*) FILTER (x = round(x)),
-        min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
-        coalesce(max(length(regexp_extract(t, '\\{reading.decimal}([0-9]+)[^0-9]*$', 1))), 0),
-        histogram(x) FILTER (x IN ({codes}))
-        FROM (SELECT t, CASE WHEN isfinite(y) THEN y END AS x FROM (
-              SELECT {source.text(index)} AS t, {number} AS y
-              FROM {source.relation}) WHERE {_filled("t")})"""
-    ).fetchall()[0]
-    count, wholes, low, high, decimals, found = row
-    return Numbers(count, wholes, low, high, decimals, dict(found or {}))
-
-
-def moments(source: Source, engine: Any, index: int, forms: Sequence[str]) -> tuple[list[int], Any, Any, bool]:
-    """Cells that the first form reads, the first two, …; the first and the last day; whether all are whole days."""
-    every = [source.moment(index, None if form == ISO else form) for form in forms]
-    together = [f"coalesce({', '.join([*every[: k + 1], 'NULL'])})" for k in range(len(every))]
-    counts = ", ".join(f"count({m})" for m in together)
-    *read, low, high, days = engine.execute(
-        f"""SELECT {counts}, CAST(min(m) AS DATE), CAST(max(m) AS DATE), coalesce(bool_and(m = CAST(m AS DATE)), true)
-        FROM (SELECT *, {together[-1]} AS m FROM {source.relation})"""
-    ).fetchall()[0]
-    return [int(n) for n in read], low, high, bool(days)
-
-
-def sample(source: Source, engine: Any, index: int, where: str = "true", most: int = SAMPLED) -> dict[str, int]:
-    """The most frequent values, equally frequent ones in the order of a hash, with how often each occurs.
-
-    Args:
-        where: SQL over `t`, the text, and `x`, the number that it is or NULL.
-    """
-    rows = engine.execute(
-        f"""SELECT t, count(*) AS n FROM (SELECT t, TRY_CAST(t AS DOUBLE) AS x FROM (
-            SELECT {source.text(index)} AS t FROM {source.relation})) WHERE {_filled("t")} AND ({where})
-        GROUP BY t ORDER BY n DESC, hash(t), t LIMIT {most}"""
-    ).fetchall()
-    return {str(t): int(n) for t, n in rows}
-
-
-def distinct_texts(source: Source, engine: Any, index: int) -> list[str]:
-    """The values in order, at most one more than are listed."""
-    rows = engine.execute(
-        f"""SELECT DISTINCT t FROM (SELECT {source.text(index)} AS t FROM {source.relation})
-        WHERE {_filled("t")} ORDER BY t LIMIT {MAX_VALUES + 1}"""
-    ).fetchall()
-    return [str(row[0]) for row in rows]

@@ -7,19 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mechanisms.public.drafts.column_facts import (
-    MAX_VALUES,
-    Facts,
-    Numbers,
-    column_facts,
-    distinct_texts,
-    moments,
-    numbers,
-    sample,
-)
+from mechanisms.public.drafts.column_facts import MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     Reading,
@@ -42,20 +32,20 @@ FREQUENT, ROWS_EACH = 50, 20
 Guess = tuple[dict[str, Any] | None, str]
 
 
-def guess_column(source: Source, engine: Any, index: int) -> Guess:
+def guess_column(look: Look, index: int) -> Guess:
     """The declaration of a column (None: leave it out), and the reason in words."""
-    facts = column_facts(source, engine, index)
+    facts = look.facts[index]
     if not facts.filled:
         return _empty(facts)
-    if _one_value(facts) and len(values := distinct_texts(source, engine, index)) == 1:
+    if _one_value(facts) and len(values := look.distinct_texts(index)) == 1:
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
         return fields, "the same value in all rows: not measured; is it public?"
     for attempt in (_plain_numbers, _dates, _digits, _signed_numbers):
-        guess = attempt(source, engine, index, facts)
+        guess = attempt(look, index, facts)
         if guess is not None:
             return guess
-    return _texts(source, engine, index, facts)
+    return _texts(look, index, facts)
 
 
 def _empty(facts: Facts) -> Guess:
@@ -71,7 +61,7 @@ def _one_value(facts: Facts) -> bool:
     return facts.rows >= FEW_ROWS and facts.distinct <= 2 and facts.filled == facts.rows
 
 
-def _plain_numbers(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers as they are, with a few words among them."""
     odd = facts.filled - facts.plain.count
     if facts.padded or odd > FEW_WORDS * facts.filled:
@@ -80,7 +70,7 @@ def _plain_numbers(source: Source, engine: Any, index: int, facts: Facts) -> Gue
         return _of_numbers(facts.plain, Reading(), facts, [], "")
     if facts.distinct <= 20:
         return None
-    words = sample(source, engine, index, "x IS NULL OR NOT isfinite(x)", 4)
+    words = look.sample(index, WORDS, 4)
     plain_words = len(words) <= 3 and not any(c.isdigit() for word in words for c in word)
     if plain_words:
         doubt = f"; do {', '.join(map(repr, sorted(words)))} mean a gap?"
@@ -128,17 +118,17 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[dict[str, Any], str]:
     return fields, "numbers in 20 bins; bounds are the least and the largest seen, rounded outwards"
 
 
-def _dates(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
     """Days or times in the forms that most values have."""
-    if facts.dated < MOSTLY * facts.filled and not source.typed(index):
+    if facts.dated < MOSTLY * facts.filled and not look.source.typed(index):
         return None
-    texts = sample(source, engine, index)
+    texts = look.sample(index)
     forms = [form for form, _ in date_forms(texts)]
-    if source.typed(index):
+    if look.source.typed(index):
         forms = [ISO]
     if not forms:
         return None
-    read, low, high, days = moments(source, engine, index, forms)
+    read, low, high, days = look.moments(index, forms)
     n = read[-1]
     if n < MOSTLY * facts.filled or low is None:
         return None
@@ -155,10 +145,10 @@ def _dates(source: Source, engine: Any, index: int, facts: Facts) -> Guess | Non
     return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
 
 
-def _digits(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
     """Codes of digits with leading zeros, too many to list: postal codes and the like."""
-    named = bool(re.search(r"(?i)zip|postal|postcode|plz", source.names[index]))
-    texts = sample(source, engine, index, "NOT regexp_matches(t, '^[0-9]+$')", 4)
+    named = bool(re.search(r"(?i)zip|postal|postcode|plz", look.source.names[index]))
+    texts = look.sample(index, NO_DIGITS, 4)
     gaps = sorted({*facts.gaps, *gap_words(texts, numbers=False)})
     many = facts.distinct > MAX_VALUES and (named or facts.distinct <= MOSTLY * facts.rows)
     mostly = facts.digits >= 0.9 * facts.filled and (facts.padded > 0 or named)
@@ -171,13 +161,13 @@ def _digits(source: Source, engine: Any, index: int, facts: Facts) -> Guess | No
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
 
 
-def _signed_numbers(source: Source, engine: Any, index: int, facts: Facts) -> Guess | None:
+def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers with a currency sign, marks of thousands, or a decimal comma."""
-    texts = sample(source, engine, index)
+    texts = look.sample(index)
     reading, share = number_reading(texts)
     if facts.padded or reading.plain or share < MOSTLY or (facts.distinct <= 20 and share < 1):
         return None
-    seen = numbers(source, engine, index, reading)
+    seen = look.numbers(index, reading)
     if seen.count < MOSTLY * facts.filled:
         return None
     rest = {t: n for t, n in texts.items() if reading.number(t) is None}
@@ -189,11 +179,11 @@ def _signed_numbers(source: Source, engine: Any, index: int, facts: Facts) -> Gu
     return _of_numbers(seen, reading, facts, gaps, f"; {', '.join(how)}{doubt}")
 
 
-def _texts(source: Source, engine: Any, index: int, facts: Facts) -> Guess:
+def _texts(look: Look, index: int, facts: Facts) -> Guess:
     """A flag, a list, the most frequent of a long list, or nothing."""
-    values = distinct_texts(source, engine, index) if facts.distinct <= 2 * MAX_VALUES else []
+    values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
     if not values or len(values) > MAX_VALUES:
-        return _long_list(source, engine, index, facts)
+        return _long_list(look, index, facts)
     if spelled_yes_or_no(values):
         guess = f"yes and no in {len(values)} spellings"
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
@@ -208,11 +198,11 @@ def _texts(source: Source, engine: Any, index: int, facts: Facts) -> Guess:
     return {"kind": "categorical", "values": values, "missing": gaps or facts.empty}, words
 
 
-def _long_list(source: Source, engine: Any, index: int, facts: Facts) -> Guess:
+def _long_list(look: Look, index: int, facts: Facts) -> Guess:
     many = f"about {facts.distinct:,} distinct texts"
     if facts.filled < ROWS_EACH * facts.distinct:
         return None, f"{many}: free text, or an id"
-    often = sample(source, engine, index, most=FREQUENT)
+    often = look.sample(index, most=FREQUENT)
     gaps = sorted({*facts.gaps, *gap_words(often, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
     label = next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in values)

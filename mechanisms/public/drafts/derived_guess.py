@@ -31,13 +31,13 @@ def guess_derived(source: Source, drafted: Mapping[str, Mapping[str, Any]]) -> l
     Args:
         drafted: column → its declaration.
     """
-    chosen = {n: f for n, f in drafted.items() if f["kind"] in {"date", "datetime", "integer"}}
-    if not chosen:
+    first = [
+        [n for n, f in drafted.items() if f["kind"] in kinds][:MOST] for kinds in (("date", "datetime"), ("integer",))
+    ]
+    if not all(first):
         return []
-    schema = parse_schema({"columns": chosen}, where="the draft")
-    columns = schema.columns
-    dates = [c for c in columns if c.kind != "integer"][:MOST]
-    numbers = [c for c in columns if c.kind == "integer" and c.width is None][:MOST]
+    schema = parse_schema({"columns": {n: drafted[n] for names in first for n in names}}, where="the draft")
+    dates, numbers = ([schema[n] for n in names] for names in first)
     asked = [*dates, *numbers]
     types = value_types({c.name: c for c in asked})
     tried = [

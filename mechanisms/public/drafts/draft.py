@@ -9,17 +9,15 @@ from typing import Any
 
 import yaml
 
-from mechanisms.public.drafts.column_facts import column_facts
+from mechanisms.public.drafts.column_facts import Look, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.derived_guess import guess_derived
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.table_schema import dump_yaml
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import Source
 
-#: So many columns are looked at in a table of their own: a query takes longer the more columns its table has.
-BLOCK = 50
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
 # A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
@@ -58,21 +56,19 @@ def draft_schema(
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
-        whole, source = source, replace(source, relation="seen")
-        for index, column in enumerate(source.names):
-            if index % BLOCK == 0:
-                names = ", ".join(f"c{i}" for i in range(index, min(index + BLOCK, len(source.names))))
-                engine.execute(f"CREATE OR REPLACE TEMP TABLE seen AS SELECT {names} FROM whole")
+        every = ((look, index) for look in looks(replace(source, relation="whole"), engine) for index in look.columns)
+        for look, index in every:
+            column = source.names[index]
             tree = trees.get(column)
-            guessed = guess_column(source, engine, index) if tree is None else None
-            fields, guess = guessed or _listed(source, engine, index, trees[column])
+            guessed = guess_column(look, index) if tree is None else None
+            fields, guess = guessed or _listed(look, index, trees[column])
             if fields is not None and column in (places or {}):
                 fields |= place_fields((places or {})[column])
             if fields is None:
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
-    rules = guess_derived(whole, {name: fields for name, fields, _ in drafted})
+    rules = guess_derived(source, {name: fields for name, fields, _ in drafted})
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
@@ -109,15 +105,11 @@ def _indented(text: str) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _listed(source: Source, engine: Any, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
+def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
     """The declaration of a column whose values are the leaves of a hierarchy."""
-    facts = column_facts(source, engine, index)
+    facts = look.facts[index]
     gaps = [t for t in facts.gaps if t not in tree.leaves]
-    values = ", ".join(map(literal, [*tree.leaves, *gaps]))
-    ((beyond,),) = engine.execute(
-        f"""SELECT count(DISTINCT t) FILTER (t NOT IN ({values}) AND trim(t) <> '')
-        FROM (SELECT {source.text(index)} AS t FROM {source.relation})"""
-    ).fetchall()
+    beyond = look.beyond(index, [*tree.leaves, *gaps])
     fields: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
     if "" in tree.leaves:
         fields["missing"] = gaps or False

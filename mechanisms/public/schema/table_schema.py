@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -332,11 +333,11 @@ def _written_bins(column: Column) -> dict[str, Any]:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if len(set(names)) < len(names) and names.count(name) > 1:
-            raise ValueError(f"{name!r} is given twice")
-    return dict(pairs)
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise ValueError(f"{next(n for n, count in counts.items() if count > 1)!r} is given twice")
+    return values
 
 
 def dump_yaml(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -243,7 +244,7 @@ def _open_parquet(
 
 
 def _check_names(names: tuple[str, ...], path: Path) -> None:
-    twice = sorted({n for n in names if names.count(n) > 1})
+    twice = sorted(n for n, count in Counter(names).items() if count > 1)
     if twice:
         what = f"columns named twice in the header: {', '.join(map(repr, twice))}"
         raise UserError(what, where=str(path), fix="give each column a name of its own")

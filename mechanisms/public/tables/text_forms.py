@@ -9,6 +9,7 @@ import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mechanisms.public.schema.readings import ISO, NO, YES
 
@@ -82,11 +83,35 @@ def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
     return sum(n for t, n in texts.items() if reads(t)) / total if total else 0.0
 
 
+#: What texts of a form look like, for each directive that our forms use.
+_LOOKS = {"%Y": r"\d{4}", "%b": r"\w+\.?", "%p": r"\w+", **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"}}
+
+
+@lru_cache
+def _shape(form: str) -> re.Pattern[str] | None:
+    """What any text of a form looks like; None where only reading tells."""
+    parts = re.split("(%.)", form)
+    if any(p.startswith("%") and p not in _LOOKS for p in parts):
+        return None
+    return re.compile("".join(_LOOKS.get(p) or r"\s+".join(map(re.escape, re.split(r"\s+", p))) for p in parts))
+
+
+def _fits(text: str, form: str) -> bool:
+    """Whether a text may be of a form, whatever its digits are."""
+    if form == ISO:
+        return "-" in text
+    shape = _shape(form)
+    return shape is None or shape.fullmatch(text) is not None
+
+
+@lru_cache(1 << 16)
 def as_moment(text: str, form: str) -> datetime.datetime | None:
     """The day or time that a text is in that form, or None."""
+    if not _fits(text.strip(), form):
+        return None  # nearly all texts are of another form, and reading takes far longer
     try:
         if form == ISO:
-            return datetime.datetime.fromisoformat(text.strip()) if "-" in text else None
+            return datetime.datetime.fromisoformat(text.strip())
         return datetime.datetime.strptime(text.strip(), form)
     except ValueError:
         return None
@@ -104,8 +129,10 @@ def date_forms(texts: Texts, known: Sequence[str] = ()) -> list[tuple[str, float
         read = {t for t in left if as_moment(t, form)}
         forms.append((form, sum(left[t] for t in read) / max(total, 1)))
         left = {t: n for t, n in left.items() if t not in read}
-    while left:
-        reads = {f: sum(n for t, n in left.items() if as_moment(t, f)) for f in DATE_FORMS}
+    outlines = {re.sub(r"\d", "9", t.strip()) for t in left}
+    possible = [f for f in DATE_FORMS if any(_fits(o, f) for o in outlines)]
+    while left and possible:
+        reads = {f: sum(n for t, n in left.items() if as_moment(t, f)) for f in possible}
         best = max(reads, key=lambda f: reads[f])
         if reads[best] < max(0.005 * total, 1):
             break
