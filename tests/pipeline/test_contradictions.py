@@ -188,10 +188,10 @@ def test_another_marginal_in_the_place_of_the_records_per_unit_is_found(copied, 
 def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
     """Everything is stated from a part of the charges, as if the rest could not have been spent."""
     said, index = read(copied / "reserve")
-    last = index["answers"].pop()
-    assert last["event"].startswith("purse:")
-    said["events"] = [e for e in said["events"] if e["id"] != last["event"]]
-    assert _cut_down(said, budget=False) < 0.99 * said["budget"]["epsilon"]
+    while _cut_down(said, budget=False) > 0.99 * said["budget"]["epsilon"]:
+        last = index["answers"].pop()["event"]
+        assert last.startswith("purse:")
+        said["events"] = [e for e in said["events"] if e["id"] != last]
     forged(copied / "reserve", said, index)
     assert command("verify", "reserve") == 1
     verdict = capsys.readouterr().out
