@@ -150,7 +150,7 @@ def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
     assert command("plan", *FAST) == 0
     shown = capsys.readouterr().out
     assert (
-        "1 look at distances; the other 70.2 % goes to a second look and to marginals that these noisy answers decide"
+        "1 look at distances; the other 87.5 % goes to a second look and to marginals that these noisy answers decide"
         in shown
     )
     (row,) = (line for line in shown.splitlines() if "rounds, in all" in line)

@@ -34,7 +34,7 @@ from tests.bench.grid.errors import Columns, errors
 from tests.bench.grid.methods import Method
 
 #: Where the exception is lost on its way (in a finalizer, say), it is raised again after so many seconds.
-AGAIN_SECONDS = 0.25
+AGAIN_SECONDS = 0.03
 
 
 class TooLong(BaseException):
