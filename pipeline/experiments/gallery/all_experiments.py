@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
 from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import settings_of
-from pipeline.experiments.gallery.summary_page import write_summary
+from pipeline.experiments.gallery.summary_page import ExperimentOutcome, write_summary
 from pipeline.folders import RunFolder, claimed, logged
 
 if TYPE_CHECKING:
@@ -39,33 +39,6 @@ class AllSettings:
     only: list[str] = field(default_factory=list)
     files: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ExperimentOutcome:
-    """How one experiment ended. NOT private.
-
-    Attributes:
-        name: of the experiment; folder: where it lies, beside the others.
-        arguments: its settings, as they would be typed.
-        data: the table that it read, in words.
-        status: done or failed.
-        seconds: wall time.
-        error: the last words of one that failed.
-    """
-
-    name: str
-    folder: str
-    arguments: tuple[str, ...]
-    data: str
-    status: str
-    seconds: float
-    error: str = ""
-
-    @property
-    def command(self) -> str:
-        """What makes this one alone."""
-        return " ".join(["python -m pipeline run", *self.arguments])
 
 
 def names_of_all() -> list[str]:

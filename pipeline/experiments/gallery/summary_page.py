@@ -6,19 +6,44 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaluation.score import BANNER
 from mechanisms.public.files import write_whole
+from pipeline.folders import RunFolder
 from pipeline.report.text_table import markdown
-
-if TYPE_CHECKING:
-    from pipeline.experiments.gallery.all_experiments import ExperimentOutcome
-    from pipeline.folders import RunFolder
 
 NUMBERS = ("what", "we get", "published", "difference", "where it is published")
 COLUMNS = ("experiment", "what", "ours", "published", "difference", "place")
+
+
+@dataclass(frozen=True)
+class ExperimentOutcome:
+    """How one experiment ended. NOT private.
+
+    Attributes:
+        name: of the experiment; folder: where it lies, beside the others.
+        arguments: its settings, as they would be typed.
+        data: the table that it read, in words.
+        status: done or failed.
+        seconds: wall time.
+        error: the last words of one that failed.
+    """
+
+    name: str
+    folder: str
+    arguments: tuple[str, ...]
+    data: str
+    status: str
+    seconds: float
+    error: str = ""
+
+    @property
+    def command(self) -> str:
+        """What makes this one alone."""
+        return " ".join(["python -m pipeline run", *self.arguments])
 
 
 def shown(value: float | None) -> str:
