@@ -153,8 +153,10 @@ class EncodeSlices(SliceTask):
 
 
 def refuse_faults(faults: Iterable[str | None]) -> None:
-    """Raises:
-    UserError: a slice could not be read.
+    """Ends the work where a slice found a fault; of several the first by text, so that retries name the same.
+
+    Raises:
+        UserError: a slice could not be read.
     """
     for fault in sorted(fault for fault in faults if fault is not None):
         what, where, fix = json.loads(fault)
