@@ -65,6 +65,26 @@ class Card:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class HeadCard:
+    """A card at the top of a page: one figure, and what it is to be read against.
+
+    Attributes:
+        value: in large letters.
+        style: of the value: a class of the stylesheet, or empty.
+        words: what the figure is, in plain words.
+        beneath: the reference.
+        gauge: where the figure lies, with a mark where the reference lies.
+    """
+
+    title: str
+    value: str
+    style: str = ""
+    words: str = ""
+    beneath: str = ""
+    gauge: Gauge | None = None
+
+
 class Section(Protocol):
     """One part of a page: a frozen dataclass that its template sees as `section`."""
 
@@ -86,15 +106,21 @@ class Page:
     """A page that saw raw rows.
 
     Attributes:
-        facts: what stands on top, in large letters.
+        cards: what stands on top.
+        facts: further figures below them.
+        files: the tables that the page is about.
         warnings: what must be read first.
+        last: one line at the end.
     """
 
     title: str
     subtitle: str
     sections: Sequence[Section]
+    cards: Sequence[HeadCard] = ()
     facts: Sequence[tuple[str, str]] = ()
+    files: Table | None = None
     warnings: Sequence[str] = ()
+    last: str = ""
     banner: str = BANNER
 
     def as_html(self) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 
 from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, RunFolder, check_output
+from pipeline.page_parts.header_cards import header_cards
+from pipeline.page_parts.page_facts import files_table, not_computed, subtitle
 from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
 from pipeline.report.attacks_section import attacks_section
@@ -46,7 +48,7 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
         ("ε", f"{promise['epsilon']:.4g}"),
         ("δ", f"{promise['delta']:.3g}"),
         ("release", "private" if statement["private"] else "NOT private"),
-        *_facts(scores),
+        *_facts(scores, drawn.get("files")),
     ]
     title = f"Synthetic {schema.name}"
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
@@ -72,14 +74,12 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
 
 def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
     """The report of any two tables: what is known of them without a run."""
-    return _whole(f"Scores over {name}", "two tables, scored", _facts(scores), [], scores, drawn, [])
+    return _whole(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), [], scores, drawn, [])
 
 
-def _facts(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _facts(scores: Mapping[str, Any], named: object) -> list[tuple[str, str]]:
     rows = scores["rows"]
-    privacy = scores.get("privacy")
-    facts = [("privacy against a holdout", privacy["verdict"])] if privacy else []
-    facts += [("real records", number(rows["real"])), ("synthetic records", number(rows["synthetic"]))]
+    facts = [] if named else [(f"{side} records", number(rows[side])) for side in ("real", "synthetic")]
     for name, title in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
         value = scores["metrics"].get(name, {}).get("score")
         if value is not None:
@@ -89,7 +89,7 @@ def _facts(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _whole(
     title: str,
-    subtitle: str,
+    what: str,
     facts: list[tuple[str, str]],
     first: list[Section],
     scores: Mapping[str, Any],
@@ -115,4 +115,15 @@ def _whole(
             sections.append(make(drawn[name]))
         if name == "pairs" and scores.get("mgd", {}).get("marginals"):
             sections.append(mgd_section(scores))
-    return Page(title, subtitle, [*sections, *last], facts=facts, warnings=warnings).as_html()
+    files = drawn.get("files")
+    page = Page(
+        title,
+        subtitle(files, what),
+        [*sections, *last],
+        header_cards(scores),
+        facts,
+        files_table(files),
+        [*scores.get("first", ()), *warnings],
+        not_computed(scores["metrics"]),
+    )
+    return page.as_html()

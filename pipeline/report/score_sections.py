@@ -16,12 +16,11 @@ COUNTS = ("real", "synthetic", "added", "removed", "moved_out", "moved_in")
 
 @dataclass(frozen=True)
 class ScoresSection:
-    """Every metric: its score, its floor, where it lies between the worst and the perfect, and why one has none.
+    """Every metric with a score: its floor, and where it lies between the worst and the perfect.
 
     Attributes:
         referenced: whether a floor was measured.
         unplaced: values that the schema has no place for.
-        failed: metrics without a score.
         sample: what was computed from a sample of the rows, in a sentence; empty where nothing was.
     """
 
@@ -31,18 +30,13 @@ class ScoresSection:
     scores: Table
     referenced: bool
     unplaced: Table
-    failed: Table
     sample: str
 
 
 def scores_section(scores: Mapping[str, Any]) -> ScoresSection:
     """From the content of scores.json."""
     rows: list[tuple[Cell, ...]] = []
-    failed: list[tuple[Cell, ...]] = []
-    for name, m in scores["metrics"].items():
-        if m["score"] is None:
-            failed.append((f"{m['title']} ({name})", m.get("reason", "")))
-            continue
+    for m in (m for m in scores["metrics"].values() if m["score"] is not None):
         floor = (m.get("floor") or {}).get("value")
         goal = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
         rows.append((m["title"], m["score"], floor, m.get("as_good_as", ""), goal, _gauge(m, floor), m["source"]))
@@ -53,7 +47,6 @@ def scores_section(scores: Mapping[str, Any]) -> ScoresSection:
         scores=Table([head[i] for i in shown], [[row[i] for i in shown] for row in rows]),
         referenced=referenced,
         unplaced=_unplaced(scores.get("unplaced", {})),
-        failed=Table(("metric", "why"), failed),
         sample=_sampled(scores.get("sample")),
     )
 

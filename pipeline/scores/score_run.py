@@ -35,6 +35,7 @@ from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
+from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, with_schema
@@ -65,12 +66,13 @@ def score_run(
     """
     source, released = files
     place, whole = folder.temporary / "scored", None
+    given = {"real": source, "synthetic": released}
     if private.aside is None:
         seen = engine.scored(source, schema, private.encoding, workdir=place, progress=progress)
         source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
     look = first_look(source, released, schema, spec.groups, known)
     score = partial(score_release, whole=whole, places=places, look=look, statement=statement, progress=progress)
-    return score(private, source, schema, folder, synthetic, spec)
+    return score(private, source, schema, folder, synthetic, spec, files=given)
 
 
 def score_release(
@@ -81,6 +83,7 @@ def score_release(
     synthetic: CodedTable,
     spec: ScoreSpec,
     *,
+    files: Mapping[str, Source],
     whole: CountedTable | None = None,
     places: tuple[str, str] | None = None,
     look: FirstLook,
@@ -90,6 +93,7 @@ def score_release(
     """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
 
     Args:
+        files: the real and the synthetic table as they were given.
         whole: all rows, where the source is a sample of them.
         places: columns of longitude and latitude.
         look: what the files of both tables show.
@@ -111,7 +115,8 @@ def score_release(
     spec = replace(spec, options=options, dive=True)
     card = look.added_to(score_tables(truth, synthetic, schema, spec, exact=exact, progress=progress), truth, synthetic)
     drawn = drawings(card, truth, synthetic, schema, options, places)
-    drawn |= {"units": _units(private), "lost": said_losses(losses)}
+    named = f"{schema.name}, in release/schema.yaml"
+    drawn |= {"units": _units(private), "lost": said_losses(losses), "files": file_facts(files, card.rows, named)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card

@@ -26,6 +26,7 @@ from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
 from pipeline.frames.frame_files import Table
 from pipeline.report.run_page import render_scores
+from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.score_run import drawings
@@ -94,7 +95,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         tables.values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    return _scored(config, tables, spec, used, look, show)
+    return _scored(config, sources, tables, spec, used, look, show)
 
 
 def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
@@ -105,11 +106,17 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         spec = build_scores(config.evaluation, read.schema)
         tables = Loaded(read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    return _scored(config, tables, spec, known_roles(config.evaluation, None, read.schema), look, show)
+    return _scored(config, sources, tables, spec, known_roles(config.evaluation, None, read.schema), look, show)
 
 
 def _scored(
-    config: ScoreConfig, tables: Loaded, spec: ScoreSpec, roles: Mapping[str, str], look: FirstLook, show: Stages
+    config: ScoreConfig,
+    sources: Mapping[str, Source],
+    tables: Loaded,
+    spec: ScoreSpec,
+    roles: Mapping[str, str],
+    look: FirstLook,
+    show: Stages,
 ) -> Scorecard:
     """The scores, and the report where one is asked for."""
     said = (*tables.said, *(tables.values.said if tables.values is not None else ()))
@@ -125,6 +132,8 @@ def _scored(
         with show.stage("report"):
             places = build_places(config.evaluation, roles, tables.schema)
             drawn = drawings(card, real, synthetic, tables.schema, options, places)
+            schema = config.schema and Path(config.schema).name
+            drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
             write_whole(Path(config.report), render_scores(tables.schema.name, card.to_json(), drawn), mode=0o600)
     return card
 

@@ -1,0 +1,66 @@
+"""The first screen of a report: three cards with their references, whose tables they are about, and what is missing."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from pipeline.page_parts.header_cards import header_cards
+from pipeline.page_parts.page_facts import not_computed
+from tests.pipeline.conftest import command, people, write_town
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a town scored without a schema, against a holdout."""
+    folder = write_town(tmp_path_factory.mktemp("top"))
+    people(500, seed=2).to_csv(folder / "made.csv", index=False)
+    people(400, seed=3).to_csv(folder / "aside.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        tables = ["real=town.csv", "synthetic=made.csv", "holdout=aside.csv", "output=scores.json"]
+        assert command("score", *tables, "report=page.html", "metrics=[tvd,anita_1way,gini,ncript,dependence]") == 0
+    return folder
+
+
+def test_files_their_rows_and_the_time_stand_on_top(scored):
+    top = unescape((scored / "page.html").read_text()).partition("<nav")[0]
+    text = re.sub(r"<[^>]+>|\s+", " ", top)
+    for line in ("real town.csv 600 5", "synthetic made.csv 500 5", "holdout aside.csv 400 5"):
+        assert line in re.sub(r" +", " ", text)
+    assert re.search(r"scored 20\d\d-\d\d-\d\d \d\d:\d\d UTC; schema: none", text)
+
+
+def test_each_card_has_its_reference_beneath(scored):
+    scores = json.loads((scored / "scores.json").read_text())
+    privacy, accuracy, similarity = header_cards(scores)
+    own, chance = (scores["metrics"]["anita_1way"][k] for k in ("score", "expected"))
+    assert accuracy.value == f"{own:.1%}" and f"{chance['value']:.1%}" in accuracy.beneath
+    assert accuracy.gauge.mark == chance["value"]
+    assert privacy.value == scores["privacy"]["verdict"]
+    assert f"{scores['privacy']['holdout_rows_in_the_synthetic_table']['share']:.2%} of the holdout" in privacy.beneath
+    assert similarity.value == f"{scores['metrics']['dependence']['score']:.0%}" and similarity.beneath
+    page = unescape((scored / "page.html").read_text())
+    assert all(card.beneath in page for card in (privacy, accuracy, similarity))
+
+
+def test_without_accuracies_the_distance_of_pairs_is_the_card_and_nothing_is_invented():
+    tvd = {"score": 0.25, "expected": {"value": 0.1}}
+    _, accuracy, similarity = header_cards({"metrics": {"tvd": tvd, "gini": {"score": None}}})
+    assert accuracy.value == "75.0%" and "90.0%" in accuracy.beneath
+    assert (similarity.value, similarity.gauge) == ("not computed", None)
+    assert [c.value for c in header_cards({"metrics": {}})] == ["not judged", "not computed", "not computed"]
+
+
+def test_what_was_not_computed_is_one_line_at_the_end(scored):
+    page = unescape((scored / "page.html").read_text())
+    assert page.count("Not computed: ") == 1
+    line = re.search(r"Not computed: [^<]*", page.rpartition("</section>")[2])[0]
+    assert "ncript (needs evaluation.time=COLUMN, evaluation.segment=COLUMN, evaluation.kind=COLUMN)" in line
+    assert "gini (needs evaluation.group=COLUMN" in line
+    assert not_computed({"a": {"score": 0.1}}) == ""
+    assert not_computed({"a": {"score": None, "reason": "too few"}, "b": {"score": None, "reason": "too few"}}) == (
+        "Not computed: a, b (too few)."
+    )
