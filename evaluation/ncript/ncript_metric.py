@@ -93,6 +93,7 @@ def _losses(inputs: Inputs) -> Ncript:
 NCRIPT = Metric(
     name="ncript",
     title="N-CRiPT: mean loss of a place and time",
+    says="a place and time lose {score:.1%} on average",
     goal="low",
     low=0,
     high=1,

@@ -22,7 +22,7 @@ from pipeline.experiments.findings import FILES, Findings, finished, reported, s
 from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
-from pipeline.experiments.ncript_figures import Table2, facts_of, write_figures
+from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.settings import inputs
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
@@ -90,14 +90,21 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for spec in rows_of(own(config)):
             with show.stage(spec.name):
                 rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
-        settings = own(config)
-        findings = Findings(tuple(rows), _setting(opened), settings.source, settings.says, tuple(settings.notes))
-        write_findings(findings, opened.folder.internal)
+        settings, maps = own(config), {}
         if "ncript" in settings.metrics:
             laplace = [spec for spec in rows_of(settings) if spec.method == "lap"]
             maps = {spec.value: finished(_own_file(opened, spec), partial(_own, opened, spec)) for spec in laplace}
-            if maps:
-                write_figures(maps, _table2(opened), opened.folder.internal, findings.title)
+        findings = Findings(
+            tuple(rows),
+            _setting(opened),
+            settings.source,
+            settings.says,
+            tuple(settings.notes),
+            beside_table2(maps, _table2(opened)),
+        )
+        write_findings(findings, opened.folder.internal)
+        if maps:
+            write_figures(maps, _table2(opened), opened.folder.internal, findings.title)
     return findings
 
 
@@ -122,7 +129,7 @@ def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
         scorer, goal = SCORERS[metric]
         for name, score in scorer(opened.world.histogram, noisy.histogram).items():
             row = {**facts, "metric": name, "goal": goal, "score": score}
-            rows.append(row | {"reported": reported(settings.reported, name, spec.value, spec.method)})
+            rows.append(row | reported(settings.printed, name, spec.value, spec.method))
     return rows
 
 

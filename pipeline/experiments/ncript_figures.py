@@ -22,6 +22,7 @@ from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline.experiments.findings import save, shown
+from pipeline.experiments.gallery.published import Beside
 from pipeline.report.text_table import markdown
 
 Histogram = NDArray[np.float64]
@@ -120,6 +121,16 @@ def table2_rows(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> list[
                 [epsilon, row["place"], name, row["time"], *(row[n] for n in LOSSES), *(says.get(n) for n in LOSSES)]
             )
     return rows
+
+
+def beside_table2(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> tuple[Beside, ...]:
+    """Each printed cell of Table 2 beside ours, at the place of the same number."""
+    found = []
+    for epsilon, place, name, time, *values in table2_rows(maps, table):
+        for loss, ours, says in zip(LOSSES, values, values[len(LOSSES) :], strict=False):
+            what = f"{loss} of place {place} ({name}) in month {time}, ε = {epsilon:g}"
+            found += [] if says is None else [Beside(what, ours, says, f"Table 2, {place}, month {time}")]
+    return tuple(found)
 
 
 def _table2(maps: Mapping[float, Mapping[str, Any]], table: Table2, title: str) -> str:

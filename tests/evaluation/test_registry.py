@@ -75,6 +75,7 @@ def test_every_metric_computes_and_is_described(name):
     low, high = out["range"]
     assert low <= out["score"] <= (float("inf") if high is None else high)
     assert out["details"] and out["title"] and out["source"] and out["reference"]
+    assert metric.says and out["reading"]["words"].startswith(metric.says.format(score=out["score"]))
 
 
 @pytest.mark.parametrize("name", METRICS)
