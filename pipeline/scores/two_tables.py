@@ -92,7 +92,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     whole = load_schema(path)
     schema, said = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
-    spec = build_scores(config.evaluation, schema, roles)
+    spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
     used = known_roles(config.evaluation, roles, schema)
     tables = _encoded(sources, schema, show, subject=used.get("subject"))
     tables.said = tuple(said)
@@ -108,10 +108,17 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     with show.stage("load") as progress:
         subject = config.evaluation.subject
         read = without_schema(sources, name, progress, subject=subject)
-        spec = build_scores(config.evaluation, read.schema)
+        spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         tables = Loaded(read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
     return _scored(config, sources, tables, spec, known_roles(config.evaluation, None, read.schema), look, show)
+
+
+def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
+    """What the tables meet of the needs of those metrics that a report adds; None without a report."""
+    if config.report is None:
+        return None
+    return () if config.holdout is None else ("holdout",)
 
 
 def _scored(
