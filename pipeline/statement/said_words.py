@@ -19,6 +19,7 @@ from mechanisms.sensitive.id_rules import said_rules
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.paid_answers import bound_receipt
 from pipeline.statement.publication import build_publication
+from pipeline.statement.start_words import SENTENCE, Start
 from pipeline.statement.statement import (
     CLIPS,
     LIBRARIES,
@@ -51,7 +52,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         *LIBRARIES,
     }:
         return "who publishes it, or with which libraries it was made, does not stand there as a run would say it"
-    unit, aside = _unit(statement), _share_aside(statement["holdout"])
+    unit, aside = stated_unit(statement), _share_aside(statement["holdout"])
     if unit.column is not None and not _id_rules(statement["unit_ids"]):
         return "unit_ids are no rules for ids"
     if unit.column is None and (statement["unit_ids"], statement["max_records"]) != ("", 1):
@@ -73,8 +74,18 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     )
 
 
-def _unit(statement: Mapping[str, Any]) -> PrivacyUnit:
-    """The unit, from its words."""
+def stated_unit(
+    statement: Mapping[str, Any],
+    rules: Sequence[str] = PrivacyUnit.rules,
+    missing_values: Sequence[str] = PrivacyUnit.missing_values,
+) -> PrivacyUnit:
+    """The unit, from its words.
+
+    Args:
+        rules, missing_values: for its ids, which other words say.
+    Raises:
+        ValueError: no words of a run.
+    """
     words, clip, missing = statement["unit"], statement["clip"], statement["missing_unit"]
     if words == who_is_protected(PrivacyUnit()):
         if (clip, missing) != (NO_CLIP, NO_MISSING):
@@ -85,7 +96,9 @@ def _unit(statement: Mapping[str, Any]) -> PrivacyUnit:
         raise ValueError(f"{words!r} is no unit")
     column = _quoted(found[1])
     clips, fates = ({said: name for name, said in each.items()} for each in (CLIPS, MISSING))
-    return PrivacyUnit(column, statement["max_records"], clip=clips[clip], missing=fates[missing])  # type: ignore[arg-type]
+    known = {"clip": clips[clip], "missing": fates[missing]}
+    own = {"rules": tuple(rules), "missing_values": tuple(missing_values)}
+    return PrivacyUnit(column, statement["max_records"], **known, **own)  # type: ignore[arg-type]
 
 
 def _share_aside(words: str) -> float | None:
@@ -106,6 +119,7 @@ def _id_rules(words: str) -> bool:
 
 def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Declared:
     """What the settings took as public, from the sentences about it."""
+    start = next((m for fact in facts if (m := SENTENCE.fullmatch(fact))), None)
     table = _first(r"the table ('.*'|\".*\") \(selection\.public\), which", facts)
     rows = _first(r"the number of synthetic rows, ([0-9,]+) \(synthesis\.rows\)", facts)
     about = _first(r"the number of records, about ([0-9,]+) \(selection\.rows\)", facts)
@@ -113,6 +127,7 @@ def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Dec
     return Declared(
         confirmed=not schema.confirmed_public,
         public_table=None if table is None else _quoted(table),
+        start=None if start is None else Start(_quoted(start[1]), start[2]),
         synthetic_rows=None if rows is None else int(rows.replace(",", "")),
         selection_rows=None if about is None else int(about.replace(",", "")),
         max_unplaced=1.0 if share is None else float(share),
