@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,6 +43,7 @@ class Loaded:
     """Tables as codes of one schema.
 
     Attributes:
+        declared: the schema as it was given.
         schema: with a code apart in the columns where a table has values that the schema has no place for.
         tables: by name.
         reports: what encoding could not take as it was.
@@ -50,8 +51,10 @@ class Loaded:
         outside: per table and column, the most frequent values that the schema does not place.
         values: the tables' values, where they are wanted.
         said: what a reader must know first: what the tables do not share.
+        keys: figures of columns of ids.
     """
 
+    declared: Schema
     schema: Schema
     tables: dict[str, CodedTable] = field(default_factory=dict)
     reports: dict[str, EncodingReport] = field(default_factory=dict)
@@ -59,6 +62,7 @@ class Loaded:
     outside: dict[str, dict[str, list[tuple[str, int]]]] = field(default_factory=dict)
     values: Values | None = None
     said: tuple[str, ...] = ()
+    keys: Sequence[Mapping[str, Any]] = ()
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -104,7 +108,8 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         subject = config.evaluation.subject
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema)
-        tables = Loaded(read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
+        tables = Loaded(read.schema, read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
+        tables.keys = read.keys
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
     return _scored(config, sources, tables, spec, known_roles(config.evaluation, None, read.schema), look, show)
 
@@ -131,8 +136,9 @@ def _scored(
     if config.report:
         with show.stage("report"):
             places = build_places(config.evaluation, roles, tables.schema)
-            drawn = drawings(card, real, synthetic, tables.schema, options, places)
+            drawn = drawings(card, (real, synthetic), tables.schema, tables.declared, options, places, look)
             schema = config.schema and Path(config.schema).name
+            drawn |= {"keys": list(tables.keys)} if tables.keys else {}
             drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
             write_whole(Path(config.report), render_scores(tables.schema.name, card.to_json(), drawn), mode=0o600)
     return card
@@ -178,7 +184,7 @@ def _encoded(sources: Mapping[str, Source], schema: Schema, show: Stages, *, sub
     Args:
         subject: a column whose texts are kept, where a table has it.
     """
-    tables = Loaded(schema)
+    tables = Loaded(schema, schema)
     with show.stage("load") as progress:
         for name, source in sources.items():
             _encode(tables, name, source, schema, subject, progress)
