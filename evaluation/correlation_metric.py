@@ -19,6 +19,7 @@ def _difference(inputs: Inputs) -> Correlations:
 CORRELATION = Metric(
     name="correlation",
     title="Correlation difference",
+    says="the correlation of two columns is off by {score:.3f} on average",
     goal="low",
     low=0,
     high=2,

@@ -19,6 +19,7 @@ def _kept(inputs: Inputs) -> Dependence:
 DEPENDENCE = Metric(
     name="dependence",
     title="Dependence kept",
+    says="{score:.1%} of what columns tell about each other is kept",
     goal="high",
     low=0,
     high=1,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evaluation.attacks.promise_bounds import Promise
+    from evaluation.readings.reading import Ends
     from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
@@ -126,7 +127,8 @@ class Metric:
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
         prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; refuses
             settings that do not fit the schema with a UserError.
-        expected: of a result, what a sample as large as the synthetic table would score, in closed form.
+        says: what a score says in plain words, with `{score}` in it.
+        ends: of a result, what its score may be read against, and its interval, without another table.
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
@@ -148,7 +150,8 @@ class Metric:
     settings: type[MetricSettings] = MetricSettings
     needs: tuple[str, ...] = ()
     prepare: Callable[[Any, Schema, int], Any] | None = None
-    expected: Callable[[Any], float | None] | None = None
+    says: str = ""
+    ends: Callable[[Any], Ends | None] | None = None
     quick: bool = False
     referable: bool = True
     library: str = ""
@@ -175,6 +178,7 @@ class Options:
         holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
         values: the two tables, and the holdout, over the values that occur in them; None where only codes are known.
         promise: of the release that is scored, for the unit of `unit` (a row, where that is None); None if unknown.
+        private: whether a statement says that the synthetic table is a private release.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
         whole: all real records, counted where they are, where the real table is a sample of them; None where it is all.
@@ -190,6 +194,7 @@ class Options:
     holdout_unit: NDArray[np.integer] | None = None
     values: Values | None = None
     promise: Promise | None = None
+    private: bool = False
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
     whole: CountedTable | None = None

@@ -20,10 +20,10 @@ from evaluation.challenges.sprint2_metric import SPRINT2
 from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
 from evaluation.dependence_metric import DEPENDENCE
+from evaluation.learning.tstr_metric import TSTR
 from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
 from evaluation.mgd.mgd_metric import MGD
 from evaluation.ncript.ncript_metric import NCRIPT
-from evaluation.tstr_metric import TSTR
 from evaluation.tvd_metric import TVD
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 

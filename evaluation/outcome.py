@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metric import Inputs, Metric, Options, unmet
+from evaluation.readings.reading import Ends, Reading, reading
 from evaluation.references import Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -26,6 +27,7 @@ class Outcome:
         result: the metric's own result, with data frames; None where it failed.
         reason: why there is no score.
         references: floor, independent and ladder, where they were measured; expected, where a formula tells it.
+        reading: the score in words, its interval and a label against its own references; None without a score.
     """
 
     metric: Metric
@@ -33,6 +35,7 @@ class Outcome:
     result: Any = None
     reason: str = ""
     references: Mapping[str, Reference | Ladder] = field(default_factory=dict)
+    reading: Reading | None = None
 
     def __repr__(self) -> str:
         return f"Outcome({self.metric.name}: {self.reason if self.score is None else figure(self.score)})"
@@ -47,6 +50,7 @@ class Outcome:
             out[name] = part.to_json()
             if isinstance(part, Ladder):
                 out["as_good_as"] = part.as_good_as(self.score)
+        out |= {} if self.reading is None else {"reading": self.reading.to_json()}
         return dict(plain(out | {"details": None if self.result is None else self.result.to_json()}))
 
 
@@ -91,23 +95,36 @@ def compute(
         if reason:
             return Outcome(metric, None, reason=reason)
         score, result = metric.run(inputs)
-        outcome = Outcome(
-            metric, score, result, "" if score is not None else _reason(result), _expected(metric, result)
-        )
-        if references and metric.referable and score is not None:
-            outcome = replace(
-                outcome, references={**outcome.references, **measured_references(inputs, repeats=repeats)}
-            )
+        if score is None:
+            return Outcome(metric, None, result, _reason(result))
+        measured: dict[str, Reference | Ladder] = {}
+        if references and metric.referable:
+            measured = measured_references(inputs, repeats=repeats)
+        ends = (None if metric.ends is None else metric.ends(result)) or Ends()
+        outcome = Outcome(metric, score, result, references=_known(ends) | measured)
+        outcome = replace(outcome, reading=_read(metric, score, ends, measured, inputs.options))
     except Exception as error:
         return Outcome(metric, None, reason=_said(error))
     return outcome
 
 
-def _expected(metric: Metric, result: Any) -> dict[str, Reference]:
-    """What a sample of the real rows would score, by the formula that the metric has for it."""
-    value = None if metric.expected is None else metric.expected(result)
-    note = "a second sample of as many rows from the same people, by the normal approximation"
-    return {} if value is None else {"expected": Reference(value, (value,), note)}
+def _known(ends: Ends) -> dict[str, Reference | Ladder]:
+    """What a second sample of as many rows would score, by the formula that the metric has for it."""
+    note = "a second sample of as many rows from the same people, by a formula"
+    return {} if ends.honest is None else {"expected": Reference(ends.honest, (ends.honest,), note)}
+
+
+def _read(
+    metric: Metric, score: float, ends: Ends, measured: Mapping[str, Reference | Ladder], options: Options
+) -> Reading:
+    """The score beside its references: those that were measured, where the metric has no formula."""
+    floor, poor = (getattr(measured.get(name), "value", None) for name in ("floor", "independent"))
+    if ends.honest is None and floor is not None:
+        ends = replace(ends, honest=floor, honest_is="two samples of the real rows")
+    if ends.poor is None and poor is not None:
+        ends = replace(ends, poor=poor)
+    says = (metric.says or metric.title + ": {score:.4g}").format(score=score)
+    return reading(score, ends, says, low_is_good=metric.goal == "low", private=options.private)
 
 
 def lacking(inputs: Inputs) -> str:

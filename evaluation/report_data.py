@@ -30,6 +30,8 @@ from mechanisms.public.schema.table_schema import Schema
 BARS = 16
 #: Points of a curve.
 POINTS = 51
+#: Record types whose losses are shown.
+TYPES = 10
 #: Larger maps are not counted for a picture alone.
 MAP_CELLS = 20_000_000
 
@@ -144,10 +146,12 @@ def _map(
     if time is None or segment is None or kind is None or not min(real.rows, synthetic.rows):
         return None
     names = (time, segment, kind)
+    further: dict[str, Any] = {}
     outcome = card.outcomes.get("ncript")
     if outcome is not None and isinstance(outcome.result, Ncript):
         losses, caption = outcome.result.total.T, "N-CRiPT loss"
         labels = (outcome.result.times, outcome.result.segments)
+        further = {"temporal": _courses(outcome.result, schema[segment]), "types": _types(outcome.result, schema[kind])}
     elif real.domain.cells(names) <= MAP_CELLS:
         cubes = map_cubes(real, synthetic, schema, names)
         losses, caption = _kinds_apart(cubes.real, cubes.synthetic).T, "Total variation distance of the kinds"
@@ -173,7 +177,23 @@ def _map(
         "x": [where.get(s, (None, None))[0] for s in segments],
         "y": [where.get(s, (None, None))[1] for s in segments],
         "areas": [areas.get(s, []) for s in segments] if areas else None,
+        **further,
     }
+
+
+def _courses(losses: Ncript, column: Column) -> list[dict[str, Any]]:
+    """The six losses of some places over time."""
+    courses = losses.courses()
+    names = _named(column, tuple(c["segment"] for c in courses))
+    return [{**course, "segment": name} for course, name in zip(courses, names, strict=True)]
+
+
+def _types(losses: Ncript, column: Column) -> list[dict[str, Any]]:
+    """What the TYPES worst record types add to the loss."""
+    frame = losses.types.head(TYPES)
+    names = _named(column, tuple(frame["type"]))
+    rows = frame.assign(type=names).to_dict(orient="records")
+    return [{str(k): v for k, v in row.items()} for row in rows]
 
 
 def _points(places: Places, regions: Mapping[str, str]) -> dict[str, Point]:

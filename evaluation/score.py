@@ -76,15 +76,16 @@ class Scorecard:
         return f"Scores of {self.rows['synthetic']:,} synthetic rows against {real} (NOT private)"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """A line per metric: its name, score, floor where one was measured, and range; or why there is no score."""
+        """A line per metric: name, score, label, floor where one was measured, range; or why there is no score."""
         floors = any("floor" in outcome.references for outcome in self.outcomes.values())
         rows = []
         for name, outcome in self.outcomes.items():
             m, floor = outcome.metric, getattr(outcome.references.get("floor"), "value", None)
             ends = " to ".join("∞" if end is None else f"{end:g}" for end in (m.low, m.high))
             said = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
-            rows.append((name, figure(outcome.score), *([figure(floor)] if floors else []), said))
-        return ("metric", "score", *(["floor"] if floors else []), "range"), rows
+            label = "" if outcome.reading is None else outcome.reading.label
+            rows.append((name, figure(outcome.score), label, *([figure(floor)] if floors else []), said))
+        return ("metric", "score", "reads", *(["floor"] if floors else []), "range"), rows
 
     @property
     def mgd(self) -> MGDResult:
@@ -103,13 +104,16 @@ class Scorecard:
         return {"reason": _why_not(outcome)}
 
     def frame(self) -> pd.DataFrame:
-        """One row per metric: metric, score, floor, goal, low, high, perfect, reason, title."""
+        """One row per metric: score, floor, goal, range, perfect, reason, title, label, interval and words."""
         rows = []
         for name, outcome in self.outcomes.items():
             m, reference = outcome.metric, outcome.references.get("floor")
             floor = getattr(reference, "value", None)
-            rows.append((name, outcome.score, floor, m.goal, m.low, m.high, m.perfect, outcome.reason, m.title))
+            read = outcome.reading
+            more = ("", None, None, "") if read is None else (read.label, read.ends.low, read.ends.high, read.words)
+            rows.append((name, outcome.score, floor, m.goal, m.low, m.high, m.perfect, outcome.reason, m.title, *more))
         columns = ["metric", "score", "floor", "goal", "low", "high", "perfect", "reason", "title"]
+        columns += ["label", "interval_low", "interval_high", "words"]
         return pd.DataFrame(rows, columns=columns)
 
     def to_json(self) -> dict[str, Any]:

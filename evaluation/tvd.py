@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evaluation.anita.anita_accuracy import expected_tvd
 from evaluation.counts import paired_cells
+from evaluation.readings.distance_ends import DistanceEnds
+from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
@@ -56,13 +57,13 @@ class Tvd:
         marginals: each marginal with its distance, in [0, 1].
         families: 1-way, 2-way, 3-way → mean, max, marginals.
         reason: why there are none.
-        expected: what a second sample of the same people would score.
+        ends: what a second sample of the same people and independent columns would score, and an interval.
     """
 
     marginals: tuple[tuple[Clique, float], ...]
     families: dict[str, Any]
     reason: str = ""
-    expected: float | None = None
+    ends: Ends | None = None
 
     @property
     def score(self) -> float | None:
@@ -86,24 +87,34 @@ def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = 
     return distances(real, synthetic, progress=progress).to_json()
 
 
-def distances(real: AnyTable, synthetic: CodedTable, *, progress: Progress | None = None) -> Tvd:
-    """The TVD of every 1- and 2-way and of some 3-way marginals."""
+def distances(
+    real: AnyTable, synthetic: CodedTable, *, sample: CodedTable | None = None, progress: Progress | None = None
+) -> Tvd:
+    """The TVD of every 1- and 2-way and of some 3-way marginals.
+
+    Args:
+        sample: rows of the real table, where it lies elsewhere.
+    """
     if real.rows == 0 or synthetic.rows == 0:
         return Tvd((), {}, "a table without records has no distribution")
     families = tvd_cliques(real.domain)
     flat = [c for cliques in families.values() for c in cliques]
-    wanted = set(families.get("2-way") or families["1-way"])
-    values, chance = [], []
+    wanted = families.get("2-way") or families["1-way"]
+    known = real if isinstance(real, CodedTable) else sample
+    ends = None
+    if known is not None and known.rows and not (real.weighted or synthetic.weighted):
+        ends = DistanceEnds(known, synthetic, wanted, (real.rows, synthetic.rows))
+    values, of_score = [], set(wanted)
     for clique, cells in zip(flat, paired_cells(real, synthetic, flat, progress), strict=True):
-        q = cells.q / cells.q.sum()
-        values.append(0.5 * float(np.abs(cells.p / cells.p.sum() - q).sum()))
-        if clique in wanted:
-            chance.append(expected_tvd(q, real.rows, synthetic.rows))
-    result: dict[str, Any] = {}
+        p, q = cells.p / cells.p.sum(), cells.q / cells.q.sum()
+        values.append(0.5 * float(np.abs(p - q).sum()))
+        if ends is not None and clique in of_score:
+            ends.add(clique, cells.shape, cells.ids, p, q)
+    families_of: dict[str, Any] = {}
     start = 0
     for name, cliques in families.items():
         part = values[start : start + len(cliques)]
         start += len(cliques)
-        result[name] = {"mean": math.fsum(part) / len(part), "max": max(part), "marginals": len(part)}
-    expected = None if real.weighted or synthetic.weighted else math.fsum(chance) / len(chance)
-    return Tvd(tuple(zip(flat, values, strict=True)), result, expected=expected)
+        families_of[name] = {"mean": math.fsum(part) / len(part), "max": max(part), "marginals": len(part)}
+    result = Tvd(tuple(zip(flat, values, strict=True)), families_of)
+    return result if ends is None else replace(result, ends=ends.ends(float(result.score or 0.0)))

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def _distances(inputs: Inputs) -> Tvd:
     from evaluation.tvd import distances
 
-    return distances(inputs.all_rows, inputs.synthetic, progress=inputs.options.progress)
+    progress = inputs.options.progress
+    return distances(inputs.all_rows, inputs.synthetic, sample=inputs.real, progress=progress)
 
 
 TVD = Metric(
@@ -26,7 +27,8 @@ TVD = Metric(
     reference="its floor; independent columns",
     source="common use; Li et al. 2021b; Platzer 2020",
     run=scored(_distances),
-    expected=lambda result: result.expected,
+    says="{score:.1%} of the records would have to change their cell, on average over pairs of columns",
+    ends=lambda result: result.ends,
     quick=True,
     empty=True,
     counted=True,

@@ -6,15 +6,16 @@ import itertools
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
 from evaluation.counts import DENSE_CELLS, batches, occupied_cells
+from evaluation.readings.distance_ends import DistanceEnds, Floats, expected_tvd
+from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
@@ -35,22 +36,19 @@ class NWay:
             of these sizes from the real distribution are expected to have (normal approximation).
         possible: how many n-way tables there are.
         reason: why there are no distances.
+        ends: what the accuracy may be read against, and its interval.
     """
 
     n: int
     frame: pd.DataFrame
     possible: int
     reason: str = ""
+    ends: Ends | None = None
 
     @property
     def accuracy(self) -> float | None:
         """1 − mean TVD: 1 is perfect, 0 is no overlap."""
         return None if self.frame.empty else 1 - _mean(self.frame["tvd"])
-
-    @property
-    def expected(self) -> float | None:
-        """The accuracy that a second sample of the same people is expected to have."""
-        return None if self.frame.empty else 1 - _mean(self.frame["floor"])
 
     def worst(self, k: int = 10) -> pd.DataFrame:
         """The k tables with the largest TVD."""
@@ -135,43 +133,55 @@ def n_way(
     if m is not None:
         real, synthetic = bucket_tables(real, [synthetic], m=m)
     sets = [real.domain.canonical(s) for s in draw_sets(names, n, limit=limit, seed=seed)]
-    return NWay(n, table_distances(real, synthetic, sets), possible)
+    ends = DistanceEnds(real, synthetic, sets, (real.rows, synthetic.rows), seed=seed) if sets else None
+    frame = table_distances(real, synthetic, sets, ends)
+    return NWay(n, frame, possible, ends=None if ends is None else _turned(ends.ends(_mean(frame["tvd"]))))
 
 
-def table_distances(real: CodedTable, synthetic: CodedTable, sets: Sequence[Clique]) -> pd.DataFrame:
+def _turned(ends: Ends) -> Ends:
+    """Of an accuracy, 1 − TVD."""
+    honest, poor, low, high = (None if v is None else 1 - v for v in (ends.honest, ends.poor, ends.high, ends.low))
+    return replace(ends, honest=honest, poor=poor, low=low, high=high)
+
+
+def table_distances(
+    real: CodedTable, synthetic: CodedTable, sets: Sequence[Clique], ends: DistanceEnds | None = None
+) -> pd.DataFrame:
     """The distances of these marginals of two tables with records, one row each, in the columns of `NWay.frame`.
 
     Cost: one pass over the rows of both tables per batch of marginals; very large ones are sorted.
+
+    Args:
+        ends: is told of each marginal.
     """
-    rows = [row for batch in batches(real.domain, sets) for row in _batch(real, synthetic, batch)]
+    rows = [row for batch in batches(real.domain, sets) for row in _batch(real, synthetic, batch, ends)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _batch(real: CodedTable, synthetic: CodedTable, sets: list[Clique]) -> list[tuple[object, ...]]:
+def _batch(
+    real: CodedTable, synthetic: CodedTable, sets: list[Clique], ends: DistanceEnds | None
+) -> list[tuple[object, ...]]:
     domain = real.domain
     if domain.cells(sets[0]) > DENSE_CELLS:
-        _, p, q = occupied_cells(real, synthetic, sets[0])
-        return [_row(sets[0], q, p, real.rows, synthetic.rows)]
-    with ThreadPoolExecutor(2) as pool:
-        counted = list(pool.map(lambda table: count_cliques(table, sets), (real, synthetic)))
-    return [_row(s, q, p, real.rows, synthetic.rows) for s, q, p in zip(sets, *counted, strict=True)]
+        counted = [occupied_cells(real, synthetic, sets[0])]
+    else:
+        with ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(lambda table: count_cliques(table, sets), (synthetic, real)))
+        counted = [(np.arange(p.size), p, q) for p, q in zip(*both, strict=True)]
+    rows = []
+    for clique, (ids, synthetic_counts, real_counts) in zip(sets, counted, strict=True):
+        p, q = synthetic_counts / synthetic_counts.sum(), real_counts / real_counts.sum()
+        if ends is not None:
+            ends.add(clique, domain.shape(clique), ids, p, q)
+        rows.append(_row(clique, q, p, real.rows, synthetic.rows))
+    return rows
 
 
-def _row(
-    clique: Clique, real: NDArray[np.int64], synthetic: NDArray[np.int64], n_real: int, n_synthetic: int
-) -> tuple[object, ...]:
-    q, p = real / real.sum(), synthetic / synthetic.sum()
+def _row(clique: Clique, q: Floats, p: Floats, n_real: int, n_synthetic: int) -> tuple[object, ...]:
     l1d = float(np.abs(q - p).sum())
     hellinger = math.sqrt(max(0.0, 1.0 - float(np.sqrt(q * p).sum())))
-    cells = int(np.count_nonzero((real > 0) | (synthetic > 0)))
+    cells = int(np.count_nonzero((q > 0) | (p > 0)))
     return clique, cells, l1d, l1d / 2, hellinger, expected_tvd(q, n_real, n_synthetic)
-
-
-def expected_tvd(shares: NDArray[np.float64], rows: int, other_rows: int) -> float:
-    """The expected TVD of two samples of one distribution: ½ Σ √(2/π · p(1 − p)(1/n + 1/n')), nearly exact for cells
-    of some records, and too large for rarer ones."""
-    spread = math.sqrt(2 / math.pi * (1 / rows + 1 / other_rows))
-    return min(1.0, 0.5 * spread * float(np.sqrt(shares * (1 - shares)).sum()))
 
 
 def _mean(values: pd.Series) -> float:

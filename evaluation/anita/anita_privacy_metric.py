@@ -42,6 +42,7 @@ def _share(result: Privacy) -> float | None:
 PRIVACY = Metric(
     name="anita_privacy",
     title="ANITA: DCR and NNDR; share nearer to training than to the holdout",
+    says="{score:.1%} of the synthetic records lie nearer to a training record than to the holdout's",
     goal="low",
     low=0,
     high=1,

@@ -41,6 +41,7 @@ def _accuracy(inputs: Inputs) -> SequentialAccuracy:
 SEQUENCES = Metric(
     name="anita_sequences",
     title="ANITA: accuracy of two subsequent events of a subject",
+    says="{score:.1%} of two subsequent events lie in the same cells",
     goal="high",
     low=0,
     high=1,

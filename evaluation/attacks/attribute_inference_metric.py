@@ -39,6 +39,7 @@ def _risk(inputs: Inputs) -> Inference:
 ATTRIBUTE_INFERENCE = Metric(
     name="attribute_inference",
     title="Attack: inference of the column at most risk, beyond the holdout's",
+    says="an attacker who knows all else wins {score:.1%} of what is left to guess about the column at most risk",
     goal="low",
     low=0,
     high=1,

@@ -24,6 +24,7 @@ def _risk(inputs: Inputs) -> Linkage:
 LINKAGE = Metric(
     name="linkage",
     title="Attack: linkage of two halves of a record, risk beyond the holdout's",
+    says="an attacker links {score:.1%} of those whom guessing would not link",
     goal="low",
     low=0,
     high=1,

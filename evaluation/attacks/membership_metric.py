@@ -24,6 +24,7 @@ def _told_apart(inputs: Inputs) -> Membership:
 MEMBERSHIP = Metric(
     name="membership_inference",
     title="Attack: membership inference, AUC of the best of three",
+    says="an attacker ranks a member above somebody else with probability {score:.3f}",
     goal="low",
     low=0,
     high=1,

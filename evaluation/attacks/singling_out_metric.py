@@ -36,6 +36,7 @@ def _risk(inputs: Inputs) -> SinglingOut:
 SINGLING_OUT = Metric(
     name="singling_out",
     title="Attack: singling out, risk beyond the holdout's",
+    says="an attacker singles out {score:.1%} of those whom guessing would not",
     goal="low",
     low=0,
     high=1,

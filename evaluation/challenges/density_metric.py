@@ -19,6 +19,7 @@ def _density(inputs: Inputs) -> Density:
 DENSITY = Metric(
     name="density",
     title="2018: density estimation",
+    says="{score:,.0f} of 1,000,000 points for tables of three columns",
     goal="high",
     low=0,
     high=1_000_000,

@@ -26,6 +26,7 @@ def _mean(result: PieChart) -> float | None:
 PIE_CHART = Metric(
     name="pie_chart",
     title="Sprint 1: pie chart score per place and time",
+    says="a place and time keeps {score:.1%} of the points for its shares",
     goal="high",
     low=0,
     high=1,
@@ -41,6 +42,7 @@ PIE_CHART = Metric(
 INVERSE_PIE = Metric(
     name="inverse_pie",
     title="Inverse pie chart score",
+    says="a place and time loses {score:.1%} of the points for its shares",
     goal="low",
     low=0,
     high=1,

@@ -19,6 +19,7 @@ def _score(inputs: Inputs) -> RangeScore:
 RANGE_2018 = Metric(
     name="range_2018",
     title="2018: range queries",
+    says="{score:,.0f} of 1,000,000 points for shares of records in random ranges",
     goal="high",
     low=0,
     high=1_000_000,

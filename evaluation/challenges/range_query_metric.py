@@ -21,6 +21,7 @@ def _error(inputs: Inputs) -> RangeError:
 RANGE_QUERY = Metric(
     name="range_query",
     title="Range queries on the map: mean relative error",
+    says="answers to range queries on the map are off by {score:.1%} on average",
     goal="low",
     low=0,
     high=None,

@@ -20,6 +20,7 @@ def _score(inputs: Inputs) -> KMarginal:
 SPRINT2 = Metric(
     name="sprint2",
     title="Sprint 2: k-marginal per place and time",
+    says="{score:.0f} of 1,000 points for the marginals of places and times",
     goal="high",
     low=0,
     high=1000,

@@ -46,6 +46,7 @@ def _score(inputs: Inputs) -> Sprint3:
 SPRINT3 = Metric(
     name="sprint3",
     title="Sprint 3: k-marginal, flows and kinds of subjects",
+    says="{score:.0f} of 1,000 points for marginals, flows between places and kinds of subjects",
     goal="high",
     low=0,
     high=1000,

@@ -103,6 +103,7 @@ def _cost(inputs: Inputs) -> MGDResult:
 MGD = Metric(
     name="mgd",
     title="MGD: cost of moving records between the cells of marginals",
+    says="moving, adding and removing records until marginals agree costs {score:.1%} of the real records",
     goal="low",
     low=0,
     high=None,

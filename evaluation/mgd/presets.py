@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.mgd.aemc import flow_nodes
 from evaluation.mgd.levels import axes_at, grouped
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, subsets, target
+from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema
 
@@ -20,6 +21,8 @@ MAX_FLOW_NODES = 5_000
 #: tenth); of one marginal, and of the marginals of one order together.
 SECOND = 20_000_000
 MOST_WORK, ALL_WORK = SECOND, 3 * SECOND
+#: Subsets of columns that are listed before a sample of them is drawn, and what is tried for one where they are not.
+MOST_LISTED, TRIES = 2_000_000, 20
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,14 @@ def preset_targets(schema: Schema, spec: PresetSpec) -> Targets:
 
 def _kway(schema: Schema, spec: PresetSpec) -> Targets:
     """All k-way marginals, or a seeded sample of each order."""
-    return _sampled(schema, spec, lambda clique: True, "marginals")
+    return _sampled(schema, spec, _Wanted(), "marginals")
 
 
 def _located(schema: Schema, spec: PresetSpec) -> Targets:
     """Section 3.1: marginals with at least one temporal or spatial attribute."""
     _needs(spec, 1, "the temporal and spatial columns")
-    anchors = set(spec.attributes)
     description = f"marginals with {' or '.join(spec.attributes)}"
-    return _sampled(schema, spec, lambda clique: not anchors.isdisjoint(clique), description)
+    return _sampled(schema, spec, _Wanted(anchors=frozenset(spec.attributes)), description)
 
 
 def _thirds(schema: Schema, spec: PresetSpec) -> Targets:
@@ -107,7 +109,7 @@ def _pums(schema: Schema, spec: PresetSpec) -> Targets:
     if not schema.domain[income].ordered:
         fix = "declare the column as integer, or as ordinal, in the schema"
         raise UserError(f"{income!r} is not ordinal", where="evaluation.attributes", fix=fix)
-    rest = _sampled(schema, replace(spec, k=(3,)), lambda clique: set(clique) != set(spec.attributes), "marginals")
+    rest = _sampled(schema, replace(spec, k=(3,)), _Wanted(without=frozenset(spec.attributes)), "marginals")
     heavy = target(schema, spec.attributes, delta=spec.delta, weight=float(max(len(rest.marginals), 1)))
     description = f"{' × '.join(spec.attributes)} weighs as much as all others together"
     return Targets((heavy, *rest.marginals), (*rest.note, description))
@@ -132,7 +134,47 @@ def _needs(spec: PresetSpec, count: int, what: str, *, exactly: bool = False) ->
         )
 
 
-def _sampled(schema: Schema, spec: PresetSpec, allowed: Callable[[tuple[str, ...]], bool], description: str) -> Targets:
+@dataclass(frozen=True)
+class _Wanted:
+    """Which marginals a preset takes: those with one of the anchors, if there are any, and not this one."""
+
+    anchors: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+    def takes(self, clique: Clique) -> bool:
+        return self.without != set(clique) and not (self.anchors and self.anchors.isdisjoint(clique))
+
+    def count(self, columns: int, k: int) -> int:
+        """How many of k attributes there are."""
+        avoiding = math.comb(columns - len(self.anchors), k) if self.anchors else 0
+        return math.comb(columns, k) - avoiding - (len(self.without) == k)
+
+    def drawn(self, names: Sequence[str], k: int, most: int, rng: np.random.Generator) -> Iterator[tuple[int, Clique]]:
+        """All marginals of k attributes in order where they are at most so many, else in random order; with places.
+
+        Beyond MOST_LISTED they are not listed but drawn, each once, and no more than TRIES for one that is asked for:
+        1,000 columns have 10⁸ marginals of three.
+        """
+        if math.comb(len(names), k) <= MOST_LISTED:
+            every = [c for c in subsets(names, (k,)) if self.takes(c)]
+            order = rng.permutation(len(every)) if len(every) > most else np.arange(len(every))
+            yield from ((int(place), every[place]) for place in order)
+            return
+        near = [i for i, n in enumerate(names) if n in self.anchors]
+        rest = [i for i, n in enumerate(names) if n not in self.anchors]
+        ways = [math.comb(len(near), j) * math.comb(len(rest), k - j) for j in range(k + 1)]
+        ways[0] *= not self.anchors
+        seen: set[Clique] = set()
+        for place in range(TRIES * most):
+            j = int(rng.choice(k + 1, p=[w / sum(ways) for w in ways]))
+            some = [*rng.choice(near, j, replace=False), *rng.choice(rest, k - j, replace=False)]
+            clique = tuple(names[int(i)] for i in sorted(some))
+            if clique not in seen and self.takes(clique):
+                seen.add(clique)
+                yield place, clique
+
+
+def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str) -> Targets:
     """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`.
 
     A marginal whose flow is predicted to take long, or that comes when the others of its order have taken all the work,
@@ -142,25 +184,24 @@ def _sampled(schema: Schema, spec: PresetSpec, allowed: Callable[[tuple[str, ...
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
-        every = [c for c in subsets(schema.domain.names, (k,)) if allowed(c)]
+        every = wanted.count(len(schema.domain), k)
         if not every:
             continue
-        drawn = rng.permutation(len(every)) if len(every) > spec.max_marginals else np.arange(len(every))
         sample: dict[int, TargetMarginal] = {}
         left, work = 0, 0
-        for place in drawn:
+        for place, clique in wanted.drawn(schema.domain.names, k, spec.max_marginals, rng):
             if len(sample) == spec.max_marginals:
                 break
-            one, needed = _affordable(schema, target(schema, every[place], delta=spec.delta), ALL_WORK - work)
+            one, needed = _affordable(schema, target(schema, clique, delta=spec.delta), ALL_WORK - work)
             if one is None:
                 left += 1
             else:
-                sample[int(place)], work = one, work + needed
+                sample[place], work = one, work + needed
         chosen = [sample[i] for i in sorted(sample)]
         grouped_ones = sum(GROUPS in one.levels for one in chosen)
         coarse = f", {grouped_ones} with columns in groups of neighbours for their cost" if grouped_ones else ""
         large = f", {left} left out for the size of their flow" if left else ""
-        notes.append(f"{k}-way: {len(chosen)} of {len(every)} {description} (seed {spec.seed}){coarse}{large}")
+        notes.append(f"{k}-way: {len(chosen)} of {every} {description} (seed {spec.seed}){coarse}{large}")
         marginals += chosen
     return Targets(tuple(marginals), tuple(notes))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,39 +14,14 @@ from numpy.typing import NDArray
 
 from evaluation.cube import Cubes
 from evaluation.ncript.ncript_rows import bias_penalty, heavy_hitters, jaccard_distance, jsd, thresholded
-from evaluation.ncript.ncript_series import horizontal_correlation, vertical_correlation
-from mechanisms.public.errors import UserError
+from evaluation.ncript.ncript_series import horizontal_losses, vertical_losses
+from evaluation.ncript.ncript_spec import NcriptSpec
+from evaluation.ncript.type_losses import losses_by_type, order_kept
+from mechanisms.public.errors import UserError, did_you_mean
 
 PARTS = ("jsd", "bp", "jd", "hh", "hc", "vc")
-
-
-@dataclass(frozen=True)
-class NcriptSpec:
-    """The parameters, with the defaults of 3.1.2.
-
-    Attributes:
-        weights: ω of JSD, JD, HH, HC and VC (2.3.2); the bias penalty has none.
-        frequency_threshold: FT: smaller shares of a row are not significant.
-        bias_penalty: BP (the formula section 2.2.1 prints 0.2).
-        delta, h: Δ and h of the heavy hitters.
-        strong: correlations above it are strong.
-        jaccard_of_significant: whether the Jaccard distance reads the counts left by the frequency threshold.
-    """
-
-    weights: tuple[float, float, float, float, float] = (0.3, 0.15, 0.15, 0.15, 0.15)
-    frequency_threshold: float = 0.05
-    bias_penalty: float = 0.1
-    delta: float = 0.2
-    h: float = 0.02
-    strong: float = 0.9
-    jaccard_of_significant: bool = False
-
-    def __post_init__(self) -> None:
-        if len(self.weights) != 5 or any(not 0 <= w < math.inf for w in self.weights):
-            raise UserError(f"got {self.weights}", where="ncript.weights", fix="five numbers of at least 0")
-        for name in ("frequency_threshold", "delta", "strong"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"got {getattr(self, name)}", where=f"ncript.{name}", fix="a number from 0 to 1")
+#: How many of the worst segments have their temporal scores among the details.
+WORST = 6
 
 
 def total_loss(
@@ -69,6 +45,10 @@ class Ncript:
         spec: the parameters.
         heavy_year: heavy hitters of each segment over all times (2.2.3).
         heavy_map: heavy hitters of each time over the whole map (2.2.3).
+        heavy_whole: heavy hitters of all times over the whole map (2.2.3).
+        types: what each record type adds to the loss, as of `losses_by_type`.
+        order: of each segment over all times, and then of the whole map: how many of the frequent types' pairs keep
+            their order (`order_kept`).
     """
 
     parts: dict[str, NDArray[np.float64]]
@@ -77,6 +57,9 @@ class Ncript:
     spec: NcriptSpec
     heavy_year: NDArray[np.float64]
     heavy_map: NDArray[np.float64]
+    heavy_whole: float
+    types: pd.DataFrame
+    order: NDArray[np.float64]
     total: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,11 +83,10 @@ class Ncript:
 
     def deep_dive(self, segment: object) -> pd.DataFrame:
         """The temporal scores of one segment (2.4.2)."""
-        if segment not in self.segments:
+        if segment not in self.segments and str(segment) not in map(str, self.segments):
             raise UserError(f"no segment {segment!r}", where="segment", fix="one of the labels of the map")
         frame = self.table()
-        chosen = [s == segment for s in self.segments for _ in self.times]
-        return frame[chosen].reset_index(drop=True)
+        return frame[frame["segment"].map(str) == str(segment)].reset_index(drop=True)
 
     def snapshot(self) -> pd.DataFrame:
         """The losses of each segment summed over the times (2.4.1, Figure 2), the worst segment first."""
@@ -122,10 +104,33 @@ class Ncript:
             "loss": self.loss,
             "rows": {"segments": len(self.segments), "times": len(self.times)},
             "means": {name: float(values.mean()) for name, values in self.parts.items()},
-            "heavy_hitters": {"per_segment_all_times": _mean(self.heavy_year), "whole_map": _mean(self.heavy_map)},
-            "weights": list(self.spec.weights),
+            "heavy_hitters": {
+                "per_segment_all_times": _mean(self.heavy_year),
+                "whole_map": _mean(self.heavy_map),
+                "whole_map_all_times": self.heavy_whole,
+            },
+            "order_of_frequent_types": {
+                "per_segment_all_times": _mean(self.order[:-1][~np.isnan(self.order[:-1])]),
+                "whole_map_all_times": None if np.isnan(self.order[-1]) else float(self.order[-1]),
+            },
+            "parameters": asdict(self.spec),
+            "types": self.types.assign(type=lambda f: f["type"].map(str)).to_dict(orient="records"),
             "segments": self.snapshot().assign(segment=lambda f: f["segment"].map(str)).to_dict(orient="records"),
+            "temporal": self.courses(),
         }
+
+    def courses(self) -> list[dict[str, Any]]:
+        """The temporal scores chart (2.4.2) as data: each loss as a list over the times.
+
+        Of the segments that `NcriptSpec.places` names, else of the WORST worst ones.
+        """
+        named = {str(s): i for i, s in enumerate(self.segments)}
+        worst = [str(s) for s in self.snapshot()["segment"].tolist()[:WORST]]
+        losses = {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
+        return [
+            {"segment": name, **{loss: values[:, named[name]].tolist() for loss, values in losses.items()}}
+            for name in self.spec.places or worst
+        ]
 
 
 def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
@@ -137,19 +142,29 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     spec = spec or NcriptSpec()
     q, p = cubes.real, cubes.synthetic
     times = max(len(cubes.times), 1)
+    for name in set(spec.places) - set(map(str, cubes.segments)):
+        fix = did_you_mean(name, list(map(str, cubes.segments))) or "labels of the map's segments"
+        raise UserError(f"no segment {name!r}", where="evaluation.ncript: places", fix=fix)
+    horizontal = horizontal_losses(q, p, threshold=spec.strong)
+    vertical = vertical_losses(q, p, threshold=spec.frequency_threshold)
+    kinds = max(len(cubes.types), 1)
     read = [thresholded(x, spec.frequency_threshold) if spec.jaccard_of_significant else x for x in (q, p)]
+    heavy = partial(heavy_hitters, k=spec.k, delta=spec.delta, h=spec.h)
     flat = np.ones((len(cubes.times), 1))
     parts = {
         "jsd": jsd(q, p, threshold=spec.frequency_threshold),
-        "bp": bias_penalty(q, p, penalty=spec.bias_penalty),
+        "bp": bias_penalty(q, p, penalty=spec.bias_penalty, cutoff=spec.bias_cutoff),
         "jd": jaccard_distance(read[0], read[1]),
-        "hh": heavy_hitters(q, p, delta=spec.delta, h=spec.h),
-        "hc": flat * horizontal_correlation(q, p, threshold=spec.strong) / times,
-        "vc": flat * vertical_correlation(q, p, threshold=spec.frequency_threshold) / times,
+        "hh": heavy(q, p),
+        "hc": flat * horizontal.sum(axis=1) / kinds / times,
+        "vc": flat * vertical.sum(axis=1) / kinds / times,
     }
-    year = heavy_hitters(q.sum(axis=0), p.sum(axis=0), delta=spec.delta, h=spec.h)
-    whole = heavy_hitters(q.sum(axis=1), p.sum(axis=1), delta=spec.delta, h=spec.h)
-    return Ncript(parts, cubes.times, cubes.segments, spec, year, whole)
+    year, whole = (x.sum(axis=0) for x in (q, p)), (x.sum(axis=1) for x in (q, p))
+    sums = [np.vstack([x.sum(axis=0), x.sum(axis=(0, 1))[None]]) for x in (q, p)]
+    order = order_kept(*sums, threshold=spec.frequency_threshold)
+    typed = losses_by_type(cubes, spec, horizontal, vertical)
+    everything = float(heavy(sums[0][-1], sums[1][-1]))
+    return Ncript(parts, cubes.times, cubes.segments, spec, heavy(*year), heavy(*whole), everything, typed, order)
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:

@@ -10,7 +10,8 @@ from evaluation.metric import Inputs, Metric, scored, setting
 from mechanisms.public.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from evaluation.ncript.combined_loss import Ncript, NcriptSpec
+    from evaluation.ncript.combined_loss import Ncript
+    from evaluation.ncript.ncript_spec import NcriptSpec
     from mechanisms.public.schema.table_schema import Schema
 
 
@@ -26,8 +27,8 @@ class NcriptSettings(MapColumns):
     regions: str | None = setting(None, "a level of the segment's hierarchy, instead of the segments themselves")
     ncript: dict[str, Any] | None = setting(
         None,
-        "parameters other than the paper's",
-        example="'evaluation.ncript={frequency_threshold: 0.1, bias_penalty: 0.2}'",
+        "other parameters: weights (ω, five), delta, k, h, frequency_threshold (FT), bias_penalty (BP), places",
+        example="'evaluation.ncript={weights: [0.2, 0.2, 0.2, 0.2, 0.2], delta: 0.1, places: [Remington]}'",
     )
 
 
@@ -56,17 +57,25 @@ def _regions(own: NcriptSettings, schema: Schema | None) -> dict[str, str] | Non
 
 
 def _spec(given: dict[str, Any]) -> NcriptSpec:
-    from evaluation.ncript.combined_loss import NcriptSpec
+    from evaluation.ncript.ncript_spec import NcriptSpec
 
     names = [f.name for f in fields(NcriptSpec)]
     for name, value in given.items():
         if name not in names:
             fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
             raise UserError(f"no parameter {name!r}", where="evaluation.ncript", fix=fix)
-        if name != "weights" and not isinstance(value, int | float):
-            raise UserError(f"got {name} {value!r}", where="evaluation.ncript", fix="a number")
-    weights = {"weights": tuple(given["weights"])} if "weights" in given else {}
-    return NcriptSpec(**{**given, **weights})
+        listed = name in ("weights", "places")
+        if isinstance(value, list | tuple) is not listed or not (listed or isinstance(value, int | float)):
+            fix = "a list" if listed else "a number"
+            raise UserError(f"got {name} {value!r}", where="evaluation.ncript", fix=fix)
+    lists = {}
+    if "weights" in given:
+        if not all(isinstance(w, int | float) for w in given["weights"]):
+            raise UserError(f"got weights {given['weights']!r}", where="evaluation.ncript", fix="five numbers")
+        lists["weights"] = tuple(given["weights"])
+    if "places" in given:
+        lists["places"] = tuple(map(str, given["places"]))
+    return NcriptSpec(**{**given, **lists})
 
 
 def _losses(inputs: Inputs) -> Ncript:
@@ -84,6 +93,7 @@ def _losses(inputs: Inputs) -> Ncript:
 NCRIPT = Metric(
     name="ncript",
     title="N-CRiPT: mean loss of a place and time",
+    says="a place and time lose {score:.1%} on average",
     goal="low",
     low=0,
     high=1,

@@ -11,10 +11,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.float64]
+from evaluation.ncript.ncript_spec import BIAS_CUTOFF
 
-#: Sums that differ by more than this are biased (N-CRiPT 2021, 2.2.1).
-BIAS_CUTOFF = 500
+Rows = NDArray[np.float64]
 
 
 def thresholded(counts: NDArray[np.number], threshold: float) -> Rows:
@@ -33,13 +32,20 @@ def jsd(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: f
     The paper prints 0.46 and 0.16 in 2.2.3 for rows whose distances are 0.629 and 0.486 (0.16 is the divergence, in
     natural logarithms), and 0.75 and 0.37 in Table 1, which are sums of this distance over the months.
     """
+    return np.asarray(jsd_by_type(real, synthetic, threshold=threshold).sum(axis=-1))
+
+
+def jsd_by_type(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Rows:
+    """The distance of each row shared out over its types, in proportion to their terms of the divergence."""
     p, q = (_shares(thresholded(x, threshold)) for x in (synthetic, real))
     middle = (p + q) / 2
-    divergence = (_kl(p, middle) + _kl(q, middle)) / 2
-    distance = np.sqrt(np.clip(divergence, 0.0, 1.0))
-    empty_p, empty_q = (x.sum(axis=-1) == 0 for x in (p, q))
-    distance = np.where(empty_p ^ empty_q, 1.0, distance)
-    return np.asarray(np.where(empty_p & empty_q, 0.0, distance))
+    terms = np.maximum((_kl_terms(p, middle) + _kl_terms(q, middle)) / 2, 0.0)
+    divergence = terms.sum(axis=-1)
+    distance = np.sqrt(np.minimum(divergence, 1.0))
+    one_is_empty = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
+    distance = np.where(one_is_empty, 1.0, distance)
+    factor = np.divide(distance, divergence, out=np.zeros_like(distance), where=divergence > 0)
+    return np.asarray(terms * factor[..., None])
 
 
 def bias_penalty(
@@ -60,17 +66,22 @@ def jaccard_distance(real: NDArray[np.number], synthetic: NDArray[np.number]) ->
     Edge cases: two empty rows are alike (0). Equation 1 reads counts above 0. The few types behind the values of
     Table 2 suggest that the paper's code reads the counts left by the frequency threshold: pass `thresholded` ones.
     """
+    return np.asarray(jaccard_by_type(real, synthetic).sum(axis=-1))
+
+
+def jaccard_by_type(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Rows:
+    """The Jaccard distance shared out over the types that one row alone has: 1 / |A ∪ B| each."""
     a, b = np.asarray(real) > 0, np.asarray(synthetic) > 0
-    union = (a | b).sum(axis=-1)
-    both = (a & b).sum(axis=-1)
-    return np.where(union == 0, 0.0, 1.0 - both / np.maximum(union, 1))
+    union = np.maximum((a | b).sum(axis=-1, keepdims=True), 1)
+    return np.asarray((a ^ b) / union)
 
 
 def heavy_hitter_violations(
     real: NDArray[np.number],
     synthetic: NDArray[np.number],
     *,
-    k: NDArray[np.number] | float | None = None,
+    level: NDArray[np.number] | float | None = None,
+    k: float = 0.1,
     delta: float = 0.2,
 ) -> NDArray[np.int64]:
     """How many types of each row break a condition of 2.2.3; a k-heavy hitter occurs more than k times.
@@ -79,25 +90,40 @@ def heavy_hitter_violations(
     (1 − Δ)k-heavy hitter of the synthetic row must not be a k-heavy hitter of the true one.
 
     Args:
-        k: the level, for all rows or one a row; None for ⌊sum of the true row / 10⌋ (2.3.2).
+        level: the paper's k, for all rows or one a row; None for ⌊sum of the true row · k⌋ (2.3.2).
+        k: the level as a share of the true row's sum.
     """
+    return np.asarray(violating_types(real, synthetic, level=level, k=k, delta=delta).sum(axis=-1), np.int64)
+
+
+def violating_types(
+    real: NDArray[np.number],
+    synthetic: NDArray[np.number],
+    *,
+    level: NDArray[np.number] | float | None = None,
+    k: float = 0.1,
+    delta: float = 0.2,
+) -> NDArray[np.bool_]:
+    """Which types break a condition of 2.2.3, as of `heavy_hitter_violations`."""
     q, p = np.asarray(real, float), np.asarray(synthetic, float)
-    level = np.floor(q.sum(axis=-1) / 10) if k is None else np.asarray(k, float)
-    level = level[..., None] if level.ndim else level
+    part = Fraction(str(k))
+    bar = np.floor(q.sum(axis=-1) * part.numerator / part.denominator) if level is None else np.asarray(level, float)
+    bar = bar[..., None] if bar.ndim else bar
     slack = Fraction(str(delta))
     # Whole numbers on both sides, so that a count exactly at (1 ± Δ)k is decided exactly.
-    above, below = ((slack.denominator + s * slack.numerator) * level for s in (1, -1))
-    heavy = q > level
+    above, below = ((slack.denominator + s * slack.numerator) * bar for s in (1, -1))
+    heavy = q > bar
     invented = (p * slack.denominator > above) & ~heavy
     lost = (p * slack.denominator <= below) & heavy
-    return np.asarray((invented | lost).sum(axis=-1), np.int64)
+    return np.asarray(invented | lost)
 
 
 def heavy_hitters(
     real: NDArray[np.number],
     synthetic: NDArray[np.number],
     *,
-    k: NDArray[np.number] | float | None = None,
+    level: NDArray[np.number] | float | None = None,
+    k: float = 0.1,
     delta: float = 0.2,
     h: float = 0.02,
 ) -> Rows:
@@ -107,7 +133,7 @@ def heavy_hitters(
     The example of 2.2.3 (k = 250, h = 0.2) prints five violations and the penalty 1; by the definition above it only
     one type is lost and none invented, which makes 0.2.
     """
-    return np.asarray(np.minimum(heavy_hitter_violations(real, synthetic, k=k, delta=delta) * h, 1.0))
+    return np.asarray(np.minimum(heavy_hitter_violations(real, synthetic, level=level, k=k, delta=delta) * h, 1.0))
 
 
 def _shares(rows: Rows) -> Rows:
@@ -115,6 +141,6 @@ def _shares(rows: Rows) -> Rows:
     return np.asarray(np.divide(rows, total, out=np.zeros_like(rows), where=total > 0))
 
 
-def _kl(p: Rows, q: Rows) -> Rows:
+def _kl_terms(p: Rows, q: Rows) -> Rows:
     ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return np.asarray((p * np.log2(ratio)).sum(axis=-1))
+    return np.asarray(p * np.log2(ratio))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,21 @@ class Measurements:
     public_total: int | None = None
     histogram: NoisyMarginal | None = None
     distances: NoisyDistances | None = None
+
+    def answers_about(self, clique: Clique) -> list[NoisyMarginal]:
+        """The answers whose marginals contain these columns, in the order measured."""
+        if not clique:
+            return list(self.answers)
+        fewest = min((self._having.get(name, []) for name in clique), key=len)
+        return [a for a in fewest if set(clique) <= set(a.clique)]
+
+    @cached_property
+    def _having(self) -> dict[str, list[NoisyMarginal]]:
+        having: dict[str, list[NoisyMarginal]] = {}
+        for answer in self.answers:
+            for name in answer.clique:
+                having.setdefault(name, []).append(answer)
+        return having
 
 
 @dataclass(frozen=True)

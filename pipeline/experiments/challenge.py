@@ -30,11 +30,12 @@ from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
-from pipeline.experiments.challenge_settings import Variant, settings_of_challenge, variants_of
+from pipeline.experiments.challenge_settings import Variant, rounds, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentConfig, stored
 from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
+from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
-from pipeline.experiments.printed_scales import compared_scales, in_words
+from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder, bind, claimed, logged
@@ -106,7 +107,9 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 path = folder.internal / "rows" / f"{variant.name}.json"
                 rows += finished(path, partial(_rows, config, world, folder, variant))
         settings = settings_of_challenge(config)
-        findings = Findings(tuple(rows), _setting(config, world, facts), settings.source, settings.says, _notes(config))
+        scales = beside_printed(compared_scales(settings.scales, config.privacy.delta))
+        setting, notes = _setting(config, world, facts), _notes(config)
+        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, scales)
         write_findings(findings, folder.internal)
     return findings
 
@@ -183,8 +186,9 @@ def _check(config: Config) -> None:
     variants_of(settings)
     synthesizers_of(config.synthesis, settings.methods)
     compared_scales(settings.scales, config.privacy.delta)
-    for name in settings.metrics:
+    for name in (*settings.metrics, *(m for metrics in settings.rounds.values() for m in metrics)):
         find(name)
+    published_of(settings.published)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:
@@ -256,9 +260,9 @@ def _scores(
         outcome = compute(metric, world.real, coded, world.schema, options)
         row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
         row["floor"] = _floor(metric, world, coded, options) if settings.floors else None
-        says = reported(settings.reported, name, facts["epsilon"]) if released.privacy.unit == own else None
-        rows += [row | {"reported": says}, *_parts(dict(facts), outcome)]
-    return rows
+        numbers = settings.printed if released.privacy.unit == own else ()
+        rows += [row | reported(numbers, name, facts["epsilon"]), *_parts(dict(facts), outcome)]
+    return [*rows, *rounds(settings.rounds, rows, facts)]
 
 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
@@ -273,7 +277,7 @@ def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
     if outcome.result is None or outcome.metric.name not in PARTS:
         return []
     result = outcome.result.to_json()
-    rest = {"goal": outcome.metric.goal, "part": True, "floor": None, "reported": None}
+    rest = {"goal": outcome.metric.goal, "part": True, "floor": None, "reported": None, "place": ""}
     return [
         {
             **facts,

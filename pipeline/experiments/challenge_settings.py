@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ class ChallengeSettings(Source):
         bounds: ε, as text → C for a release of at most that ε that names neither unit nor bound; "inf" for all others.
         scales: noise scales that the source prints, with what they are of; see `printed_scales`.
         metrics: of the scores; roles: role → column.
+        rounds: name of a round → the metrics whose mean is its score, with equal weights (DPSyn, section 5.1).
         columns: of the table that are used; empty: all.
         methods: label → settings of a synthesizer (its kind, and what differs from `synthesis`): each makes a table of
             every release; empty: the table of the release alone.
@@ -33,6 +35,7 @@ class ChallengeSettings(Source):
     bounds: dict[str, int] = field(default_factory=dict)
     scales: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
+    rounds: dict[str, list[str]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -42,6 +45,28 @@ class ChallengeSettings(Source):
     floors: bool = True
     query_seed: int = 0
     sample_seed: int = 0
+
+
+def rounds(
+    wanted: Mapping[str, Sequence[str]], rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """A row for each round: the mean of its metrics' scores and floors; None where one of them is undefined.
+
+    A round of which a metric is not scored has none.
+    """
+    scored = {row["metric"]: row for row in rows if not row.get("part")}
+    made = []
+    for name, metrics in wanted.items():
+        if not metrics or set(metrics) - scored.keys():
+            continue
+        means = {}
+        for key in ("score", "floor"):
+            values = [scored[metric][key] for metric in metrics]
+            means[key] = None if None in values else sum(values) / len(values)
+        reason = "" if means["score"] is not None else "one of its metrics is undefined"
+        rest = {"goal": "high", "reason": reason, "reported": None, "place": ""}
+        made.append({**facts, "metric": name, **means, **rest})
+    return made
 
 
 def settings_of_challenge(config: Config) -> ChallengeSettings:

@@ -20,6 +20,7 @@ from mechanisms.public.units import Neighbouring
 from pipeline import stages
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments.findings import save
+from pipeline.experiments.gallery.published import Beside, as_json
 from pipeline.folders import claimed, logged
 from pipeline.settings.config import Config
 
@@ -118,6 +119,9 @@ def _write(panels: Mapping[str, Panel], inside: Path) -> None:
             table.writerows([name, p.epsilon, p.delta, curve, k, v] for k, v in zip(p.ks, values, strict=True))
     write_whole(inside / "figure2.csv", text.getvalue())
     facts: dict[str, Any] = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
+    facts["beside"] = as_json(
+        Beside(f"crossing in panel {n}", p.crossing, p.printed, f"Figure 2 ({n})") for n, p in panels.items()
+    )
     facts["crossings"] = {n: {"source_says": p.printed, "we_get": p.crossing} for n, p in panels.items()}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1))
     _draw(panels, inside)

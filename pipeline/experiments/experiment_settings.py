@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError
+from pipeline.experiments.gallery.published import Published, published_of
 from pipeline.settings.own_settings import own_settings
 
 
@@ -25,15 +26,24 @@ class Source:
     Attributes:
         name: of the experiment.
         source, says: of the publication.
-        reported: metric → ε → score.
+        published: what the source prints, each with its place; see `gallery.published.Published`.
         notes: for readers.
     """
 
     name: str | None = None
     source: str = ""
     says: str = ""
-    reported: dict[str, Any] = field(default_factory=dict)
+    published: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def printed(self) -> tuple[Published, ...]:
+        """What the source prints.
+
+        Raises:
+            UserError: an entry that is none.
+        """
+        return published_of(self.published)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
     "challenge": "pipeline.experiments.challenge",
     "maps": "pipeline.experiments.maps",
+    "all": "pipeline.experiments.gallery.all_experiments",
 }
 
 

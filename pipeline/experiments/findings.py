@@ -15,15 +15,16 @@ from matplotlib.figure import Figure
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
+from pipeline.experiments.gallery.published import Beside, Published, as_json, beside_rows, printed
 from pipeline.report.text_table import lined_up, markdown
 from pipeline.settings.config import Config
 
 Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])
 
-HEADS = ("table", "ε", "metric", "source says", "we get", "floor")
+HEADS = ("table", "ε", "metric", "source says", "we get", "difference", "floor", "where the source says it")
 #: What `write_findings` leaves for readers.
 FILES = ("table.md", "table.csv", "figure.png", "experiment.json")
-COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "seconds", "promise")
+COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "place", "seconds", "promise")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Findings:
         setting: the experiment's name, its data, seeds and settings.
         source: where it was published; says: what the source reports.
         notes: how ours differs.
+        further: numbers that no table of ours has, such as noise scales, beside those of the source.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -42,6 +44,7 @@ class Findings:
     source: str
     says: str
     notes: tuple[str, ...] = ()
+    further: tuple[Beside, ...] = ()
 
     @property
     def title(self) -> str:
@@ -49,12 +52,10 @@ class Findings:
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
 
 
-def reported(settings: Mapping[str, Any], metric: str, epsilon: float, dataset: str = "") -> float | None:
-    """The source's figure for a metric at an ε, if it prints one; of the data set where it prints one for each."""
-    figures = settings.get(metric, {})
-    figures = figures.get(dataset, figures) if isinstance(figures, Mapping) else {}
-    value = figures.get(f"{epsilon:g}") if isinstance(figures, Mapping) else None
-    return None if value is None else float(value)
+def reported(numbers: Sequence[Published], metric: str, epsilon: float, dataset: str = "") -> dict[str, Any]:
+    """The source's number for a metric at an ε and its place; None and empty where it prints none."""
+    number = printed(numbers, metric, epsilon=epsilon, dataset=dataset)
+    return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
 
 
 def write_findings(findings: Findings, inside: Path) -> None:
@@ -67,6 +68,7 @@ def write_findings(findings: Findings, inside: Path) -> None:
     write_whole(inside / "table.md", as_markdown(findings), mode=0o600)
     facts = {"format": "experiment/1", "not_private": BANNER, **findings.setting, "source": findings.source}
     facts |= {"source_says": findings.says, "notes": list(findings.notes), "rows": list(findings.rows)}
+    facts |= {"beside": [*beside_rows(findings.rows), *as_json(findings.further)]}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
     keep_rows(findings.rows, inside)
     draw(findings, inside)
@@ -96,7 +98,7 @@ def shown(value: float | None) -> str:
 
 def summary(findings: Findings) -> str:
     """What a person reads at the end."""
-    lines = lined_up([HEADS, *_cells(findings)])
+    lines = lined_up([row[:-1] for row in (HEADS, *_cells(findings))])
     return "\n".join([findings.title, *lines, "", f"The source says: {findings.says}"])
 
 
@@ -104,8 +106,10 @@ def _cells(findings: Findings) -> list[list[str]]:
     """A row of HEADS for each score."""
     rows = []
     for row in findings.rows:
-        marks = [shown(row[k]) for k in ("reported", "score", "floor")]
-        marks[1] = f"undefined: {row['reason']}" if row["score"] is None and row.get("reason") else marks[1]
+        said, score = row["reported"], row["score"]
+        marks = [shown(v) for v in (said, score, None if None in (said, score) else score - said, row["floor"])]
+        marks[1] = f"undefined: {row['reason']}" if score is None and row.get("reason") else marks[1]
+        marks.append(row.get("place") or "–")
         rows.append([row["dataset"], f"{row['epsilon']:g}", row["metric"], *marks])
     return rows
 

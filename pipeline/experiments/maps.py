@@ -108,7 +108,7 @@ def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
         scorer, goal = SCORERS[metric]
         for name, score in scorer(opened.world.histogram, noisy.histogram).items():
             row = {**facts, "metric": name, "goal": goal, "score": score}
-            rows.append(row | {"reported": reported(settings.reported, name, spec.value, spec.method)})
+            rows.append(row | reported(settings.printed, name, spec.value, spec.method))
     return rows
 
 

@@ -73,6 +73,6 @@ def compared(
         found += [row | own for row in score(as_columns(made.table, schema, measurements, rng))]
         if made.record is not None:
             mean = float(np.mean(list(made.record.final.values())))
-            scored = {"metric": TARGETS, "goal": "low", "score": mean, "floor": None, "reported": None}
+            scored = {"metric": TARGETS, "goal": "low", "score": mean, "floor": None, "reported": None, "place": ""}
             found.append({**facts, **own, **scored})
     return found

@@ -10,6 +10,7 @@ from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
+from pipeline.experiments.gallery.published import Beside
 
 FIELDS = ("epsilon", "max_records", "marginals", "printed")
 
@@ -52,6 +53,21 @@ def compared_scales(printed: Sequence[Mapping[str, Any]], delta: float) -> list[
         }
         rows.append({**{n: float(entry[n]) for n in FIELDS}, **scales})
     return rows
+
+
+def beside_printed(rows: Sequence[Mapping[str, float]]) -> tuple[Beside, ...]:
+    """Each printed scale beside ours by the text's formula and by zCDP."""
+    words = {"formula": "by the formula of the text", "zcdp": "by zCDP"}
+    return tuple(
+        Beside(
+            f"noise scale at ε = {row['epsilon']:g}, C = {row['max_records']:g}, {how}",
+            row[name],
+            row["printed"],
+            "section Noise calibration",
+        )
+        for row in rows
+        for name, how in words.items()
+    )
 
 
 def in_words(row: Mapping[str, float]) -> str:

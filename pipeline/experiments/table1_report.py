@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluation.score import BANNER
-from pipeline.experiments.claim import Claim, check, sentence
+from pipeline.experiments.claim import SCORES, Claim, check, sentence
+from pipeline.experiments.gallery.published import Beside
+from pipeline.experiments.gallery.published import as_json as beside_json
 from pipeline.experiments.paper_table1 import MARGINALS, PAPER, SOURCE
 from pipeline.report.text_table import lined_up, markdown
 
@@ -167,6 +169,25 @@ def _beside(report: Table1Report) -> list[list[str]]:
     return rows
 
 
+def beside(report: Table1Report) -> list[Beside]:
+    """Three scores of every row that the paper has too, and the rank correlations."""
+    pairs = []
+    for name, ours in report.claim.rho.items():
+        place = "from the 20 rows of Table 1; no correlation is printed"
+        pairs.append(Beside(f"Spearman with RQ, {SCORES[name]}", ours, paper_claim().rho[name], place))
+    for row in report.rows:
+        paper = PAPER.get(row["dataset"])
+        if paper is not None:
+            for what, ours, theirs in (
+                ("Inv Pie", row["inverse_pie"], paper.inverse_pie),
+                ("RQ", row["range_query"], paper.range_query),
+                ("MGD", row["mgd"], round(paper.mgd, 4)),
+            ):
+                place = "Table 1" if what != "MGD" else "Table 1, from its AEMC columns"
+                pairs.append(Beside(f"{what}, {row['dataset']}", ours, theirs, f"{place}, {row['dataset']}"))
+    return pairs
+
+
 def as_json(report: Table1Report) -> dict[str, Any]:
     """Everything, for programs."""
     return {
@@ -176,6 +197,7 @@ def as_json(report: Table1Report) -> dict[str, Any]:
         "claims": {where: asdict(claim) for where, claim in report.claims.items()},
         "notes": notes(report),
         "rows": list(report.rows),
+        "beside": beside_json(beside(report)),
         "paper": {"source": SOURCE, "rows": {k: asdict(v) | {"mgd": round(v.mgd, 6)} for k, v in PAPER.items()}},
     }
 

@@ -75,8 +75,8 @@ def coarse_told(measurements: Measurements, clique: Clique) -> Coarse | None:
     Guarantee: post-processing; costs no privacy.
     """
     alike: dict[tuple[bytes, ...], list[NoisyMarginal]] = {}
-    for answer in measurements.answers:
-        if isinstance(answer.query, MergedQuery) and set(clique) <= set(answer.clique):
+    for answer in measurements.answers_about(clique):
+        if isinstance(answer.query, MergedQuery):
             labels = _labels(answer, clique)
             alike.setdefault(tuple(labels[n].tobytes() for n in clique), []).append(answer)
     told = [_summed(answers, clique) for answers in alike.values()]

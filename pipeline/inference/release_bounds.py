@@ -30,6 +30,8 @@ from pipeline.statement.digests import read_manifest
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000
+#: Of wide tables, with more columns and pairs than these, pairs that no answer contains are bound on request alone.
+MOST_BOUNDS = 50_000
 #: Cells that are counted in one go.
 BATCH = 20_000_000
 #: What every table of bounds says of itself.
@@ -81,9 +83,9 @@ def table_bounds(
         if schema.domain.cells(asked[0]) > MAX_CELLS:
             what = f"{schema.domain.cells(asked[0]):,} cells"
             raise UserError(what, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")
+        left = 0
     else:
-        every = [(n,) for n in names] + list(itertools.combinations(names, 2))
-        asked = [c for c in every if schema.domain.cells(c) <= MAX_CELLS]
+        asked, left = _columns_and_pairs(schema, measurements, names)
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
         memory, cores = build.memory_limit_bytes(None) // 2, build.threads(None)
         folder = Path(work) / "scan"
@@ -92,9 +94,25 @@ def table_bounds(
         found = list(error_bounds(measurements, synthetic, asked))
     frame = as_frame(schema, found)
     made = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
+    wide = [f"{left:,} pairs that no answer contains are left out: ask for one with `marginal=[a,b]`"] if left else []
     without = f"no bounds of {', '.join(made)}: a rule of the schema made what was measured of them"
-    frame.attrs["notes"] = [*NOTES, *([without] if made else []), *([CHOSEN] if chosen_by_score(statement) else [])]
+    frame.attrs["notes"] = [
+        *NOTES,
+        *wide,
+        *([without] if made else []),
+        *([CHOSEN] if chosen_by_score(statement) else []),
+    ]
     return frame
+
+
+def _columns_and_pairs(schema: Schema, measurements: Measurements, names: Sequence[str]) -> tuple[list[Clique], int]:
+    """What is bound unasked: every column and pair that is not too large; and how many pairs are left out."""
+    pairs = list(itertools.combinations(names, 2))
+    some = pairs
+    if len(names) + len(pairs) > MOST_BOUNDS:
+        some = [p for p in pairs if measurements.answers_about(p)]
+    every = [*((n,) for n in names), *some]
+    return [c for c in every if schema.domain.cells(c) <= MAX_CELLS], len(pairs) - len(some)
 
 
 def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Sequence[Clique]) -> Iterable[ErrorBound]:

@@ -120,7 +120,7 @@ def told(measurements: Measurements, clique: Clique) -> Told | None:
 
     Guarantee: post-processing; costs no privacy.
     """
-    having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
+    having = measurements.answers_about(clique)
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:
         return summed(clique, whole, [measurements.domain.shape(a.clique) for a in whole])

@@ -48,12 +48,13 @@ def summary(card: Scorecard) -> str:
 
 
 def _floor(outcome: Outcome) -> str:
-    """What two samples of the real rows score against each other: measured, or by a formula."""
+    """What two samples of the real rows score against each other, measured or by a formula, and the label."""
+    label = "" if outcome.reading is None or not outcome.reading.label else f"; {outcome.reading.label}"
     for name, words in (("floor", "floor"), ("expected", "a sample's is")):
         reference = outcome.references.get(name)
         if isinstance(reference, Reference):
-            return f"; {words} {_shown(reference.value)}"
-    return ""
+            return f"; {words} {_shown(reference.value)}{label}"
+    return label
 
 
 def where_to_look(done: Run) -> str:

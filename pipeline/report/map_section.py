@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.pages.charts import Drawing, Place, heat, place_map
+from pipeline.pages.charts import Drawing, Line, Place, heat, lines, place_map
 from pipeline.pages.page import Card, Table
+from pipeline.pages.scale import Axis
 
 #: Places in the matrix, and in the table: the worst ones.
 WORST, LISTED = 24, 10
 #: Times drawn as small maps.
 TIMES = 24
+#: N-CRiPT's losses, and the styles of their lines.
+LOSSES = {"JSD": "c0", "BP": "c1", "JD": "c2", "HH": "c3", "HC": "c4", "VC": "c5"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class MapSection:
         times: (time, map).
         worst_over_time: the worst places as a matrix.
         worst: the worst places as a table.
+        courses: of some places, each of N-CRiPT's losses over time.
+        losses: (style, name) of these lines.
+        types: what the worst record types add to the loss; None where it was not computed.
     """
 
     name: ClassVar[str] = "map"
@@ -40,6 +46,9 @@ class MapSection:
     times: Sequence[tuple[str, Drawing | None]]
     worst_over_time: Drawing
     worst: Table
+    courses: Sequence[Card] = ()
+    losses: Sequence[tuple[str, str]] = ()
+    types: Table | None = None
 
 
 def map_section(figure: Mapping[str, Any]) -> MapSection:
@@ -71,7 +80,28 @@ def map_section(figure: Mapping[str, Any]) -> MapSection:
         times=small,
         worst_over_time=heat(worst_names, times, matrix, high=high, low=low, label="Worst places over time"),
         worst=Table((figure["segment"], "records", "mean score"), rows),
+        courses=[_course(course, times) for course in figure.get("temporal", ())],
+        losses=[(style, name) for name, style in LOSSES.items()],
+        types=_types(figure["types"]) if figure.get("types") else None,
     )
+
+
+def _course(course: Mapping[str, Any], times: Sequence[str]) -> Card:
+    """The temporal scores chart of one place (N-CRiPT 2021, 2.4.2)."""
+    every = max(1, -(-len(times) // 6))
+    ticks = tuple((float(i), times[i].split(" to ")[0]) for i in range(0, len(times), every))
+    x = Axis(0.0, max(len(times) - 1.0, 1.0), ticks)
+    y = Axis(0.0, 1.0, tuple((v / 4, f"{v / 4:g}") for v in range(5)))
+    series = [Line(style, name, list(enumerate(course[name])), marked=True) for name, style in LOSSES.items()]
+    name = course["segment"]
+    mean = sum(course["Total"]) / max(len(times), 1)
+    return Card(name, lines(series, x, y, label=f"Losses of {name} over time", width=380), f"mean loss {mean:.3g}")
+
+
+def _types(types: Sequence[Mapping[str, Any]]) -> Table:
+    heads = ("record type", "records", "rank", "synthetic rank", "loss")
+    rows = [(t["type"], round(t["real"]), t["rank"], t["synthetic_rank"], t["Total"]) for t in types]
+    return Table(heads, rows)
 
 
 def _drawn(

@@ -19,8 +19,9 @@ from synthesis.numbers.far_cells import LITTLE, far_groups, middles, pair_labels
 from synthesis.numbers.fine_evidence import Answer
 from synthesis.numbers.value_shapes import answers_about, shape_of, shapes_of
 
-#: Times that noise is drawn anew: the errors are known to about an eighth.
-DRAWS = 30
+#: Times that noise is drawn anew: the errors are known to about an eighth. Of many columns fewer times each, so that
+#: all together are so many draws at most; from eight the errors are known to about a quarter.
+DRAWS, ALL_DRAWS, FEWEST_DRAWS = 30, 1_800, 8
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class NoiseError:
 
 
 def noise_errors(
-    schema: Schema, measurements: Measurements, quantiles: Sequence[float] = (), *, draws: int = DRAWS
+    schema: Schema, measurements: Measurements, quantiles: Sequence[float] = (), *, draws: int | None = None
 ) -> dict[str, NoiseError]:
     """Column with fine cells → the errors that noise gives to its mean and quantiles, from the answers alone.
 
@@ -48,6 +49,7 @@ def noise_errors(
     Guarantee: post-processing; costs no privacy.
     """
     errors: dict[str, NoiseError] = {}
+    draws = draws or max(min(DRAWS, ALL_DRAWS // max(len(schema.fine), 1)), FEWEST_DRAWS)
     for name in schema.fine:
         fine, bins = answers_about(schema, measurements, name)
         if fine is not None or bins is not None:

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from evaluation.cube import count_cubes, cubes_from_arrays
-from evaluation.ncript.combined_loss import NcriptSpec, ncript, total_loss
+from evaluation.ncript.combined_loss import ncript, total_loss
+from evaluation.ncript.ncript_metric import NcriptSettings, prepared
 from evaluation.ncript.ncript_rows import bias_penalty, heavy_hitter_violations, heavy_hitters, jaccard_distance, jsd
 from evaluation.ncript.ncript_series import horizontal_correlation, vertical_correlation
+from evaluation.ncript.ncript_spec import NcriptSpec
+from evaluation.ncript.strong_pairs import kept_pairs, mean_changes, strong_pairs, unit_series
+from evaluation.ncript.type_losses import order_kept
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -48,9 +52,9 @@ def test_totals_of_table_2(row):
 
 def test_the_heavy_hitters_of_the_example():
     """2.2.3 with k = 250, Δ = 0.2, h = 0.2: 0, and 0.2 where the paper prints 1 (one violation by its definition)."""
-    assert heavy_hitters(TRUE, ONLY_E1, k=250, h=0.2) == 0
-    assert heavy_hitter_violations(TRUE, NO_E1, k=250) == 1
-    assert heavy_hitters(TRUE, NO_E1, k=250, h=0.2) == pytest.approx(0.2)
+    assert heavy_hitters(TRUE, ONLY_E1, level=250, h=0.2) == 0
+    assert heavy_hitter_violations(TRUE, NO_E1, level=250) == 1
+    assert heavy_hitters(TRUE, NO_E1, level=250, h=0.2) == pytest.approx(0.2)
 
 
 def test_the_distances_of_the_example_and_of_table_1():
@@ -192,3 +196,97 @@ def test_maps_without_rows_and_other_weights():
     assert only_jsd.total.tolist() == only_jsd.parts["jsd"].tolist()
     with pytest.raises(UserError, match="five numbers"):
         NcriptSpec(weights=(1, 1, 1, 1, -1))
+
+
+def test_the_losses_of_the_types_add_up_to_the_losses_of_the_map():
+    q, p = city(1), city(2)
+    spec = NcriptSpec(weights=(0.4, 0.3, 0.2, 0.1, 0.05), h=0.3)
+    result = ncript(cubes_from_arrays(q, p), spec)
+    types = result.types
+    for name in ("jsd", "jd", "hh"):
+        assert types[name.upper()].sum() == pytest.approx(result.parts[name].sum(), abs=1e-12)
+    for name in ("hc", "vc"):
+        assert types[name.upper()].sum() == pytest.approx(result.parts[name].sum(), abs=1e-9)
+    assert types["Total"].sum() + result.parts["bp"].sum() == pytest.approx(result.loss, abs=1e-9)
+    assert types["Total"].is_monotonic_decreasing and set(types["type"]) == set(range(5))
+    by_type = types.set_index("type")
+    assert by_type["real"].to_dict() == dict(enumerate(q.sum(axis=(0, 1)).astype(float)))
+    assert by_type["rank"].to_dict() == {x: 1 + int((q.sum(axis=(0, 1)) > q[..., x].sum()).sum()) for x in range(5)}
+
+
+def test_the_type_that_was_changed_causes_the_loss():
+    q = 50 + city(7)
+    p = q.copy()
+    p[:, :, 3] = p[::-1, :, 3] * 3
+    assert ncript(cubes_from_arrays(q, p)).types["type"][0] == 3
+
+
+@pytest.mark.parametrize(
+    ("synthetic", "share"), [((60, 30, 10), 1), ((30, 60, 10), 2 / 3), ((10, 30, 60), 0), ((30, 30, 10), 5 / 6)]
+)
+def test_the_order_of_the_frequent_types(synthetic, share):
+    """3.2.2 names it as what is not captured: three frequent types, and one below FT that does not count."""
+    real, other = np.array([[60, 30, 10, 1]]), np.array([[*synthetic, 99]])
+    assert order_kept(real, other) == pytest.approx([share])
+    assert np.isnan(order_kept(np.array([[9, 0, 0, 0]]), other)[0]), "one frequent type has no order"
+
+
+def test_all_four_pairs_of_a_time_and_a_place_have_heavy_hitters():
+    """2.2.3: the i-th month or the whole year, a neighbourhood or the whole area."""
+    q, p = city(1), city(2)
+    result = ncript(cubes_from_arrays(q, p), NcriptSpec(h=0.3))
+    assert result.parts["hh"][2, 3] == heavy_hitters(q[2, 3], p[2, 3], h=0.3)
+    assert result.heavy_year[3] == heavy_hitters(q[:, 3].sum(axis=0), p[:, 3].sum(axis=0), h=0.3)
+    assert result.heavy_map[2] == heavy_hitters(q[2].sum(axis=0), p[2].sum(axis=0), h=0.3)
+    assert result.heavy_whole == heavy_hitters(q.sum(axis=(0, 1)), p.sum(axis=(0, 1)), h=0.3)
+    assert result.to_json()["heavy_hitters"]["whole_map_all_times"] == result.heavy_whole
+
+
+def test_strong_pairs_are_found_once_for_many_tables_and_kept_ones_say_the_same():
+    q = city(5, (5, 20, 30)).astype(float).reshape(5, -1)
+    q = q[:, q.max(axis=0) > q.min(axis=0)]
+    strong, again = strong_pairs(q, 0.9), strong_pairs(q, 0.9, most=0)
+    assert strong.pairs is not None and again.pairs is None
+    assert kept_pairs(q, 0.9) is kept_pairs(q.copy(), 0.9) is not kept_pairs(q, 0.8)
+    assert strong.units.shape[1] < q.shape[1], "equal series are one"
+    for seed in (6, 7):
+        other = unit_series(city(seed, (5, 20, 30)).astype(float).reshape(5, -1)[:, : q.shape[1]])
+        assert mean_changes(strong, other) == pytest.approx(mean_changes(again, other), abs=1e-12)
+    assert mean_changes(strong, unit_series(q)) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_courses_of_the_worst_or_the_named_places():
+    q, p = city(1), city(2)
+    result = ncript(cubes_from_arrays(q, p))
+    worst = result.snapshot()["segment"].tolist()
+    assert [c["segment"] for c in result.courses()] == list(map(str, worst))
+    asked = ncript(cubes_from_arrays(q, p), NcriptSpec(places=("2",))).courses()
+    assert [c["segment"] for c in asked] == ["2"]
+    assert asked[0]["Total"] == result.deep_dive(2)["Total"].tolist() and len(asked[0]["JSD"]) == 6
+    with pytest.raises(UserError, match="no segment 'x'"):
+        ncript(cubes_from_arrays(q, p), NcriptSpec(places=("x",)))
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"weights": [1, 0, 0, 0, 0]}, "total"),
+        ({"delta": 0.4}, "hh"),
+        ({"k": 0.4}, "hh"),
+        ({"h": 0.5}, "hh"),
+        ({"frequency_threshold": 0.3}, "jsd"),
+        ({"bias_penalty": 0.2, "bias_cutoff": 1}, "bp"),
+        ({"strong": 0.5}, "hc"),
+    ],
+)
+def test_every_parameter_of_2_3_2_is_a_setting_that_changes_its_loss(given, part):
+    cubes = cubes_from_arrays(city(1, scale=9), city(2, scale=9))
+    usual, other = (ncript(cubes, prepared(NcriptSettings(ncript=x), None, 0).spec) for x in (None, given))
+    one, two = ((x.total if part == "total" else x.parts[part]) for x in (usual, other))
+    assert not np.allclose(one, two)
+
+
+@pytest.mark.parametrize("given", [{"weights": 3}, {"weights": ["a"] * 5}, {"delta": [1]}, {"omega": 1}, {"h": -1}])
+def test_parameters_that_cannot_be(given):
+    with pytest.raises(UserError):
+        prepared(NcriptSettings(ncript=given), None, 0)

@@ -9,8 +9,8 @@ import pytest
 from evaluation.anita.anita_accuracy import n_way
 from evaluation.correlation import correlation_difference, cramers_v
 from evaluation.correlation_maps import COLUMNS, RECORDS, correlation_maps
+from evaluation.learning.tstr import tstr
 from evaluation.references import floor, independent, ladder
-from evaluation.tstr import tstr
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -11,8 +11,8 @@ import pytest
 from evaluation.map_columns import TimeAndPlace
 from evaluation.metric import Inputs, Metric, MetricSettings, Options, column, columns, declared, scored, setting
 from evaluation.metrics import METRICS, declared_settings, find, register
-from evaluation.ncript.combined_loss import NcriptSpec
 from evaluation.ncript.ncript_metric import Prepared
+from evaluation.ncript.ncript_spec import NcriptSpec
 from evaluation.outcome import compute
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -75,6 +75,7 @@ def test_every_metric_computes_and_is_described(name):
     low, high = out["range"]
     assert low <= out["score"] <= (float("inf") if high is None else high)
     assert out["details"] and out["title"] and out["source"] and out["reference"]
+    assert metric.says and out["reading"]["words"].startswith(metric.says.format(score=out["score"]))
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -1,5 +1,6 @@
 """Target marginals: the paper's defaults, presets and levels; what does not fit is named."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -120,6 +121,20 @@ def test_pums_weighs_the_income_marginal_as_much_as_all_others(town):
     heavy, *rest = chosen.marginals
     assert heavy.attributes == ("city", "sex", "income")
     assert heavy.weight == sum(t.weight for t in rest) == 3
+
+
+@pytest.mark.parametrize("anchors", [(), ("c7", "c900")], ids=["any", "located"])
+def test_marginals_of_a_wide_table_are_drawn_without_listing_them_all(anchors):
+    column = {"kind": "categorical", "values": ["no", "yes"], "missing": False}
+    wide = parse_schema({"columns": {f"c{i}": column for i in range(1000)}}, where="wide")
+    spec = PresetSpec("located" if anchors else "kway", anchors, k=(3,), max_marginals=3)
+    chosen = preset_targets(wide, spec)
+    drawn = [t.attributes for t in chosen.marginals]
+    assert len(set(drawn)) == 3 and all(len(set(t)) == 3 for t in drawn)
+    assert all(not anchors or set(anchors) & set(t) for t in drawn)
+    possible = math.comb(1000, 3) - (math.comb(998, 3) if anchors else 0)
+    assert f"3 of {possible} marginals" in chosen.note[0]
+    assert preset_targets(wide, spec) == chosen
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from pipeline import bounds
 from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of, scored_error
 from pipeline.inference.noise_bounds import Term, sum_bound, tail
-from pipeline.inference.release_bounds import error_bounds
+from pipeline.inference.release_bounds import error_bounds, table_bounds
 from pipeline.inference.release_evidence import Evidence
 from pipeline.inference.told import told
+from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, people, write_town
 
@@ -234,6 +235,17 @@ def test_query_gives_a_bound_for_every_column_and_pair_and_it_holds(one_run, cap
         assert 0.5 * shares[0].sub(shares[1], fill_value=0).abs().sum() < table["error_tvd"][column]
     alone = bounds(one_run / "release", marginal=["age", "sex", "job"])
     assert alone["how"].tolist() == ["Fréchet"] and alone["error_tvd"][0] <= 1.0
+
+
+def test_a_wide_table_gets_bounds_of_what_was_measured_and_of_the_rest_on_request(one_run, monkeypatch):
+    monkeypatch.setattr("pipeline.inference.release_bounds.MOST_BOUNDS", 5)
+    schema, statement, known = read_release(one_run / "release")
+    some = replace(
+        known, answers=tuple(a for a in known.answers if a.clique != schema.domain.canonical(("age", "job")))
+    )
+    table = table_bounds(schema, statement, some, one_run / "release" / "synthetic.csv")
+    assert set(table["marginal"]) == {"age", "sex", "job", "age × sex", "sex × job"}
+    assert any(note.startswith("1 pairs that no answer contains") for note in table.attrs["notes"])
 
 
 def test_columns_made_by_rules_and_accepted_releases_are_told_apart(town, capsys):

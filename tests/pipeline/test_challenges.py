@@ -32,7 +32,7 @@ MAPS = ["ncript_table2", "nist2021_sprint1"]
 
 def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_test():
     files = {p.stem: p.read_text().splitlines() for p in (CONF / "experiment").glob("*.yaml")}
-    assert files.keys() == {*CHALLENGES, *MAPS, "dpsyn_figure2", "mgd_table1", "none"}
+    assert files.keys() == {*CHALLENGES, *MAPS, "dpsyn_figure2", "mgd_table1", "all", "none"}
     for name, lines in files.items():
         if name != "none":
             first = next(line for line in lines if "@package" not in line)
@@ -76,7 +76,11 @@ def test_a_challenge_on_a_file_of_ones_own_and_resumed(town):
     assert command("run", *own) == 0
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
     assert facts["data"]["kind"] == "town.csv, 600 rows"
-    assert [r["epsilon"] for r in facts["rows"]] == [1, 1, 2, 2]
+    assert [(r["epsilon"], r["metric"]) for r in facts["rows"]] == [
+        (e, m) for e in (1, 2) for m in ("density", "range_2018", "round 1", "round 2")
+    ]
+    density, ranges, one, two = (r["score"] for r in facts["rows"][:4])
+    assert one == density and two == pytest.approx((density + ranges) / 2), "DPSyn, section 5.1: equal weights"
     assert (town / "out" / "epsilon-1" / "release" / "privacy.json").exists()
     before = (town / "out" / "internal" / "rows" / "epsilon-1.json").stat().st_mtime_ns
     assert command("run", *own, "resume=true") == 0
@@ -128,6 +132,7 @@ MISTAKES = [
     (["experiment.epsilons=[]"], "experiment.epsilons"),
     (["experiment.epsilons=[-1]"], "experiment.epsilons"),
     (["experiment.metrics=[densty]"], "did you mean 'density'"),
+    (["++experiment.rounds={one: [densty]}"], "did you mean 'density'"),
     (["experiment.holdout=1"], "experiment.holdout"),
     (["+experiment.roles.tme=age"], "experiment.roles.tme"),
 ]

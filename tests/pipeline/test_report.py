@@ -116,6 +116,11 @@ def test_a_metric_that_cannot_be_computed_says_why_in_the_report_and_touches_no_
     assert scores["metrics"]["gini"]["score"] is None
     assert "evaluation.income=COLUMN" in scores["metrics"]["gini"]["reason"]
     assert scores["metrics"]["ncript"]["score"] is not None
+    drawn = report.read_text().split('<section id="map">')[1].split("</section>")[0]
+    for told in ("The losses of a place over time", "Which record types cause the loss"):
+        assert told in drawn
+    courses = scores["metrics"]["ncript"]["details"]["temporal"]
+    assert drawn.count("<polyline") >= 6 * len(courses) > 0
     assert "evaluation.income=COLUMN" in report.read_text()
 
 

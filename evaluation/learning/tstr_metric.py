@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evaluation.metric import Inputs, Metric, MetricSettings, columns, scored
 
 if TYPE_CHECKING:
-    from evaluation.tstr import Tstr
+    from evaluation.learning.tstr import Tstr
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TstrSettings(MetricSettings):
 
 
 def _lost(inputs: Inputs) -> Tstr:
-    from evaluation.tstr import tstr
+    from evaluation.learning.tstr import tstr
 
     options, targets = inputs.options, inputs.own(TstrSettings).predict
     return tstr(inputs.real, inputs.synthetic, options.holdout, targets=targets or None, seed=options.seed)
@@ -34,6 +34,7 @@ def _lost(inputs: Inputs) -> Tstr:
 TSTR = Metric(
     name="tstr",
     title="TSTR: balanced accuracy lost",
+    says="models that learn from synthetic records lose {score:.1%} of balanced accuracy",
     goal="low",
     low=-1,
     high=1,

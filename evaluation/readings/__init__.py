@@ -1,0 +1,1 @@
+"""How a score reads: its references, its interval, and a label in plain words."""

@@ -1,0 +1,154 @@
+"""`experiment=all`: every experiment in a process of its own, what failed named, and one page about all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.files import write_whole
+from pipeline.conf_folder import CONF
+from pipeline.experiments.experiment_settings import settings_of
+from pipeline.experiments.gallery.summary_page import ExperimentOutcome, write_summary
+from pipeline.folders import RunFolder, claimed, logged
+
+if TYPE_CHECKING:
+    from pipeline.budget.admission import PlannedRelease
+    from pipeline.settings.config import Config
+
+#: Files of conf/experiment that are no experiment of their own.
+NONE = ("none", "all")
+#: What the command says about itself and not about its experiments.
+OWN = ("experiment", "hydra", "resume")
+#: How each ended, under internal/.
+OUTCOMES = "outcomes.json"
+
+
+@dataclass(frozen=True)
+class AllSettings:
+    """`experiment.*` of all experiments; the comments stand in conf/experiment/all.yaml."""
+
+    only: list[str] = field(default_factory=list)
+    files: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def names_of_all() -> list[str]:
+    """The experiments, by their files."""
+    return sorted(p.stem for p in (CONF / "experiment").glob("*.yaml") if p.stem not in NONE)
+
+
+def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """None of its own: each experiment books what it makes."""
+    return ()
+
+
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
+    """Run what is not finished yet, each in a process of its own; returns where the summary lies.
+
+    Raises:
+        UserError: an unknown name, a file that is not there, or experiments that failed, after all others were made.
+    """
+    settings = _checked(config)
+    chosen = settings.only or names_of_all()
+    given = _handed_on(hydra_files)
+    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+        # what makes the folder one that resume=true goes on with
+        write_whole(folder.manifest, json.dumps({"experiment": "all"}), mode=0o600)
+        (folder.internal / "rows").mkdir(exist_ok=True)
+        outcomes = _earlier(folder)
+        for place, name in enumerate(chosen, start=1):
+            arguments, data = _arguments(name, settings, given)
+            known = outcomes.get(name)
+            if known is None or known.status != "done" or known.arguments != arguments:
+                outcomes[name] = _made(folder, name, arguments, data)
+            _say(outcomes[name], place, len(chosen), again=outcomes[name] is known)
+            text = json.dumps({n: asdict(o) for n, o in outcomes.items()}, indent=1)
+            write_whole(folder.internal / OUTCOMES, text, mode=0o600)
+            page = write_summary(folder, [outcomes[n] for n in chosen if n in outcomes])
+    failed = [n for n in chosen if outcomes[n].status != "done"]
+    if failed:
+        fix = f"see {root / failed[0] / 'said.txt'}; the same command with resume=true makes these alone"
+        what = f"{len(failed)} of {len(chosen)} experiments failed: {', '.join(failed)}; the others are in {page}"
+        raise UserError(what, where="experiment", fix=fix)
+    return f"\n{len(chosen)} experiments, our numbers beside the published ones (NOT private, keep back):\n  {page}"
+
+
+def _checked(config: Config) -> AllSettings:
+    settings = settings_of(config.experiment, AllSettings)
+    for name in (*settings.only, *settings.tables):
+        if name not in names_of_all():
+            raise UserError(f"no experiment {name!r}", where="experiment.only", fix=choices_fix(name, names_of_all()))
+    tables = sorted({str(t["table"]) for t in settings.tables.values()})
+    for table, file in settings.files.items():
+        where = f"experiment.files.{table}"
+        if table not in tables:
+            raise UserError(f"no experiment reads {table!r}", where=where, fix=choices_fix(table, tables))
+        if file is not None and not Path(str(file)).expanduser().is_file():
+            raise UserError(f"no file {file!r}", where=where, fix="a path to the table, or leave it out")
+    if config.data.path:
+        fix = f"experiment.files.{tables[0]}=FILE: each experiment has its own table"
+        raise UserError("not one table for all experiments", where="data.path", fix=fix)
+    return settings
+
+
+def _handed_on(hydra_files: Mapping[str, str]) -> tuple[str, ...]:
+    """The settings of the command that every experiment gets as well."""
+    typed: Sequence[str] = yaml.safe_load(hydra_files.get("overrides.yaml", "[]"))
+    bare = [(text, text.partition("=")[0].lstrip("+~")) for text in typed]
+    return tuple(text for text, key in bare if key.partition(".")[0] not in OWN)
+
+
+def _arguments(name: str, settings: AllSettings, given: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """What is typed for one experiment, and its table in words."""
+    wants = settings.tables.get(name, {})
+    table = wants.get("table")
+    if table is None:
+        return (f"experiment={name}", *given), "needs none, or generates it"
+    if settings.files.get(table) is None:
+        return (f"experiment={name}", *given), f"generated: no file of {table}"
+    file = Path(settings.files[table]).expanduser()
+    path = json.dumps(str(file), ensure_ascii=False)
+    return (f"experiment={name}", *wants.get("with", []), f"data.path={path}", *given), file.name
+
+
+def _earlier(folder: RunFolder) -> dict[str, ExperimentOutcome]:
+    """What earlier commands in this folder finished."""
+    path = folder.internal / OUTCOMES
+    if not path.exists():
+        return {}
+    known = json.loads(path.read_text(encoding="utf-8"))
+    return {n: ExperimentOutcome(**{**o, "arguments": tuple(o["arguments"])}) for n, o in known.items()}
+
+
+def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -> ExperimentOutcome:
+    """One experiment in its own process, whose words go to a file beside it."""
+    home = folder.root / name
+    home.mkdir(exist_ok=True, mode=0o700)
+    resumed = ["resume=true"] if (home / "internal" / "manifest.json").exists() else []
+    place = json.dumps(str(home), ensure_ascii=False)
+    typed = [*arguments, *resumed, f"hydra.run.dir={place}"]
+    start = time.perf_counter()
+    with (home / "said.txt").open("w", encoding="utf-8") as said:
+        (home / "said.txt").chmod(0o600)
+        done = subprocess.run([sys.executable, "-m", "pipeline", "run", *typed], stdout=said, stderr=said, check=False)
+    seconds = round(time.perf_counter() - start, 1)
+    words = (home / "said.txt").read_text(encoding="utf-8")
+    error = "" if done.returncode == 0 else words[words.rfind("error: ") :].strip() or f"exit code {done.returncode}"
+    status = "failed" if done.returncode else "done"
+    return ExperimentOutcome(name, name, arguments, data, status, seconds, error)
+
+
+def _say(outcome: ExperimentOutcome, place: int, count: int, *, again: bool) -> None:
+    """One line on standard error."""
+    how = "finished before" if again else f"{outcome.status} in {outcome.seconds:.1f} s"
+    error = f": {outcome.error.splitlines()[0]}" if outcome.error else ""
+    print(f"{place:>2} of {count}  {outcome.name:<20}{how} ({outcome.data}){error}", file=sys.stderr, flush=True)

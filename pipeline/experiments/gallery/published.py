@@ -1,0 +1,100 @@
+"""Numbers that a source prints, as data: each with what it is of and the table, figure or section where it stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from mechanisms.public.errors import UserError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number that a source prints.
+
+    Attributes:
+        metric: what it is of, under our name.
+        value: as printed, or as it follows from what is printed (then `place` says how).
+        place: table, figure or section, and row. The sources are known in copies of different paging, so that no page
+            of one copy is told.
+        epsilon, dataset: the row of ours that it stands beside; None for any.
+    """
+
+    metric: str
+    value: float
+    place: str
+    epsilon: float | None = None
+    dataset: str | None = None
+
+
+def published_of(entries: Sequence[Mapping[str, Any]]) -> tuple[Published, ...]:
+    """What `experiment.published` lists.
+
+    Raises:
+        UserError: an unknown field, one that is missing, or a value of another kind.
+    """
+    known = [f.name for f in fields(Published)]
+    form = "'experiment.published=[{metric: tvd, epsilon: 1, value: 0.1, place: Table 2}]'"
+    made = []
+    for entry in entries:
+        for name in entry.keys() - set(known):
+            near = did_you_mean(str(name), known) or form
+            raise UserError(f"unknown field {name!r}", where="experiment.published", fix=near)
+        texts = [entry.get("metric"), entry.get("place"), entry.get("dataset", "")]
+        numbers = [entry.get("value"), entry.get("epsilon", 1.0)]
+        fits = all(isinstance(t, str) for t in texts) and bool(texts[0]) and bool(texts[1])
+        fits = fits and all(
+            isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers
+        )
+        if not fits:
+            raise UserError(f"got {dict(entry)}", where="experiment.published", fix=form)
+        made.append(Published(**entry))
+    return tuple(made)
+
+
+def printed(
+    numbers: Iterable[Published], metric: str, *, epsilon: float | None = None, dataset: str | None = None
+) -> Published | None:
+    """The number that stands beside ours, if the source prints one."""
+    for number in numbers:
+        fits = number.epsilon is None or (epsilon is not None and math.isclose(number.epsilon, epsilon))
+        if number.metric == metric and fits and number.dataset in (None, dataset):
+            return number
+    return None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published number and ours; the form in which every experiment leaves them in experiment.json.
+
+    Attributes:
+        what: both are of, in words.
+        published, place: as of `Published`; None and empty where the source prints none.
+        ours: None where it is undefined.
+    """
+
+    what: str
+    ours: float | None
+    published: float | None = None
+    place: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the published one; None without both."""
+        return None if self.ours is None or self.published is None else self.ours - self.published
+
+
+def beside_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
+    made = []
+    for row in rows:
+        what = f"{row['metric']}, {row['dataset']}, ε = {row['epsilon']:g}"
+        made.append(Beside(what, row["score"], row.get("reported"), row.get("place") or ""))
+    return as_json(made)
+
+
+def as_json(pairs: Iterable[Beside]) -> list[dict[str, Any]]:
+    """With their differences, as `experiment.json` has them under `beside`."""
+    return [asdict(pair) | {"difference": pair.difference} for pair in pairs]

@@ -1,0 +1,110 @@
+"""`experiment=all`: every experiment in one command, resumable, and the published numbers as data."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mechanisms.public.errors import UserError
+from pipeline.conf_folder import CONF
+from pipeline.experiments.experiment_settings import Source, settings_of
+from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all
+from pipeline.experiments.gallery.published import Published, beside_rows, printed, published_of
+from pipeline.experiments.paper_table1 import PAPER
+from pipeline.settings.config import load_config
+from tests.pipeline.conftest import command
+
+
+@pytest.mark.slow  # a process for each experiment
+def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_not_made_again(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adult.csv").write_text("age,shoe\n30,42\n")  # no table of adults
+    one = ["experiment=all", "smoke=true", "experiment.only=[anita_tradeoff,dpsyn_figure2]", "hydra.run.dir=out"]
+    one.append("experiment.files.adult=adult.csv")
+    assert command("run", *one) == 1
+    said = capsys.readouterr().err
+    assert "1 of 2 experiments failed: anita_tradeoff" in said and "Traceback" not in said
+    assert "1 of 2  anita_tradeoff      failed" in said and "2 of 2  dpsyn_figure2       done" in said
+    inside = Path("out/internal")
+    first = json.loads((inside / "outcomes.json").read_text())
+    page = (inside / "summary.md").read_text()
+    assert "It failed: error: " in page and "crossing in panel A" in page and "Figure 2 (A)" in page
+    figure = Path("out/dpsyn_figure2/internal/experiment.json")
+    made = figure.stat().st_mtime_ns
+    assert command("run", *one) == 1 and "resume=true" in capsys.readouterr().err
+    assert command("run", *one, "resume=true") == 1
+    said = capsys.readouterr().err
+    assert "dpsyn_figure2       finished before" in said
+    assert figure.stat().st_mtime_ns == made
+    again = json.loads((inside / "outcomes.json").read_text())
+    assert again["dpsyn_figure2"] == first["dpsyn_figure2"] and again["anita_tradeoff"]["status"] == "failed"
+
+
+def test_every_experiment_is_one_of_all_and_every_table_is_of_one():
+    settings = settings_of(load_config(["experiment=all"]).experiment, AllSettings)
+    files = {p.stem for p in (CONF / "experiment").glob("*.yaml")} - {"all", "none"}
+    assert set(names_of_all()) == files
+    assert settings.tables.keys() <= files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["experiment.only=[dpsyn_figure3]"], "did you mean 'dpsyn_figure2'"),
+        (["experiment.files.adlut=x.csv"], "did you mean 'experiment.files.adult'"),
+        (["experiment.files.adult=absent.csv"], "no file 'absent.csv'"),
+        (["data.path=all.yaml"], "not one table for all experiments"),
+    ],
+)
+def test_a_mistake_is_one_clear_message_and_nothing_is_made(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "all.yaml").write_text("a\n1\n")
+    assert command("run", "experiment=all", "hydra.run.dir=out", *arguments) == 1
+    error = capsys.readouterr().err
+    assert said in error and "fix: " in error and "Traceback" not in error
+    assert not Path("out").exists()
+
+
+def test_published_numbers_have_a_place_and_stand_beside_the_row_that_they_are_of():
+    numbers = published_of(
+        [
+            {"metric": "a", "epsilon": 1, "value": 2, "place": "Table 1", "dataset": "x"},
+            {"metric": "a", "epsilon": 10, "value": 3, "place": "Table 1"},
+        ]
+    )
+    assert numbers[0] == Published("a", 2, "Table 1", 1, "x")
+    assert printed(numbers, "a", epsilon=1, dataset="y") is None
+    assert printed(numbers, "a", epsilon=10.0, dataset="y") == numbers[1]
+    assert printed(numbers, "b", epsilon=1, dataset="x") is None
+    row = {"metric": "a", "dataset": "x", "epsilon": 1, "score": 1.5, "reported": 2, "place": "Table 1"}
+    found = beside_rows([row, row | {"reported": None}])
+    assert [f["difference"] for f in found] == [-0.5, None] and found[0]["place"] == "Table 1"
+    for wrong in ({"metric": "a", "value": 1}, {"metric": "a", "value": "1", "place": "x"}, {"metric": "", "value": 1}):
+        with pytest.raises(UserError, match=r"experiment\.published"):
+            published_of([wrong])
+    with pytest.raises(UserError, match="did you mean 'place'"):
+        published_of([{"metric": "a", "value": 1, "plcae": "x"}])
+
+
+def published_in(name: str) -> tuple[Published, ...]:
+    options = load_config([f"experiment={name}"]).experiment.options
+    return Source(published=options.get("published", [])).printed
+
+
+def test_the_printed_scores_of_sprint_1_follow_from_table_1():
+    """Li et al. 2021a, Table 1: Inv Pie is 1 − S / 3336 over 278 places and 12 months."""
+    numbers = published_in("nist2021_sprint1")
+    assert len(numbers) == 6
+    for number in numbers:
+        row = PAPER[f"{number.dataset}-{number.epsilon:g}"]
+        assert number.value == round(278 * 12 * (1 - row.inverse_pie)), number
+
+
+def test_the_printed_total_of_table_2_is_the_weighted_sum_of_its_losses():
+    """N-CRiPT 2021, section 3.1.2: total = BP + Σ ω · loss with ω = (0.3, 0.15, 0.15, 0.15, 0.15)."""
+    values = {n.metric: n.value for n in published_in("ncript_table2")}
+    assert set(values) == {"JSD", "BP", "JD", "HH", "HC", "VC", "total"}
+    weights = {"JSD": 0.3, "JD": 0.15, "HH": 0.15, "HC": 0.15, "VC": 0.15}
+    assert sum(w * values[k] for k, w in weights.items()) + values["BP"] == pytest.approx(values["total"], abs=1e-3)
