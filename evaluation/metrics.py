@@ -21,6 +21,7 @@ from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
 from evaluation.dependence_metric import DEPENDENCE
 from evaluation.learning.tstr_metric import TSTR
+from evaluation.learning.two_sample_auc_metric import TWO_SAMPLE_AUC
 from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
 from evaluation.mgd.mgd_metric import MGD
 from evaluation.ncript.ncript_metric import NCRIPT
@@ -141,6 +142,7 @@ for entry in (
     LINKAGE,
     ATTRIBUTE_INFERENCE,
     MEMBERSHIP,
+    TWO_SAMPLE_AUC,
     TSTR,
 ):
     register(entry)

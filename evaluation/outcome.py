@@ -14,6 +14,7 @@ from evaluation.readings.reading import Ends, Reading, reading
 from evaluation.references import Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.extras import absent_extra
 from mechanisms.public.schema.table_schema import Schema
 
 
@@ -134,6 +135,8 @@ def lacking(inputs: Inputs) -> str:
     metric, why = inputs.metric, inputs.options.why
     if absent := unmet(metric, inputs.options):
         return "; ".join(f"needs {need}: {why.get(need, metric.words(need))}" for need in absent)
+    if absent_library := absent_extra(metric.library):
+        return f"not computed: {absent_library}"
     if metric.empty:
         return ""
     if not inputs.real.rows or not inputs.synthetic.rows:

@@ -43,6 +43,7 @@ class Scorecard:
         sample: how many real rows those metrics took that do not follow from counts, numbers and correlations; None for
             all of them.
         said: what a reader must know before any score: columns that only one table has, or of different kinds.
+        release: what a statement says of the synthetic table, as in scores.json; None where none is known.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -55,6 +56,7 @@ class Scorecard:
     correlations: Mapping[str, Any] = field(default_factory=dict)
     sample: int | None = None
     said: tuple[str, ...] = ()
+    release: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         head, rows = self._table()
@@ -124,6 +126,7 @@ class Scorecard:
             sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
             out["sample"] = {"rows": self.sample, "of": [*sampled, "references", "numbers", "groups", "correlations"]}
         out |= {"first": list(self.said)} if self.said else {}
+        out |= {} if self.release is None else {"release": plain(self.release)}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
         out |= {name: plain(part) for name, part in parts.items() if part}

@@ -9,6 +9,7 @@ from evaluation.metric import Inputs, Metric, MetricSettings, columns, scored, s
 
 if TYPE_CHECKING:
     from evaluation.anita.anita_privacy import Privacy
+    from evaluation.readings.reading import Ends
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,17 @@ def _share(result: Privacy) -> float | None:
     return None if result.closer is None else result.closer.share.value
 
 
+def _ends(result: Privacy) -> Ends | None:
+    from evaluation.readings.reading import Ends
+
+    if result.closer is None:
+        return None
+    share, real = result.closer.share, result.closer.real
+    limits, of = (0.05, 0.2), "two halves of the holdout" if real is not None else "real records"
+    honest, poor = share.null if real is None else real.value, "copies of training records"
+    return Ends(honest, None, 1.0, share.low, share.high, limits=limits, honest_is=of, poor_is=poor)
+
+
 PRIVACY = Metric(
     name="anita_privacy",
     title="ANITA: DCR and NNDR; share nearer to training than to the holdout",
@@ -50,6 +62,7 @@ PRIVACY = Metric(
     reference="½, and what real records score",
     source="Platzer 2020, section 3 (DCR and NNDR against a holdout; the share as one number is ours)",
     run=scored(_privacy, _share),
+    ends=_ends,
     settings=DistanceSettings,
     needs=("holdout",),
     referable=False,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_accuracy import NWay, n_way
+from evaluation.readings.reading import LIMITS, Ends, mean_ends
 from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
@@ -93,6 +94,15 @@ class SequentialAccuracy:
         values = [p.accuracy for p in self.parts]
         scores = [v for v in values if v is not None]
         return sum(scores) / len(scores) if scores and len(scores) == len(values) else None
+
+    @property
+    def ends(self) -> Ends | None:
+        """Of the mean; independent columns keep the tables of one column."""
+        parts = [p.ends for p in self.parts if p.ends is not None]
+        if len(parts) < len(self.parts) or not parts:
+            return None
+        kept = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(self.parts, parts, strict=True)]
+        return replace(mean_ends(kept), limits=LIMITS)
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""

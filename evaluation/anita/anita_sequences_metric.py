@@ -49,6 +49,7 @@ SEQUENCES = Metric(
     reference="1 − its floor, in the details",
     source="Platzer 2020, section 2",
     run=scored(_accuracy),
+    ends=lambda result: result.ends,
     settings=SequencesSettings,
     needs=("subject",),
     referable=False,

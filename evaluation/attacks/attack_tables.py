@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evaluation.attacks.attack_settings import AttackSettings
+from evaluation.learning.features import rows_at
 from evaluation.metric import Inputs
+from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from mechanisms.public.coded_table import CodedTable
-
-
-def rows_of(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    """Some rows of a table."""
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class Sides:
     def targets(self, count: int, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
         """One random row of so many units of each side at most."""
         sides = zip((self.training, self.holdout), self.units, strict=True)
-        return tuple(rows_of(t, one_each(u, t.rows, rng)[:count]) for t, u in sides)  # type: ignore[return-value]
+        return tuple(rows_at(t, one_each(u, t.rows, rng)[:count]) for t, u in sides)  # type: ignore[return-value]
 
     def counts(self) -> dict[str, int]:
         """Rows that know or are attacked, and units."""
@@ -66,10 +64,10 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     share = min(own.attack_rows / max(t.rows, 1) for t in tables)
     most = max(int(min(share, 1.0) * min(map(_count, ids))), 1)
     chosen = [_whole_units(unit, most, rng) for unit in ids]
-    cut = [rows_of(t, rows) for t, rows in zip(tables, chosen, strict=True)]
+    cut = [rows_at(t, rows) for t, rows in zip(tables, chosen, strict=True)]
     made = inputs.synthetic
     if made.rows > own.attack_rows:
-        made = rows_of(made, np.sort(rng.choice(made.rows, own.attack_rows, replace=False)))
+        made = rows_at(made, np.sort(rng.choice(made.rows, own.attack_rows, replace=False)))
     return Sides(cut[0], cut[1], made, (ids[0][chosen[0]], ids[1][chosen[1]]), known)
 
 
@@ -84,6 +82,10 @@ def _whole_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -
     chosen = np.zeros(numbers, bool)
     chosen[rng.choice(numbers, most, replace=False)] = True
     return np.flatnonzero(chosen[unit])
+
+
+#: An attack's score reads well, and then fairly, up to these shares of the way from guessing to certainty.
+ATTACK_LIMITS = (0.05, 0.2)
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,12 @@ class Risk:
             f"{ours.attacks:,} right on training units, {theirs.successes:,} of {theirs.attacks:,} on the holdout's"
         )
 
+    @property
+    def ends(self) -> Ends:
+        """Between guesses about anybody and certainty."""
+        of, poor = "guesses about the holdout's", "always right"
+        return Ends(0.0, None, 1.0, self.low, self.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
+
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
         rates = {"training": self.training.to_json(), "control": self.control.to_json()}
@@ -164,3 +172,43 @@ def risk(training: Rate, control: Rate) -> Risk:
     value = (shares[0] - shares[1]) / (1 - shares[1]) if shares[1] < 1 else 0.0
     low, high = (min(max(end, 0.0), 1.0) for end in (centre - error, centre + error))
     return Risk(training, control, min(max(value, 0.0), 1.0), low, high)
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What an attack of one guess about each target wins.
+
+    Attributes:
+        attack: what it is called.
+        risk: None with a reason.
+        about: what was guessed, as JSON values.
+        rows: of each table.
+        reason: why there is no risk.
+    """
+
+    attack: str
+    risk: Risk | None
+    about: Mapping[str, Any]
+    rows: dict[str, int]
+    reason: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """The risk."""
+        return None if self.risk is None else self.risk.value
+
+    @property
+    def words(self) -> str:
+        """One line for the console."""
+        return "" if self.risk is None else f"attack, {self.attack}: {self.risk.words}"
+
+    @property
+    def ends(self) -> Ends | None:
+        """What the risk stands between."""
+        return None if self.risk is None else self.risk.ends
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        if self.risk is None:
+            return {"score": None, "reason": self.reason, "rows": self.rows}
+        return {"score": self.score, **self.risk.to_json(), **self.about, "rows": self.rows}

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, rows_of
+from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk
+from evaluation.learning.features import rows_at
+from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import APART, nearest_rows, places
 from mechanisms.public.coded_table import CodedTable
 
@@ -42,6 +44,11 @@ class Inference:
         return None if self.worst is None else self.risks[self.worst].value
 
     @property
+    def ends(self) -> Ends | None:
+        """What the risk of the worst column stands between."""
+        return None if self.worst is None else self.risks[self.worst].ends
+
+    @property
     def words(self) -> str:
         """One line for the console."""
         worst = self.worst
@@ -67,17 +74,17 @@ def attribute_inference(sides: Sides, attacks: int, secrets: Sequence[str], rng:
     """
     names = sides.synthetic.domain.names
     targets = sides.targets(attacks, rng)
-    made = rows_of(sides.synthetic, rng.permutation(sides.synthetic.rows))
+    made = rows_at(sides.synthetic, rng.permutation(sides.synthetic.rows))
     wanted = [n for n in names if not secrets or n in secrets] if len(names) > 1 else []
     risks, blind = {}, {}
     for name in wanted:
         others = tuple(n for n in names if n != name)
         near = [_nearest(t, made, others) for t in targets]
-        right = [_right(t, rows_of(made, rows), name, made) for t, rows in zip(targets, near, strict=True)]
+        right = [_right(t, rows_at(made, rows), name, made) for t, rows in zip(targets, near, strict=True)]
         level = 0.05 / len(wanted)
         rates = [rate(int(r.sum()), r.size, level=level) for r in right]
         risks[name] = risk(rates[0], rates[1])
-        any_row = rows_of(made, rng.integers(0, made.rows, targets[0].rows))
+        any_row = rows_at(made, rng.integers(0, made.rows, targets[0].rows))
         guessed = _right(targets[0], any_row, name, made)
         blind[name] = rate(int(guessed.sum()), guessed.size)
     return Inference(risks, blind, sides.counts())

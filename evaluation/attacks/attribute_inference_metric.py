@@ -47,8 +47,10 @@ ATTRIBUTE_INFERENCE = Metric(
     reference="guesses about the holdout",
     source="Giomi et al. 2023, section 4.3",
     run=scored(_risk),
+    ends=lambda result: result.ends,
     settings=InferenceSettings,
     needs=("holdout",),
+    reported=True,
     referable=False,
     on_values=True,
 )

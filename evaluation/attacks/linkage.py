@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Risk, Sides, rate, risk
+from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk
 from evaluation.verdict.near_rows import Places, all_distances, places
 from mechanisms.public.coded_table import CodedTable
 
@@ -17,38 +15,7 @@ from mechanisms.public.coded_table import CodedTable
 BATCH = 200
 
 
-@dataclass(frozen=True)
-class Linkage:
-    """How often the synthetic table links two parts of a record.
-
-    Attributes:
-        risk: None where there are fewer than two columns.
-        parts: the columns of either part.
-        rows: of each table.
-    """
-
-    risk: Risk | None
-    parts: tuple[tuple[str, ...], tuple[str, ...]]
-    rows: dict[str, int]
-
-    @property
-    def score(self) -> float | None:
-        """The risk."""
-        return None if self.risk is None else self.risk.value
-
-    @property
-    def words(self) -> str:
-        """One line for the console."""
-        return "" if self.risk is None else f"attack, linkage: {self.risk.words}"
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values; the score first."""
-        if self.risk is None:
-            return {"score": None, "reason": "one column has no two parts", "rows": self.rows}
-        return {"score": self.score, **self.risk.to_json(), "parts": list(map(list, self.parts)), "rows": self.rows}
-
-
-def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Linkage:
+def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Guesses:
     """The risk that two data sets about the same people are linked through the synthetic table.
 
     The columns are split at random into two halves. Each half of a target's row has its nearest synthetic rows (all
@@ -60,14 +27,14 @@ def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Linkage:
     halves = [tuple(names[i] for i in np.sort(part)) for part in np.array_split(order, 2)]
     parts = (halves[0], halves[1])
     if len(names) < 2:
-        return Linkage(None, parts, sides.counts())
+        return Guesses("linkage", None, {}, sides.counts(), "one column has no two parts")
     targets = sides.targets(attacks, rng)
     whole = {part: places([_columns(t, part) for t in (*targets, sides.synthetic)]) for part in parts}
     ends = np.cumsum([0, *(t.rows for t in targets)])
     made = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
     hits = [_linked([whole[part] for part in parts], np.arange(a, b), made) for a, b in pairwise(ends)]
     both = (rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True))
-    return Linkage(risk(*both), parts, sides.counts())
+    return Guesses("linkage", risk(*both), {"parts": [list(p) for p in parts]}, sides.counts())
 
 
 def _columns(table: CodedTable, names: tuple[str, ...]) -> CodedTable:

@@ -8,10 +8,10 @@ from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.metric import Inputs, Metric, scored
 
 if TYPE_CHECKING:
-    from evaluation.attacks.linkage import Linkage
+    from evaluation.attacks.attack_tables import Guesses
 
 
-def _risk(inputs: Inputs) -> Linkage:
+def _risk(inputs: Inputs) -> Guesses:
     import numpy as np
 
     from evaluation.attacks.attack_tables import sides_of
@@ -32,8 +32,10 @@ LINKAGE = Metric(
     reference="links of the holdout",
     source="Giomi et al. 2023, section 4.2",
     run=scored(_risk),
+    ends=lambda result: result.ends,
     settings=AttackSettings,
     needs=("holdout",),
+    reported=True,
     referable=False,
     on_values=True,
 )

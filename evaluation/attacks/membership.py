@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
-from evaluation.attacks.attack_tables import Sides, rows_of
+from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides
 from evaluation.attacks.promise_bounds import Promise
+from evaluation.learning.features import features, rows_at
+from evaluation.learning.roc import auc_with_error
+from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.random_split import Share, clopper_pearson
 from mechanisms.public.coded_table import CodedTable
@@ -80,6 +82,15 @@ class Membership:
         return max((a.auc for a in self.attacks.values()), default=None)
 
     @property
+    def ends(self) -> Ends | None:
+        """What the best attack's AUC stands between."""
+        if not self.attacks:
+            return None
+        best = max(self.attacks.values(), key=lambda a: a.auc)
+        of, poor = "guessing", "always right"
+        return Ends(0.5, None, 1.0, best.low, best.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
+
+    @property
     def words(self) -> str:
         """One line for the console."""
         if not self.attacks:
@@ -115,11 +126,11 @@ def membership(sides: Sides, attacks: int, rng: np.random.Generator, promise: Pr
     units = dict(zip(("members", "others", "known"), counts, strict=True))
     if min(counts) < FEWEST:
         return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
-    targets = (sides.training, rows_of(sides.holdout, others))
+    targets = (sides.training, rows_at(sides.holdout, others))
     picked = [_picked(u, attacks, rng) for u in ids]
-    targets = (rows_of(targets[0], picked[0]), rows_of(targets[1], picked[1]))
+    targets = (rows_at(targets[0], picked[0]), rows_at(targets[1], picked[1]))
     ids = (ids[0][picked[0]], ids[1][picked[1]])
-    population = rows_of(sides.holdout, known)
+    population = rows_at(sides.holdout, known)
     scores = _near(targets, sides.synthetic, population)
     scores["classifier"] = _by_classifier(targets, sides.synthetic, population, rng)
     units |= {"members": np.unique(ids[0]).size, "others": np.unique(ids[1]).size}
@@ -133,23 +144,12 @@ def membership(sides: Sides, attacks: int, rng: np.random.Generator, promise: Pr
 def told_apart(members: Floats, others: Floats, rng: np.random.Generator) -> Attack:
     """How well scores tell members from others; a member's should be larger."""
     z = -float(ndtri(LEVEL / 2))
-    auc, error = _auc(members, others)
+    auc, error = auc_with_error(members, others)
     advantage, spread = _advantage(members, others, rng)
     limit = np.sort(others)[min(math.ceil((1 - FALSE_POSITIVES) * others.size), others.size - 1)]
     found = clopper_pearson(int((members > limit).sum()), members.size)
     ends = (max(auc - z * error, 0.0), min(auc + z * error, 1.0))
     return Attack(auc, *ends, advantage, max(advantage - z * spread, -1.0), min(advantage + z * spread, 1.0), found)
-
-
-def _auc(members: Floats, others: Floats) -> tuple[float, float]:
-    """The area under the ROC curve, and its standard error from placements (DeLong et al. 1988)."""
-    m, n = members.size, others.size
-    ranks = rankdata(np.concatenate([members, others]))
-    above = (ranks[:m] - rankdata(members)) / n
-    below = 1 - (ranks[m:] - rankdata(others)) / m
-    variance = above.var(ddof=1) / m + below.var(ddof=1) / n
-    # All placements alike: as with a share of 0 or 1, three units in all might have been otherwise.
-    return float(above.mean()), math.sqrt(max(variance, 1 / (4 * min(m, n) ** 2)))
 
 
 def _advantage(members: Floats, others: Floats, rng: np.random.Generator) -> tuple[float, float]:
@@ -200,22 +200,13 @@ def _by_classifier(
     from threadpoolctl import threadpool_limits
 
     rows = min(synthetic.rows, population.rows)
-    sides = [rows_of(t, rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
-    x = np.concatenate([_features(t) for t in sides])
+    sides = [rows_at(t, rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
+    x = np.concatenate([features(t) for t in sides])
     model = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=int(rng.integers(2**31)))
     with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
         model.fit(x, np.repeat([1, 0], rows))
-        first, second = (np.asarray(model.decision_function(_features(t)), float) for t in targets)
+        first, second = (np.asarray(model.decision_function(features(t)), float) for t in targets)
     return first, second
-
-
-def _features(table: CodedTable) -> NDArray[np.float32]:
-    """Columns as numbers; what is other or missing on a line as absent."""
-    columns = []
-    for a, column in zip(table.domain.attributes, table.columns, strict=True):
-        values = column.astype(np.float32)
-        columns.append(np.where(column < a.ordered, values, np.nan) if a.ordered else values)
-    return np.stack(columns, axis=1).astype(np.float32)
 
 
 def _halves(unit: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

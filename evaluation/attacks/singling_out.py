@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Risk, Sides, rate, risk
+from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk
 from mechanisms.public.coded_table import CodedTable
 
 #: So many conditions are tried for one that a single synthetic row meets.
@@ -18,38 +15,7 @@ BATCH = 500
 Condition = tuple[tuple[int, str, int], ...]
 
 
-@dataclass(frozen=True)
-class SinglingOut:
-    """How often a guess singles out one training unit, and one unit of a holdout of the same size.
-
-    Attributes:
-        risk: of an attack whose guesses come from the synthetic table; None where no condition singles out a row.
-        columns: of each condition.
-        rows: of each table.
-    """
-
-    risk: Risk | None
-    columns: int
-    rows: dict[str, int]
-
-    @property
-    def score(self) -> float | None:
-        """The risk."""
-        return None if self.risk is None else self.risk.value
-
-    @property
-    def words(self) -> str:
-        """One line for the console."""
-        return "" if self.risk is None else f"attack, singling out: {self.risk.words}"
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values; the score first."""
-        if self.risk is None:
-            return {"score": None, "reason": "no condition singles out a synthetic row", "rows": self.rows}
-        return {"score": self.score, **self.risk.to_json(), "columns_per_condition": self.columns, "rows": self.rows}
-
-
-def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Generator) -> SinglingOut:
+def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Generator) -> Guesses:
     """The risk of being singled out.
 
     A guess is a condition on random columns, made from a random synthetic row that it singles out among all of them:
@@ -61,13 +27,13 @@ def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Genera
     width = min(columns, len(sides.synthetic.domain))
     conditions = _conditions(sides.synthetic, attacks, width, rng)
     if not conditions:
-        return SinglingOut(None, width, sides.counts())
+        return Guesses("singling out", None, {}, sides.counts(), "no condition singles out a synthetic row")
     hits = []
     for table, unit in zip((sides.training, sides.holdout), sides.units, strict=True):
         met = (np.unique(unit[_meets(table, condition)]).size == 1 for condition in conditions)
         hits.append(sum(met))
     both = (rate(hit, len(conditions)) for hit in hits)
-    return SinglingOut(risk(*both), width, sides.counts())
+    return Guesses("singling out", risk(*both), {"columns_per_condition": width}, sides.counts())
 
 
 def _conditions(table: CodedTable, wanted: int, width: int, rng: np.random.Generator) -> list[Condition]:

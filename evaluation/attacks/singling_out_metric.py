@@ -9,7 +9,7 @@ from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.metric import Inputs, Metric, scored, setting
 
 if TYPE_CHECKING:
-    from evaluation.attacks.singling_out import SinglingOut
+    from evaluation.attacks.attack_tables import Guesses
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class SinglingOutSettings(AttackSettings):
     condition_columns: int = setting(3, "columns of each condition that is to single out a person", least=1)
 
 
-def _risk(inputs: Inputs) -> SinglingOut:
+def _risk(inputs: Inputs) -> Guesses:
     import numpy as np
 
     from evaluation.attacks.attack_tables import sides_of
@@ -44,8 +44,10 @@ SINGLING_OUT = Metric(
     reference="guesses on the holdout",
     source="Giomi et al. 2023, section 4.1",
     run=scored(_risk),
+    ends=lambda result: result.ends,
     settings=SinglingOutSettings,
     needs=("holdout",),
+    reported=True,
     referable=False,
     on_values=True,
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,38 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.learning.features import features, numbers_in, one_hot, rows_at, some_rows, unordered
+from evaluation.learning.tstr_models import (
+    MODELS,
+    Learner,
+    class_quality,
+    class_shares,
+    explained,
+    lost_class_error,
+    lost_number_error,
+    predicted_numbers,
+)
+from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
 
-#: Targets have at most so many classes: quantiles, or the most frequent values and the rest.
+Floats = NDArray[np.float64]
+
+#: Targets with more numbers are predicted as numbers; others have at most so many classes, the rest is one.
 CLASSES = 10
 #: Rows that a model learns from and is tested on, at most.
 MAX_ROWS = 20_000
 TEST_SHARE = 0.3
+MEASURES = ("balanced", "accuracy", "f1", "auc", "r2")
 
 
 @dataclass(frozen=True, eq=False)
 class Tstr:
-    """Balanced accuracy and AUC of models for each target.
+    """The quality of two models for each target.
 
     Attributes:
-        frame: one row per target: classes, balanced accuracy of the model trained on synthetic and on real rows and of
-            guessing (1 / classes), accuracy and AUC of both models, and a reason where a target has none.
+        frame: one row per target and model: kind (classes or numbers), how many classes, `guessing`, what a guess
+            that ignores all columns is worth, the measures of the model trained on synthetic and on real rows and
+            of the majority (the mean), `lost`, its standard error, and a reason where a target has none.
         rows: of the training and test sets.
         reason: why there is nothing.
     """
@@ -38,14 +54,26 @@ class Tstr:
 
     @property
     def score(self) -> float | None:
-        """Balanced accuracy lost, real − synthetic, mean over the targets; None where a target has no result."""
-        gaps = self.frame["balanced_real"] - self.frame["balanced_synthetic"]
-        return None if gaps.empty or gaps.isna().any() else math.fsum(gaps) / len(gaps)
+        """Quality lost, mean over targets and models that have a result: balanced accuracy, or R² from 0 up."""
+        lost = self.frame["lost"].dropna()
+        return None if lost.empty else math.fsum(lost) / len(lost)
+
+    @property
+    def ends(self) -> Ends | None:
+        """Models that learn from other real records lose nothing; from nothing, all that is above guessing."""
+        known = self.frame.dropna(subset="lost")
+        if known.empty or self.score is None:
+            return None
+        poor = math.fsum(known["real"] - known["guessing"]) / len(known)
+        error = Z * math.fsum(known["error"]) / len(known)
+        by = "95 %, had other test records been drawn"
+        ends = Ends(0.0, None, max(poor, 0.0), self.score - error, self.score + error, interval_is=by)
+        return replace(ends, honest_is="models of real records", poor_is="guessing")
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.frame.to_dict(orient="records")]
-        reasons = [self.reason, *(f"{r['target']}: {r['reason']}" for r in rows if r["reason"])]
+        reasons = dict.fromkeys([self.reason, *(f"{r['target']}: {r['reason']}" for r in rows if r["reason"])])
         text = "; ".join(r for r in reasons if r)
         return {"score": self.score, **({"reason": text} if text else {}), "rows": self.rows, "targets": rows}
 
@@ -56,19 +84,23 @@ def tstr(
     holdout: CodedTable | None = None,
     *,
     targets: Sequence[str] | None = None,
+    numbers: Mapping[str, Floats] | None = None,
     seed: int = 0,
     max_rows: int = MAX_ROWS,
 ) -> Tstr:
-    """How much worse a classifier is when it learns from synthetic instead of real records: balanced accuracy lost.
+    """How much worse models are when they learn from synthetic instead of real records.
 
-    For each target a gradient-boosted tree model learns from all other columns; it is tested on the holdout, or without
-    one on 30 % of the real records, which the real model then does not learn from.
-    Goal: 0, the same quality as with real records. Range: about [−1, 1]. Reference: the real model, and guessing.
-    Edge cases: targets with more than ten values are bucketed; a target with a single class in the test set has no
-    result; a synthetic table with a single class predicts that class.
+    For each target a linear model (ridge, over at most ten buckets a column) and gradient-boosted trees learn from all
+    other columns; they are tested on the holdout, or without one on 30 % of the real records, which the real models
+    then do not learn from. A target with more than ten numbers is predicted as a number (R²), any other as a class.
+    Goal: 0, the same quality as with real records. Range: about [−1, 1]. Reference: the real models, and guessing.
+    Edge cases: the less frequent of more than ten classes are one; a target with a single class or number in the test
+    set has no result, and the others count; a synthetic table with a single class predicts that class; records without
+    a number are left out where a number is predicted, and without a class are a class.
 
     Args:
         targets: columns to predict; None for the last column.
+        numbers: column on a line → the number of each code; the codes themselves where it has none.
     """
     names = tuple(targets or real.domain.names[-1:])
     for name in names:
@@ -80,85 +112,78 @@ def tstr(
     if min(sizes.values()) == 0 or len(real.domain) < 2:
         text = "a table without records" if len(real.domain) > 1 else "no column to predict from"
         return Tstr(_frame([]), sizes, text)
-    cut = [_rows(t, _places(t.rows, max_rows, rng)) for t in (train, synthetic, test)]
-    return Tstr(_frame([_target(name, cut, seed) for name in names]), sizes)
+    tables = [some_rows(t, max_rows, rng) for t in (train, synthetic, test)]
+    coarse = bucket_tables(tables[0], tables[1:], m=CLASSES)
+    return Tstr(_frame([row for n in names for row in _target(n, tables, coarse, numbers or {}, seed)]), sizes)
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    parts = [f"{m}_{s}" for m in ("balanced", "accuracy", "auc") for s in ("synthetic", "real")]
-    return pd.DataFrame(rows, columns=["target", "classes", "guessing", *parts, "reason"])
+    parts = [f"{m}_{s}" for m in MEASURES for s in ("synthetic", "real", "majority")]
+    columns = ["target", "model", "kind", "classes", "guessing", "synthetic", "real", "lost", "error", *parts, "reason"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def _target(name: str, tables: list[CodedTable], seed: int) -> dict[str, Any]:
-    """One target's row."""
-    coarse = bucket_tables(tables[0], tables[1:], m=CLASSES)
-    labels = [np.asarray(t.column(name), np.int64) for t in coarse]
-    features = [_features(t, name) for t in tables]
-    classes = np.unique(labels[2])
-    row: dict[str, Any] = {"target": name, "classes": int(classes.size), "guessing": 1 / classes.size, "reason": ""}
+def _target(
+    name: str, tables: list[CodedTable], coarse: list[CodedTable], numbers: Mapping[str, Floats], seed: int
+) -> list[dict[str, Any]]:
+    """One target's rows: one for each model."""
+    seen = [
+        Learner(one_hot(c, name), features(t, name), unordered(t, name)) for c, t in zip(coarse, tables, strict=True)
+    ]
+    attribute = tables[0].domain[name]
+    if attribute.ordered > CLASSES:
+        values = [numbers_in(t, name, numbers) for t in tables]
+        if np.unique(values[2][np.isfinite(values[2])]).size > CLASSES:
+            return _as_numbers(name, seen, values, seed)
+    labels = [np.asarray(c.column(name), np.int64) for c in coarse]
+    return _as_classes(name, seen, labels, coarse[0].domain[name].size, seed)
+
+
+def _as_classes(
+    name: str, seen: list[Learner], labels: list[NDArray[np.int64]], size: int, seed: int
+) -> list[dict[str, Any]]:
+    classes, truth = np.unique(labels[2]), labels[2]
+    row: dict[str, Any] = {"target": name, "kind": "classes", "classes": classes.size, "reason": ""}
     if classes.size < 2:
-        return row | {"reason": "the test records show a single class"}
-    for place, side in ((1, "synthetic"), (0, "real")):
-        shares = _predict(features[place], labels[place], features[2], coarse[0].domain[name].size, seed)
-        row |= {f"{k}_{side}": v for k, v in _quality(shares, labels[2], classes).items()}
-    return row
+        return [row | {"reason": "the test records show a single class"}]
+    majority = np.zeros((truth.size, size))
+    majority[:, np.bincount(labels[0]).argmax()] = 1.0
+    floor = class_quality(majority, truth, classes)
+    rows = []
+    for model in MODELS:
+        made, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
+        quality = {s: class_quality(shares, truth, classes) for s, shares in (("synthetic", made), ("real", own))}
+        more: dict[str, Any] = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
+        more |= {s: q["balanced"] for s, q in quality.items()}
+        error = lost_class_error(own, made, truth, classes)
+        more |= {"lost": more["real"] - more["synthetic"], "error": error, "guessing": 1 / classes.size}
+        rows.append(row | more | {"model": model})
+    return rows
 
 
-def _features(table: CodedTable, target: str) -> NDArray[np.float32]:
-    """All other columns as numbers; *other* and *missing* of ordinal columns as absent."""
-    columns = []
-    for a, column in zip(table.domain.attributes, table.columns, strict=True):
-        if a.name != target:
-            values = column.astype(np.float32)
-            columns.append(np.where(column < a.ordered, values, np.nan) if a.ordered else values)
-    return np.stack(columns, axis=1).astype(np.float32)
-
-
-def _predict(
-    x: NDArray[np.float32], y: NDArray[np.int64], asked: NDArray[np.float32], size: int, seed: int
-) -> NDArray[np.float64]:
-    """The shares that a model gives each class of the target."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
-    from threadpoolctl import threadpool_limits
-
-    shares = np.zeros((len(asked), size))
-    classes = np.unique(y)
-    if classes.size == 1:
-        shares[:, classes[0]] = 1.0
-        return shares
-    model = HistGradientBoostingClassifier(max_iter=50, max_depth=6, early_stopping=False, random_state=seed)
-    # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.
-    with threadpool_limits(1, user_api="openmp"):
-        model.fit(x, y)
-        shares[:, model.classes_] = model.predict_proba(asked)
-    return shares
-
-
-def _quality(shares: NDArray[np.float64], truth: NDArray[np.int64], classes: NDArray[np.int64]) -> dict[str, float]:
-    """Accuracy, its mean over the classes, and the mean over the classes of the area under the ROC curve."""
-    from sklearn.metrics import roc_auc_score  # slow to import
-
-    guess = shares.argmax(axis=1)
-    right = guess == truth
-    return {
-        "balanced": float(np.mean([right[truth == c].mean() for c in classes])),
-        "accuracy": float(right.mean()),
-        "auc": float(np.mean([roc_auc_score(truth == c, shares[:, c]) for c in classes])),
-    }
+def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int) -> list[dict[str, Any]]:
+    there = [np.isfinite(v) for v in values]
+    row: dict[str, Any] = {"target": name, "kind": "numbers", "reason": ""}
+    if not (there[0].any() and there[1].any()):
+        return [row | {"reason": "no number to learn from in a table"}]
+    known = [s.at(t) for s, t in zip(seen, there, strict=True)]
+    own_values, made_values, truth = (v[t] for v, t in zip(values, there, strict=True))
+    rows = []
+    for model in MODELS:
+        made = predicted_numbers(model, known[1], made_values, known[2], seed)
+        own = predicted_numbers(model, known[0], own_values, known[2], seed)
+        r2 = {"r2_synthetic": explained(made, truth), "r2_real": explained(own, truth)}
+        r2["r2_majority"] = explained(np.full(truth.size, own_values.mean()), truth)
+        synthetic, real = (max(r2[f"r2_{s}"], 0.0) for s in ("synthetic", "real"))
+        quality = {"synthetic": synthetic, "real": real, "lost": real - synthetic, "guessing": 0.0}
+        rows.append(row | r2 | quality | {"model": model, "error": lost_number_error(own, made, truth)})
+    return rows
 
 
 def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
     order = rng.permutation(table.rows)
     cut = math.ceil(TEST_SHARE * table.rows)
-    return _rows(table, order[:cut]), _rows(table, order[cut:])
-
-
-def _places(rows: int, limit: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    return np.arange(rows) if rows <= limit else np.sort(rng.choice(rows, limit, replace=False))
-
-
-def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))
+    return rows_at(table, order[:cut]), rows_at(table, order[cut:])
 
 
 def _plain(value: Any) -> Any:

@@ -74,6 +74,7 @@ def _counted(table: CountedTable, domain: Domain, coarser: Sequence[tuple[str, N
     leaves = {n: (n, np.arange(own[n].size)) for n in own.names} | of
 
     def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """The counts of each marginal at its levels: those of its leaves, summed."""
         fine = [tuple(leaves[n][0] for n in clique) for clique in cliques]
         sums = []
         for clique, leaf, counts in zip(cliques, fine, table.count(fine), strict=True):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.readings.reading import Ends
+from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 
@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 
 #: Random rows of each table and draws of their weights that tell how far a mean distance moves; and so many marginals.
 ROWS, DRAWS, MARGINALS = 1_000, 60, 200
-#: 95 % of a normal distribution lie within so many standard deviations.
-Z = 1.959964
+
+
 #: Of a mean over single columns: independent columns keep these, so that the other end is no overlap at all.
 SINGLE_LIMITS = (0.02, 0.05)
 

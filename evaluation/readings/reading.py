@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +15,8 @@ Label = Literal["good", "fair", "weak", "suspicious", ""]
 LIMITS = (0.2, 0.5)
 #: So many standard deviations may lie between two honest scores; beyond the second number a score is too good.
 NEAR, BEYOND = 2.0, 4.0
+#: 95 % of a normal distribution lie within so many standard deviations.
+Z = 1.959964
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,20 @@ class Ends:
     honest_is: str = "a second sample of the same people"
     poor_is: str = "independent columns"
     interval_is: str = "95 %"
+
+
+def mean_ends(parts: Sequence[Ends]) -> Ends:
+    """Of a mean of scores; they move together, so that no spread is less than the mean of theirs."""
+
+    def mean(name: str) -> float | None:
+        values = [getattr(p, name) for p in parts]
+        return math.fsum(values) / len(values) if values and None not in values else None
+
+    if not parts:
+        return Ends()
+    by, poor_is = parts[0].interval_is, parts[-1].poor_is
+    middle, end = (mean("honest"), mean("spread")), (mean("low"), mean("high"))
+    return Ends(*middle, mean("poor"), *end, interval_is=by, poor_is=poor_is)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,17 @@ from mechanisms.public.errors import UserError
 EXTRAS = {"matplotlib": "plots", "sklearn": "ml", "mbi": "mbi", "pyspark": "spark"}
 
 
+def absent_extra(library: str) -> str:
+    """What brings an optional library, in one line; empty where it is installed.
+
+    Args:
+        library: a key of EXTRAS, or empty for none.
+    """
+    if not library or find_spec(library) is not None:
+        return ""
+    return f"needs the library {library}: pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'"
+
+
 def need_extra(library: str, where: str) -> None:
     """The optional library is installed.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -286,17 +286,26 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     Raises:
         UserError: the table has no such column.
     """
+    return numbers_of_units([source], unit)[0]
+
+
+def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[NDArray[np.int64]]:
+    """As `unit_numbers`, for tables of real rows one after the other: a unit has the same number in all of them."""
     import pyarrow as pa
 
-    sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
-    with source.connect() as engine:
-        batches = stream(source, engine, sql)
-        parts = [unit_forms(batch.column(0), source, unit).cast(pa.large_string()) for batch in batches]
+    parts, rows = [], []
+    for source in sources:
+        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
+        with source.connect() as engine:
+            batches = stream(source, engine, sql)
+            own = [unit_forms(batch.column(0), source, unit).cast(pa.large_string()) for batch in batches]
+        parts += own
+        rows.append(sum(map(len, own)))
     codes = pa.chunked_array(parts, pa.large_string()).combine_chunks().dictionary_encode().indices
     numbers = np.array(codes.cast(pa.int64()).fill_null(-1), np.int64)
     absent = np.flatnonzero(numbers < 0)
     numbers[absent] = numbers.max(initial=-1) + 1 + np.arange(absent.size)
-    return numbers
+    return np.split(numbers, np.cumsum(rows)[:-1])
 
 
 def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.int64]:

@@ -23,15 +23,16 @@ def header_cards(scores: Mapping[str, Any]) -> list[HeadCard]:
 def accuracy_card(metrics: Mapping[str, Any]) -> HeadCard:
     """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020); where they lack, 1 − mean total variation."""
     of = [name for name in ANITA if name in metrics]
-    label = "suspicious" if any(_style(metrics[n].get("reading") or {}) for n in of) else ""
+    odd = [ANITA[n] for n in of if _style(metrics[n].get("reading") or {})]
     if of:
         shares = [metrics[name]["score"] for name in of]
         words = "mean of " + ", ".join(f"{ANITA[name]} {s:.1%}" for name, s in zip(of, shares, strict=True))
         chance = [_value(metrics[name], "expected") for name in of]
         card = _share_card("Accuracy", shares, chance, f"{words} tables")
-        if not label:
+        if not odd:
             return card
-        return replace(card, style="failed", beneath=f"{card.beneath}: better than an honest table can be")
+        beneath = f"{card.beneath}; suspicious, better than an honest table can be: {', '.join(odd)}"
+        return replace(card, style="failed", beneath=beneath)
     if "tvd" in metrics:
         own, sample = 1 - metrics["tvd"]["score"], _value(metrics["tvd"], "expected")
         words = "1 − mean total variation distance of 2-way marginals"

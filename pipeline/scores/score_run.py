@@ -113,7 +113,8 @@ def score_release(
     wanted = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
     options = replace(spec.options, holdout=aside, whole=whole, unit=unit, holdout_unit=unit_aside)
-    options = replace(options, promise=promise_of(statement), why={**spec.options.why, "subject": subject})
+    held = statement is not None and statement.private
+    options = replace(options, promise=promise_of(statement), private=held, why={**options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = look.added_to(score_tables(truth, synthetic, schema, spec, exact=exact, progress=progress), truth, synthetic)
     drawn = drawings(card, (truth, synthetic), schema, declared, options, places, look)

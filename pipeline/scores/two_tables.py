@@ -29,6 +29,7 @@ from pipeline.report.run_page import render_scores
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
+from pipeline.scores.release_beside import ReleaseFacts, release_beside, units_of
 from pipeline.scores.score_run import drawings
 from pipeline.scores.table_sources import opened
 from pipeline.scores.value_look import value_look
@@ -42,16 +43,20 @@ from pipeline.stage_bars import Stages, unplaced_lines
 class Loaded:
     """Tables as codes of one schema.
 
-    Attributes:
-        declared: the schema as it was given.
-        schema: with a code apart in the columns where a table has values that the schema has no place for.
-        tables: by name.
-        reports: what encoding could not take as it was.
-        subjects: the text of each row's subject, where the table has the column.
-        outside: per table and column, the most frequent values that the schema does not place.
-        values: the tables' values, where they are wanted.
-        said: what a reader must know first: what the tables do not share.
-        keys: figures of columns of ids.
+        Attributes:
+            declared: the schema as it was given.
+            schema: with a code apart in the columns where a table has values that the schema has no place for.
+            tables: by name.
+            reports: what encoding could not take as it was.
+            subjects: the text of each row's subject, where the table has the column.
+            outside: per table and column, the most frequent values that the schema does not place.
+            values: the tables' values, where they are wanted.
+            said: what a reader must know first: what the tables do not share.
+    <<<<<<< HEAD
+            keys: figures of columns of ids.
+    =======
+            release: what the statement beside the synthetic table says, where there is one.
+            units: the privacy unit of each row of the real table and the holdout, where that statement tells it.
     """
 
     declared: Schema
@@ -63,6 +68,8 @@ class Loaded:
     values: Values | None = None
     said: tuple[str, ...] = ()
     keys: Sequence[Mapping[str, Any]] = ()
+    release: ReleaseFacts | None = None
+    units: Sequence[NDArray[np.int64]] | None = None
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -91,7 +98,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     whole = load_schema(path)
     schema, said = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
-    spec = build_scores(config.evaluation, schema, roles)
+    spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
     used = known_roles(config.evaluation, roles, schema)
     tables = _encoded(sources, schema, show, subject=used.get("subject"))
     tables.said = tuple(said)
@@ -107,11 +114,18 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     with show.stage("load") as progress:
         subject = config.evaluation.subject
         read = without_schema(sources, name, progress, subject=subject)
-        spec = build_scores(config.evaluation, read.schema)
+        spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         tables = Loaded(read.schema, read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
         tables.keys = read.keys
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
     return _scored(config, sources, tables, spec, known_roles(config.evaluation, None, read.schema), look, show)
+
+
+def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
+    """What the tables meet of the needs of those metrics that a report adds; None without a report."""
+    if config.report is None:
+        return None
+    return () if config.holdout is None else ("holdout",)
 
 
 def _scored(
@@ -126,13 +140,20 @@ def _scored(
     """The scores, and the report where one is asked for."""
     said = (*tables.said, *(tables.values.said if tables.values is not None else ()))
     show.warn(list(said))
-    options = _with_rows(spec.options, tables, roles)
+    tables.release, stated = release_beside(Path(sources["synthetic"].path))
+    said = (stated, *said) if stated else said
+    if tables.release is not None and "holdout" in sources:
+        tables.units = units_of(tables.release, [sources["real"], sources["holdout"]])
+    options = _with_promise(_with_rows(spec.options, tables, roles), tables, roles)
+    if options.promise is not None and options.holdout is not None:
+        said = (*said, "what ε allows an attack is for a holdout whose units were left out by a coin of their own each")
     dive = config.report is not None
     spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=dive, options=options)
     real, synthetic = tables.tables["real"], tables.tables["synthetic"]
     with show.stage("score") as progress:
         card = score_tables(real, synthetic, tables.schema, spec, progress=progress)
-        card = look.added_to(replace(card, unplaced=_unplaced(tables), said=said), real, synthetic)
+        known = None if tables.release is None else tables.release.to_json()
+        card = look.added_to(replace(card, unplaced=_unplaced(tables), said=said, release=known), real, synthetic)
     if config.report:
         with show.stage("report"):
             places = build_places(config.evaluation, roles, tables.schema)
@@ -164,6 +185,24 @@ def _with_rows(options: Options, tables: Loaded, roles: Mapping[str, str]) -> Op
         return replace(options, subject=both)
     ordered = tables.tables if tables.values is None else tables.values.tables
     return replace(options, subject=both, order=(ordered["real"].column(order), ordered["synthetic"].column(order)))
+
+
+def _with_promise(options: Options, tables: Loaded, roles: Mapping[str, str]) -> Options:
+    """The options with what the release promises, where attacks act on the very unit that it is about.
+
+    Attacks on subjects that are not the statement's unit have no bound: it speaks of something else.
+    """
+    release = tables.release
+    if release is None:
+        return options
+    options = replace(options, private=release.private)
+    if release.promise is None or release.of is None:
+        return options
+    if release.of.column is None:
+        return options if "subject" in roles else replace(options, promise=release.promise)
+    if tables.units is None or roles.get("subject", release.of.column) != release.of.column:
+        return options
+    return replace(options, unit=tables.units[0], holdout_unit=tables.units[1], promise=release.promise)
 
 
 def _unplaced(tables: Loaded) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import yaml
 from evaluation.metric import ROW_FACTS, Options, check_column, check_settings, unmet
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec, column_roles, declared_settings
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.extras import need_extra
+from mechanisms.public.extras import absent_extra, need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.settings.config import Config, EvaluationConfig
@@ -70,14 +70,27 @@ def chosen_metrics(chosen: Any, options: Options) -> tuple[str, ...]:
     return tuple(one_of(str(name), tuple(METRICS), "evaluation.metrics") for name in names)
 
 
+def report_metrics(options: Options, given: Collection[str]) -> tuple[str, ...]:
+    """Those that a report of two tables adds to the quick ones: they take long on samples of declared size.
+
+    Args:
+        given: what the tables meet of the metrics' needs, such as a holdout.
+    """
+    ready = {name: m for name, m in METRICS.items() if m.reported and not absent_extra(m.library)}
+    return tuple(name for name, m in ready.items() if set(unmet(m, options)) <= set(given))
+
+
 def quick_metrics() -> tuple[str, ...]:
     """Those that are computed without being asked for, where the table has their columns."""
     return tuple(name for name, metric in METRICS.items() if metric.quick)
 
 
-def need_libraries(names: Sequence[str]) -> None:
-    """UserError where a metric needs an optional library that is not installed."""
-    for name in names:
+def need_libraries(chosen: Any, names: Sequence[str]) -> None:
+    """UserError where a metric that was asked for by name needs an optional library that is not installed.
+
+    Of all metrics it is left out, and says why.
+    """
+    for name in () if chosen == "all" else names:
         if METRICS[name].library:
             need_extra(METRICS[name].library, f"evaluation.metrics, {name}")
 
@@ -144,18 +157,27 @@ def affordable(spec: ScoreSpec, rows: int) -> ScoreSpec:
     return replace(spec, metrics=ON_TOP)
 
 
-def build_scores(config: EvaluationConfig, schema: Schema, roles: Mapping[str, str] | None = None) -> ScoreSpec:
+def build_scores(
+    config: EvaluationConfig,
+    schema: Schema,
+    roles: Mapping[str, str] | None = None,
+    *,
+    report: Collection[str] | None = None,
+) -> ScoreSpec:
     """What to score.
 
     Args:
         roles: which columns are the time, the segment …, where the settings name none.
+        report: for a report of two tables, what they meet of the metrics' needs; it adds metrics to the quick ones.
 
     Raises:
         UserError: settings that cannot be, or that do not fit the schema.
     """
     options = build_options(config, schema, known_roles(config, roles, schema))
     names = chosen_metrics(config.metrics, options)
-    need_libraries(names)
+    need_libraries(config.metrics, names)
+    if report is not None and config.metrics == "quick":
+        names += report_metrics(options, report)
     groups = check_groups(config.groups, schema)
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
 

@@ -51,7 +51,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         *LIBRARIES,
     }:
         return "who publishes it, or with which libraries it was made, does not stand there as a run would say it"
-    unit, aside = _unit(statement), _share_aside(statement["holdout"])
+    unit, aside = stated_unit(statement), _share_aside(statement["holdout"])
     if unit.column is not None and not _id_rules(statement["unit_ids"]):
         return "unit_ids are no rules for ids"
     if unit.column is None and (statement["unit_ids"], statement["max_records"]) != ("", 1):
@@ -73,8 +73,18 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     )
 
 
-def _unit(statement: Mapping[str, Any]) -> PrivacyUnit:
-    """The unit, from its words."""
+def stated_unit(
+    statement: Mapping[str, Any],
+    rules: Sequence[str] = PrivacyUnit.rules,
+    missing_values: Sequence[str] = PrivacyUnit.missing_values,
+) -> PrivacyUnit:
+    """The unit, from its words.
+
+    Args:
+        rules, missing_values: for its ids, which other words say.
+    Raises:
+        ValueError: no words of a run.
+    """
     words, clip, missing = statement["unit"], statement["clip"], statement["missing_unit"]
     if words == who_is_protected(PrivacyUnit()):
         if (clip, missing) != (NO_CLIP, NO_MISSING):
@@ -85,7 +95,9 @@ def _unit(statement: Mapping[str, Any]) -> PrivacyUnit:
         raise ValueError(f"{words!r} is no unit")
     column = _quoted(found[1])
     clips, fates = ({said: name for name, said in each.items()} for each in (CLIPS, MISSING))
-    return PrivacyUnit(column, statement["max_records"], clip=clips[clip], missing=fates[missing])  # type: ignore[arg-type]
+    known = {"clip": clips[clip], "missing": fates[missing]}
+    own = {"rules": tuple(rules), "missing_values": tuple(missing_values)}
+    return PrivacyUnit(column, statement["max_records"], **known, **own)  # type: ignore[arg-type]
 
 
 def _share_aside(words: str) -> float | None:

@@ -65,21 +65,45 @@ def test_tstr_learns_what_the_synthetic_table_keeps():
     near, far = (tstr(real, s, targets=["sex"]) for s in (good, bad))
     assert abs(near.score) < 0.06
     assert far.score > 0.2
-    row = near.frame.iloc[0]
-    assert row["balanced_real"] > 0.75 > row["guessing"] == 0.5
-    assert row["auc_synthetic"] > 0.75
+    assert near.frame["model"].tolist() == ["linear", "trees"]
+    for _, row in near.frame.iterrows():
+        assert row["balanced_real"] > 0.75 > row["guessing"] == row["balanced_majority"] == row["auc_majority"] == 0.5
+        assert row["auc_synthetic"] > 0.75 and row["f1_synthetic"] > 0.7 > row["f1_majority"]
+    assert near.ends.low < near.score < near.ends.high and near.ends.poor > 0.2
     json.dumps(near.to_json(), allow_nan=False)
+
+
+def test_tstr_predicts_numbers_as_numbers():
+    real, good, bad = linked(1500, 1), linked(1500, 2), linked(1500, 3, strength=0)
+    wide = Domain((*DOMAIN.attributes[1:], Attribute("sum", 40, 39)))
+    real, good, bad = (
+        CodedTable(wide, (*t.columns[1:], (t.columns[1].astype(int) * 4 + 3 * t.columns[3]).astype(np.uint8)))
+        for t in (real, good, bad)
+    )
+    bad = CodedTable(wide, (*bad.columns[:-1], np.random.default_rng(1).permutation(bad.columns[-1])))
+    near, far = (tstr(real, s, numbers={"sum": np.arange(40.0) ** 2}) for s in (good, bad))
+    assert near.frame["kind"].tolist() == ["numbers"] * 2
+    assert near.frame["r2_real"].min() > 0.9 and near.frame["r2_majority"].max() <= 0
+    assert abs(near.score) < 0.02 and far.score > 0.7
+    assert near.ends.high < far.ends.low
+    json.dumps(far.to_json(), allow_nan=False)
+    missing = CodedTable(wide, (*real.columns[:-1], np.full_like(real.columns[-1], 39)))
+    assert tstr(real, missing).score is None and "no number to learn from" in tstr(real, missing).to_json()["reason"]
+    every = tstr(real, good, targets=wide.names)
+    assert every.frame["target"].nunique() == len(wide) and every.score is not None
 
 
 def test_tstr_with_a_holdout_and_at_its_edges():
     real = linked(600, 1)
     result = tstr(real, linked(600, 2), linked(300, 3), targets=["job", "sex"])
     assert result.rows == {"real": 600, "synthetic": 600, "test": 300}
-    assert result.frame["classes"].tolist() == [3, 2]
+    assert result.frame["classes"].tolist() == [3, 3, 2, 2]
     single = CodedTable(DOMAIN, (*real.columns[:3], np.zeros_like(real.columns[3])))
     assert tstr(real, single, targets=["sex"]).frame["balanced_synthetic"].iloc[0] == 0.5
-    failed = tstr(single, real, targets=["sex", "job"])
+    failed = tstr(single, real, targets=["sex"])
     assert failed.score is None and "single class" in failed.to_json()["reason"]
+    part = tstr(single, real, targets=["sex", "job"])  # what has a result counts
+    assert part.score is not None and part.to_json()["reason"] == "sex: the test records show a single class"
     empty = CodedTable(DOMAIN, tuple(c[:0] for c in real.columns))
     assert tstr(real, empty).to_json()["score"] is None
     with pytest.raises(UserError, match="no column 'sx'"):

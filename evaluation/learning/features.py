@@ -1,0 +1,64 @@
+"""Tables as numbers for models that learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+
+Floats = NDArray[np.float64]
+
+#: Columns without an order and with more codes are taken as numbers: trees split categories of at most so many.
+CATEGORIES = 255
+
+
+def features(table: CodedTable, left_out: str | None = None) -> NDArray[np.float32]:
+    """(rows, columns) codes as numbers; what is other or missing on a line as absent (NaN).
+
+    Args:
+        left_out: a column that is none of the features.
+    """
+    columns = []
+    for a, column in zip(table.domain.attributes, table.columns, strict=True):
+        if a.name != left_out:
+            values = column.astype(np.float32)
+            columns.append(np.where(column < a.ordered, values, np.nan) if a.ordered else values)
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def unordered(table: CodedTable, left_out: str | None = None) -> NDArray[np.bool_]:
+    """Which of the features are categories."""
+    chosen = [a for a in table.domain.attributes if a.name != left_out]
+    return np.array([a.ordered == 0 and a.size <= CATEGORIES for a in chosen], bool)
+
+
+def one_hot(coarse: CodedTable, left_out: str) -> NDArray[np.float32]:
+    """(rows, codes) a column of 0 and 1 for each code of each other column of a table of few codes."""
+    parts = []
+    for a, column in zip(coarse.domain.attributes, coarse.columns, strict=True):
+        if a.name != left_out:
+            parts.append(np.eye(a.size, dtype=np.float32)[column])
+    return np.concatenate(parts, axis=1)
+
+
+def numbers_in(table: CodedTable, name: str, numbers: Mapping[str, Floats]) -> Floats:
+    """A column on a line as numbers: its values, or where these are not known its codes; NaN where there is none."""
+    attribute, codes = table.domain[name], table.column(name)
+    known = np.array(numbers.get(name, np.arange(attribute.size, dtype=np.float64)), np.float64)
+    known[attribute.ordered :] = np.nan
+    return np.asarray(known[codes])
+
+
+def some_rows(table: CodedTable, most: int, rng: np.random.Generator) -> CodedTable:
+    """At most so many random rows, in their order."""
+    if table.rows <= most:
+        return table
+    return rows_at(table, np.sort(rng.choice(table.rows, most, replace=False)))
+
+
+def rows_at(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
+    """Some rows of a table."""
+    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))

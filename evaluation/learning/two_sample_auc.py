@@ -1,0 +1,149 @@
+"""The classifier two-sample test (Lopez-Paz & Oquab 2017): can a model tell synthetic records from real ones?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.learning.features import features, rows_at, some_rows, unordered
+from evaluation.learning.roc import auc_with_error
+from evaluation.readings.reading import Ends, Z
+from mechanisms.public.coded_table import CodedTable
+
+#: Each record is told by a model that has not seen it: one of so many.
+FOLDS = 5
+#: Fewer records of either table tell nothing.
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class ToldApart:
+    """How well a model tells two samples apart.
+
+    Attributes:
+        auc, error: area under the ROC curve, mean of the folds, and its standard error; ½ is guessing.
+        rows: of each sample.
+    """
+
+    auc: float
+    error: float
+    rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        low, high = self.interval
+        return {"auc": self.auc, "low": low, "high": high, "rows": self.rows}
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %."""
+        return max(self.auc - Z * self.error, 0.0), min(self.auc + Z * self.error, 1.0)
+
+
+@dataclass(frozen=True)
+class TwoSampleAuc:
+    """Synthetic against real records, beside real against real ones.
+
+    Attributes:
+        told: synthetic against real records; None with a reason.
+        reference: real records of another sample against real ones; None where there are too few.
+        against: which other sample.
+        reason: why there is no score.
+    """
+
+    told: ToldApart | None
+    reference: ToldApart | None = None
+    against: str = ""
+    reason: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """The area under the ROC curve."""
+        return None if self.told is None else self.told.auc
+
+    @property
+    def ends(self) -> Ends | None:
+        """Half is guessing; a model that errs more often than chance has seen a record's twin in the other table."""
+        if self.told is None:
+            return None
+        low, high = self.told.interval
+        honest, spread, of = 0.5, self.told.error, "guessing"
+        if self.reference is not None:
+            honest, of = self.reference.auc, f"real records of {self.against}"
+            spread = math.hypot(self.told.error, self.reference.error)
+        return Ends(honest, spread, 1.0, low, high, honest_is=of, poor_is="always told apart")
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        if self.told is None:
+            return {"score": None, "reason": self.reason}
+        reference = None if self.reference is None else {**self.reference.to_json(), "of": self.against}
+        return {"score": self.score, **self.told.to_json(), "folds": FOLDS, "reference": reference}
+
+
+def two_sample_auc(
+    real: CodedTable, synthetic: CodedTable, holdout: CodedTable | None, *, rows: int, seed: int
+) -> TwoSampleAuc:
+    """How well gradient-boosted trees tell synthetic from real records, in cross-validation.
+
+    Goal: ½, as a sample of real records: the holdout's, or without one half of the real table against the other half.
+    Range: [0, 1]; 1: always told apart. Below ½ by more than chance: records stand in both tables, so that what a model
+    learned from one of a pair is wrong for the other.
+    Edge cases: fewer than 20 records of a table tell nothing; one column is enough.
+
+    Args:
+        rows: of each table, at most, a random sample of equal size.
+    """
+    rng = np.random.default_rng(seed)
+    size = min(real.rows, synthetic.rows, rows)
+    if size < FEWEST:
+        return TwoSampleAuc(None, reason=f"fewer than {FEWEST} records of a table")
+    told = _told_apart(some_rows(synthetic, size, rng), some_rows(real, size, rng), rng)
+    if holdout is not None and holdout.rows >= FEWEST:
+        other, against = (some_rows(holdout, size, rng), real), "the holdout"
+    else:
+        order = rng.permutation(real.rows)
+        halves = np.array_split(order[: 2 * size], 2)
+        other, against = (rows_at(real, halves[0]), rows_at(real, halves[1])), "the other half of the real table"
+    least = min(t.rows for t in other)
+    if least < FEWEST:
+        return TwoSampleAuc(told)
+    reference = _told_apart(some_rows(other[0], least, rng), some_rows(other[1], least, rng), rng)
+    return TwoSampleAuc(told, reference, against)
+
+
+def _told_apart(ours: CodedTable, others: CodedTable, rng: np.random.Generator) -> ToldApart:
+    x = np.concatenate([features(ours), features(others)])
+    y = np.repeat([1, 0], [ours.rows, others.rows])
+    # Each fold holds as many of either table.
+    fold = np.concatenate([rng.permutation(np.arange(t.rows) % FOLDS) for t in (ours, others)])
+    categories = unordered(ours)
+    parts = []
+    for held in range(FOLDS):
+        odds = _odds(x[fold != held], y[fold != held], x[fold == held], categories, int(rng.integers(2**31)))
+        asked = y[fold == held]
+        parts.append(auc_with_error(odds[asked == 1], odds[asked == 0]))
+    error = math.sqrt(math.fsum(e * e for _, e in parts)) / FOLDS
+    return ToldApart(math.fsum(a for a, _ in parts) / FOLDS, error, ours.rows)
+
+
+def _odds(
+    x: NDArray[np.float32],
+    y: NDArray[np.int64],
+    asked: NDArray[np.float32],
+    categories: NDArray[np.bool_],
+    seed: int,
+) -> NDArray[np.float64]:
+    from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
+    from threadpoolctl import threadpool_limits
+
+    model = HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=16, categorical_features=categories, early_stopping=False, random_state=seed
+    )
+    with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
+        model.fit(x, y)
+        return np.asarray(model.decision_function(asked), np.float64)

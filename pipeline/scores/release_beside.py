@@ -1,0 +1,133 @@
+"""The release that a synthetic table lies in: what its statement says, for the scores of that table."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.attacks.promise_bounds import Promise
+from mechanisms.public.errors import UserError
+from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.units import ID_RULES, NO_UNIT, Neighbouring
+from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
+from mechanisms.sensitive.id_rules import said_rules
+from pipeline.statement.digests import MANIFEST, read_manifest
+from pipeline.statement.said_words import stated_unit
+
+STATEMENT = "privacy.json"
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """What the statement beside a synthetic table says; it is read, and not verified.
+
+    Attributes:
+        private: whether it says that the release is private as stated.
+        epsilon, delta, unit, neighbouring: of its guarantee, the unit in words.
+        reasons: why it is not private.
+        of: the unit, where its words and its rules for ids are known; None otherwise.
+        pairs: (ε, δ) that hold, the stated one first.
+    """
+
+    private: bool
+    epsilon: float
+    delta: float
+    unit: str
+    neighbouring: str
+    reasons: tuple[str, ...]
+    of: PrivacyUnit | None
+    pairs: tuple[tuple[float, float], ...]
+
+    @property
+    def words(self) -> str:
+        """One line for readers."""
+        if not self.private:
+            return f"the statement beside the synthetic table says NOT PRIVATE: {'; '.join(self.reasons)}"
+        promise = f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g} for {self.unit} ({self.neighbouring})"
+        return f"the statement beside the synthetic table says private: {promise}; `verify` checks it"
+
+    @property
+    def promise(self) -> Promise | None:
+        """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
+        ready = self.private and self.neighbouring == Neighbouring.ADD_REMOVE and self.of is not None
+        return Promise(self.pairs) if ready else None
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        said = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
+        return said | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
+
+
+def release_beside(table: Path) -> tuple[ReleaseFacts | None, str]:
+    """What the statement in the table's folder says about it, and a line for readers; nothing where there is none.
+
+    Only a statement that a manifest binds to this very table is taken: another one says nothing about it.
+    """
+    folder = table.parent
+    if not (folder / STATEMENT).is_file():
+        return None, ""
+    try:
+        facts = _bound(table)
+    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = error.what if isinstance(error, UserError) else "damaged, or of another version"
+        return None, f"{STATEMENT} beside the synthetic table is not taken for its statement: {why}"
+    return facts, facts.words
+
+
+def _bound(table: Path) -> ReleaseFacts:
+    """The facts of the statement that the folder's manifest binds to the table.
+
+    Raises:
+        UserError: nothing binds it. KeyError and others: it is no statement of this version.
+    """
+    folder = table.parent
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise UserError(f"no {MANIFEST} binds it")
+    for name in (STATEMENT, table.name):
+        if name not in manifest.files:
+            raise UserError(f"the manifest does not list {name}")
+        with (folder / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != manifest.files[name]:
+                raise UserError(f"{name} is not as the manifest lists it")
+    said: dict[str, Any] = json.loads((folder / STATEMENT).read_text(encoding="utf-8"))
+    if said["version"] != STATEMENT_VERSION:
+        raise UserError(f"of version {said['version']!r}")
+    stated = (float(said["guarantee"]["epsilon"]), float(said["guarantee"]["delta"]))
+    if not (stated[0] >= 0 and 0 <= stated[1] < 1):
+        raise UserError("its guarantee is none")
+    further = tuple((float(e), float(d)) for d, e in said["curve"] if e is not None)
+    reasons = tuple(map(str, said["reasons_not_private"]))
+    private = said["private"] is True and not reasons
+    unit = _unit(said)
+    return ReleaseFacts(
+        private, *stated, str(said["unit"]), str(said["neighbouring"]), reasons, unit, (stated, *further)
+    )
+
+
+def _unit(said: Mapping[str, Any]) -> PrivacyUnit | None:
+    """The unit with its rules for ids; None where the words are not those of a run."""
+    if said["unit_ids"] == "":
+        return stated_unit(said, (), ())
+    chosen = (c for k in range(len(ID_RULES) + 1) for c in itertools.combinations(ID_RULES, k))
+    for rules, missing in itertools.product(chosen, ((), NO_UNIT)):
+        if said["unit_ids"] == said_rules(rules, missing):
+            return stated_unit(said, rules, missing)
+    return None
+
+
+def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[NDArray[np.int64]] | None:
+    """The unit of each row of tables of real records, in the same numbers; None where no column of all tells it."""
+    unit = release.of
+    if unit is None or unit.column is None or any(unit.column not in source.names for source in sources):
+        return None
+    return numbers_of_units(sources, unit)

@@ -1,0 +1,127 @@
+"""How scores read: references that hold, intervals that cover, and labels that mean what they say."""
+
+import numpy as np
+import pytest
+
+from evaluation.anita.anita_accuracy import n_way
+from evaluation.learning.two_sample_auc import two_sample_auc
+from evaluation.metric import Options
+from evaluation.metrics import METRICS
+from evaluation.outcome import compute
+from evaluation.readings.reading import Ends, mean_ends, reading
+from evaluation.tvd import distances
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+
+SIX = Domain(tuple(Attribute(f"c{i}", 6, 6 * (i % 2)) for i in range(6)))
+
+
+def crowd(rows: int, rng: np.random.Generator) -> CodedTable:
+    """Columns that hang together through what nobody sees."""
+    hidden = rng.normal(size=rows)
+    noisy = [hidden * (0.9 if i % 2 else 0.4) + rng.normal(size=rows) for i in range(6)]
+    return CodedTable(SIX, tuple(np.clip(np.floor((x + 2) * 1.5), 0, 5).astype(np.uint8) for x in noisy))
+
+
+def apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
+    """The columns drawn independently of each other."""
+    return CodedTable(SIX, tuple(c[rng.integers(0, table.rows, table.rows)] for c in table.columns))
+
+
+def half_apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
+    """Every second column permuted."""
+    return CodedTable(SIX, tuple(rng.permutation(c) if i % 2 else c for i, c in enumerate(table.columns)))
+
+
+@pytest.mark.parametrize("make", [lambda t, rng: t, half_apart])
+def test_the_spread_of_a_distance_is_the_spread_of_tables_drawn_anew(make):
+    """Within 30 % but for few rows, where it is too wide: of an honest table, and of one that lost dependence."""
+    rng = np.random.default_rng(1)
+    found = [distances(crowd(2000, rng), make(crowd(1000, rng), rng)) for _ in range(40)]
+    scores = np.array([f.score for f in found])
+    half = np.mean([f.ends.high - f.ends.low for f in found]) / (2 * 1.96)
+    assert 0.8 < half / scores.std() < 1.6
+    honest = [distances(crowd(2000, rng), crowd(1000, rng)).score for _ in range(40)]
+    assert np.mean([f.ends.honest for f in found]) == pytest.approx(np.mean(honest), rel=0.05)
+    assert np.mean([f.ends.spread for f in found]) == pytest.approx(np.std(honest), rel=0.35)
+
+
+def test_the_other_end_is_what_independent_columns_score():
+    rng = np.random.default_rng(2)
+    real = crowd(4000, rng)
+    for score in (distances, lambda a, b: n_way(a, b, 3)):
+        found = score(real, crowd(4000, rng))
+        lost = score(real, apart(real, rng))
+        value = lost.score if score is distances else lost.accuracy
+        assert found.ends.poor == pytest.approx(value, rel=0.1)
+        assert abs(found.ends.poor - found.ends.honest) > 5 * found.ends.spread
+
+
+def labels(real: CodedTable, synthetic: CodedTable, **options: object) -> dict[str, str]:
+    names = ("tvd", "anita_1way", "anita_2way", "anita_3way")
+    found = {name: compute(METRICS[name], real, synthetic, None, Options(**options)) for name in names}
+    return {name: o.reading.label for name, o in found.items()}
+
+
+def test_tables_are_labelled_by_what_they_keep():
+    rng = np.random.default_rng(3)
+    real = crowd(5000, rng)
+    assert set(labels(real, crowd(5000, rng)).values()) == {"good"}
+    lost = labels(real, apart(real, rng))
+    assert lost == {"tvd": "weak", "anita_1way": "good", "anita_2way": "weak", "anita_3way": "weak"}
+    assert set(labels(real, real).values()) == {"suspicious"}
+    # A private release may have measured what a sample cannot know: no suspicion, and it is said.
+    assert set(labels(real, real, private=True).values()) == {"good"}
+    lost_columns = apart(real, rng).columns
+    part = CodedTable(
+        SIX, tuple(np.concatenate([a[:3500], b[:1500]]) for a, b in zip(real.columns, lost_columns, strict=True))
+    )
+    assert labels(real, part)["tvd"] in {"fair", "good"}
+
+
+def test_few_honest_tables_are_called_suspicious_or_weak():
+    rng = np.random.default_rng(4)
+    found = [label for _ in range(25) for label in labels(crowd(1500, rng), crowd(700, rng)).values()]
+    assert found.count("good") >= 97 and "suspicious" not in found
+
+
+def test_a_label_needs_a_reference_and_knows_both_directions():
+    assert reading(0.3, Ends(), "lost {x}", low_is_good=True).label == ""
+    for low_is_good, worse in ((True, 1), (False, -1)):
+        ends = Ends(0.5, 0.01, 0.5 + worse)
+        given = {0.0: "good", 0.015: "good", 0.15: "good", 0.4: "fair", 0.7: "weak", -0.03: "good", -0.05: "suspicious"}
+        assert {d: reading(0.5 + worse * d, ends, "", low_is_good=low_is_good).label for d in given} == given
+    wide = Ends(0.1, None, 1.0, low=0.05, high=0.9)
+    assert reading(0.5, wide, "", low_is_good=True).label == "good"  # its interval reaches the honest score
+    assert reading(0.6, wide, "", low_is_good=True).label == "weak"
+    assert reading(0.5, Ends(0.4, 0.001, 0.3), "", low_is_good=True).label == "", "nothing lies between the two"
+    both = mean_ends([Ends(0.2, 0.1, 0.4, 0.1, 0.3), Ends(0.4, 0.1, 0.8)])
+    assert both.honest == pytest.approx(0.3) and both.poor == pytest.approx(0.6) and both.low is None
+
+
+def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
+    rng = np.random.default_rng(5)
+    real, other, held = (crowd(1000, rng) for _ in range(3))
+    honest = two_sample_auc(real, other, held, rows=700, seed=0)
+    assert honest.told.interval[0] < 0.5 < honest.told.interval[1] + 0.01
+    assert honest.reference.auc == pytest.approx(0.5, abs=0.06) and honest.against == "the holdout"
+    lost = two_sample_auc(real, apart(real, rng), None, rows=700, seed=0)
+    assert lost.told.interval[0] > 0.56 and lost.against.startswith("the other half")
+    assert lost.to_json()["rows"] == 700 and lost.to_json()["reference"]["rows"] == 500
+    assert two_sample_auc(real, other, held, rows=700, seed=0) == honest
+
+
+def test_copies_err_more_often_than_chance_and_are_suspicious():
+    """A model that has seen one of two equal records is wrong about the other."""
+    rng = np.random.default_rng(6)
+    wide = Domain(tuple(Attribute(f"v{i}", 200, 200) for i in range(8)))
+    real = CodedTable(wide, tuple(rng.integers(0, 200, 1500).astype(np.uint8) for _ in range(8)))
+    outcome = compute(METRICS["two_sample_auc"], real, real, None, Options())
+    assert outcome.score < 0.4 and outcome.reading.label == "suspicious"
+
+
+def test_too_few_records_are_a_reason():
+    rng = np.random.default_rng(7)
+    few = two_sample_auc(crowd(15, rng), crowd(100, rng), None, rows=100, seed=0)
+    assert few.score is None and "fewer than 20 records" in few.to_json()["reason"]
+    assert two_sample_auc(crowd(30, rng), crowd(30, rng), None, rows=100, seed=0).reference is None

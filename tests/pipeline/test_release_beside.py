@@ -1,0 +1,106 @@
+"""A synthetic table that lies in a release is scored beside what the release promises, and only then."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pipeline
+from evaluation.attacks.promise_bounds import Promise
+from pipeline.scores.release_beside import release_beside
+from tests.pipeline.conftest import TOWN, command, people, rebound, write_town
+
+ATTACK = ["metrics=[membership_inference]", "evaluation.attacks=60"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of the town without a holdout's persons, whose unit is a person, and a record."""
+    folder = write_town(tmp_path_factory.mktemp("made"))
+    whole = people(900)
+    aside = np.random.default_rng(5).random(300)[whole["person"].str[1:].astype(int)] < 0.3
+    whole[~aside].to_csv(folder / "town.csv", index=False)
+    whole[aside].to_csv(folder / "held.csv", index=False)
+    own = ["selection=pairs", "synthesis=independent", "evaluation.enabled=false"]
+    unit = ["privacy.unit=person", "privacy.max_records=4"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert command("run", *TOWN, *own, *unit, "hydra.run.dir=persons") == 0
+        assert command("run", *TOWN, *own, "seed=1", "hydra.run.dir=seeded") == 0
+    return folder
+
+
+def scored(folder: Path, synthetic: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict, str]:
+    output = synthetic.parent.parent / "scores.json"
+    given = [f"real={folder / 'town.csv'}", f"holdout={folder / 'held.csv'}", f"schema={folder / 'town.yaml'}"]
+    capsys.readouterr()
+    assert command("score", *given, f"synthetic={synthetic}", f"output={output}", *ATTACK, *more) == 0
+    return json.loads(output.read_text()), capsys.readouterr().out
+
+
+def test_the_statement_beside_a_table_is_said_and_bounds_the_attack_on_its_unit(made, capsys):
+    scores, lines = scored(made, made / "persons" / "release" / "synthetic.csv", capsys=capsys)
+    said = json.loads((made / "persons" / "release" / "privacy.json").read_text())
+    assert scores["release"]["private"] and scores["release"]["epsilon"] == said["guarantee"]["epsilon"]
+    assert "says private: ε = 1" in scores["first"][0] and "'person' (add_remove)" in lines
+    attack = scores["metrics"]["membership_inference"]["details"]
+    assert attack["unit"] == "all rows of a unit"
+    curve = [(e, d) for d, e in said["curve"] if e is not None]  # the least bound of all of them
+    least = min((np.exp(e) - 1 + 2 * d) / (np.exp(e) + 1) for e, d in [(1.0, said["guarantee"]["delta"]), *curve])
+    assert attack["bound"]["advantage"] == pytest.approx(least) and 0 < least < np.tanh(0.5) + 1e-3
+    assert "at most by ε" in lines and "by a coin of their own" in lines
+
+
+def test_no_bound_stands_beside_an_attack_on_another_unit(made, capsys):
+    table = made / "persons" / "release" / "synthetic.csv"
+    scores, _ = scored(made, table, "evaluation.subject=job", capsys=capsys)
+    assert "bound" not in scores["metrics"]["membership_inference"]["details"]
+
+
+def test_without_the_units_column_there_is_no_bound(made, capsys, tmp_path):
+    for name in ("town.csv", "held.csv"):
+        pd.read_csv(made / name).drop(columns="person").to_csv(tmp_path / name, index=False)
+    shutil.copy(made / "town.yaml", tmp_path)
+    scores, _ = scored(tmp_path, made / "persons" / "release" / "synthetic.csv", capsys=capsys)
+    assert scores["release"]["private"]
+    assert "bound" not in scores["metrics"]["membership_inference"]["details"]
+
+
+def test_a_release_that_is_not_private_is_said_to_be_none(made, capsys):
+    scores, lines = scored(made, made / "seeded" / "release" / "synthetic.csv", capsys=capsys)
+    assert not scores["release"]["private"] and "says NOT PRIVATE: the noise seed is fixed" in lines
+    assert "bound" not in scores["metrics"]["membership_inference"]["details"]
+
+
+@pytest.mark.parametrize("how", ["another table", "edited statement", "no manifest", "damaged"])
+def test_a_statement_that_nothing_binds_to_the_table_is_not_taken(made, tmp_path, how):
+    shutil.copytree(made / "persons" / "release", tmp_path / "release")
+    table, statement = tmp_path / "release" / "synthetic.csv", tmp_path / "release" / "privacy.json"
+    if how == "another table":
+        people(50).to_csv(table, index=False)
+    elif how == "no manifest":
+        (tmp_path / "release" / "manifest.json").unlink()
+    elif how == "damaged":
+        statement.write_text('{"version": 2, "guarantee": {"epsilon": "much", "delta": 0}}')
+        rebound(tmp_path / "release")
+    else:
+        statement.write_text(statement.read_text().replace('"epsilon": 1', '"epsilon": 0.1'))
+    facts, line = release_beside(table)
+    assert facts is None and "is not taken for its statement" in line
+
+
+def test_units_and_promises_are_read_back_as_they_were_stated(made):
+    facts, _ = release_beside(made / "persons" / "release" / "synthetic.csv")
+    assert facts.of.column == "person" and facts.of.max_records == 4 and facts.of.rules
+    assert isinstance(facts.promise, Promise) and len(facts.promise.pairs) > 1
+    assert release_beside(made / "town.csv") == (None, "")
+
+
+def test_frames_have_no_statement_beside_them(made, monkeypatch):
+    monkeypatch.chdir(made / "persons" / "release")
+    made_table = pd.read_csv("synthetic.csv")
+    card = pipeline.score(people(100), made_table, metrics=["tvd"])
+    assert card.release is None and not any("statement" in line for line in card.said)
