@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,9 @@ import pandas as pd
 from evaluation.counts import paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
 from evaluation.mgd.levels import at_levels, axes_at, clique_at
+from evaluation.mgd.mgd_ends import MgdEnds
 from evaluation.mgd.targets import TargetMarginal, Targets
+from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
@@ -61,6 +64,7 @@ class MGDResult:
         alpha: cost of adding or removing one record.
         note: how the marginals were chosen.
         reason: why there is no score.
+        ends: what the score may be read against, and its interval.
     """
 
     score: float | None
@@ -68,6 +72,7 @@ class MGDResult:
     alpha: float = 1.0
     note: tuple[str, ...] = ()
     reason: str = ""
+    ends: Ends | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
@@ -127,17 +132,21 @@ def mgd(
     real, synthetic = at_levels(real, schema, targets.marginals), at_levels(synthetic, schema, targets.marginals)
     cliques = [clique_at(schema, t) for t in targets.marginals]
     scored = []
-    for target, clique, cells in zip(
-        targets.marginals, cliques, paired_cells(real, synthetic, cliques, progress), strict=True
-    ):
-        cost = marginal_cost(cells, axes_at(schema, target), delta=target.delta, alpha=alpha, solver=solver)
+    whole = real.rows and synthetic.rows and not (real.weighted or synthetic.weighted)
+    ends = MgdEnds([real.domain.cells(c) for c in cliques]) if whole else None
+    counted = paired_cells(real, synthetic, cliques, progress)
+    for place, (target, clique, cells) in enumerate(zip(targets.marginals, cliques, counted, strict=True)):
+        solve = partial(marginal_cost, axes=axes_at(schema, target), delta=target.delta, alpha=alpha, solver=solver)
+        cost = solve(cells)
+        if ends is not None:
+            ends.add(place, target.weight, cells, cost, solve)
         scored.append(MarginalScore(target, target.label(schema), real.domain.cells(clique), cost))
     reasons = sorted({m.aemc.reason for m in scored if m.aemc.value is None})
     if reasons or not scored:
         return MGDResult(None, tuple(scored), alpha, targets.note, "; ".join(reasons) or "no marginals")
     total = math.fsum(m.target.weight for m in scored)
     score = math.fsum(m.target.weight * (m.aemc.value or 0.0) for m in scored) / total
-    return MGDResult(score, tuple(scored), alpha, targets.note)
+    return MGDResult(score, tuple(scored), alpha, targets.note, ends=None if ends is None else ends.ends(score))
 
 
 def _shown(weight: Any) -> Any:
