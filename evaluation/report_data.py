@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.anita.anita_accuracy import expected_tvd
 from evaluation.anita.anita_privacy import Privacy
 from evaluation.cube import map_cubes
 from evaluation.dependence import Dependence
@@ -64,11 +65,13 @@ def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> dict
     counts = np.stack([count_cliques(t, [(column.name,)])[0] for t in (real, synthetic)])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
+    expected = expected_tvd(shares[0], max(real.rows, 1), max(synthetic.rows, 1))
     names, values = _merged(labels, shares, column.on_a_line, column.value_codes)
     return {
         "name": column.name,
         "kind": column.kind,
         "tvd": distance if min(real.rows, synthetic.rows) else None,
+        "expected": expected if min(real.rows, synthetic.rows) else None,
         "values": column.size,
         "labels": names,
         "real": values[0].tolist(),

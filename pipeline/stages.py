@@ -18,7 +18,7 @@ from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import one_of
 from mechanisms.public.files import write_whole
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
@@ -34,13 +34,13 @@ from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_choice import kept_choices
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
-from mechanisms.sensitive.same_rows import same_rows
 from pipeline.budget import admission
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.measuring.discovery_stage import Discovered, discovered
+from pipeline.measuring.public_tables import check_public, not_the_private, started
 from pipeline.plugins.origins import not_ours, origin
 from pipeline.plugins.plugin_discovery import load_used, used_modules
 from pipeline.release_folder import check_seal, write_release
@@ -49,17 +49,19 @@ from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
-from pipeline.settings.discovering_settings import with_bound
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.scoring import build_holdout
 from pipeline.settings.selecting import replaced_choice, selection_of
+from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
+from pipeline.statement.start_words import start_in
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
+from synthesis.contract import Synthesizer
 
 LOG = logging.getLogger("pipeline")
 
@@ -132,8 +134,8 @@ def run(
     schema, unit = build.build_schema(config), build.build_unit(config)
     made = prepared(config, schema)
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
-    one_of(config.release.format, ("csv", "parquet"), "release.format")
-    check_share(config.data.max_unplaced)
+    start = start_in(config.synthesis, discovering=made.plan.discovery is not None)
+    _check_words(config)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, made.plan, Path(root)))
     show = Stages(quiet=quiet)
@@ -145,20 +147,20 @@ def run(
             source = open_source(path, config, folder)
             check_ready(config, source.names)
             build.check_unit(unit, source.names)
-            facts = bind(folder, _not_the_private(config, run_facts(config, schema, path)))
+            facts = bind(folder, not_the_private(config, run_facts(config, schema, path)))
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             read = partial(_private, source, folder=folder, key=key, data=facts["data"], aside=aside)
             first = schema if made.plan.discovery is None else scouting_schema(schema)
             private = read(first, made.plan, engine=engine, unit=unit, shared=shared, report=report)
-            _check_public(config, first, folder, source, private)
+            spec = _with_public(config, spec, first, folder, source, private)
             losses = _looked_at(private, first, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, ask, partial(read, engine=engine), show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
         show.warn(unplaced_lines(private.encoding))
-        work = Work(config, schema, spec, made.plan, private, folder, show, aside, found)
+        work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
@@ -194,12 +196,35 @@ def _concrete(
     if discovery is None:
         return config, made, private, None
     found = ask(made.schema, discovery, private, noise_seed=config.privacy.noise_seed)
-    if found.bound is not None:
-        config = with_bound(config, found.bound.max_records)
-    made = prepared(config, build.with_fine(config, found.schema), discovery)
+    config, made, gave_way = settled(
+        config, found.schema, discovery, None if found.bound is None else found.bound.max_records
+    )
+    show.warn(gave_way)
     with show.stage("load again") as report:
         unit = build.build_unit(config)
         return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found
+
+
+def _check_words(config: Config) -> None:
+    one_of(config.release.format, ("csv", "parquet"), "release.format")
+    check_share(config.data.max_unplaced)
+
+
+def _with_public(
+    config: Config, spec: Synthesizer, schema: Schema, folder: RunFolder, source: Source, private: PrivateTable
+) -> Synthesizer:
+    """The synthesizer from the public rows that the settings name; a public table that is the private one is refused.
+
+    Raises:
+        UserError: as of `started` and `check_public`.
+    """
+
+    def opened(path: Path, delimiter: str) -> Source:
+        return open_source(path, config, folder, delimiter)
+
+    spec = started(spec, config.synthesis, schema)
+    check_public(config, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
+    return spec
 
 
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -233,7 +258,7 @@ def _statement(
         taken.known,
         config.privacy.noise_seed,
         work.aside,
-        taken=declared(config),
+        taken=declared(config, work.start),
         chosen=kept_choices(taken.attempt.answers) | work.answered,
         found_bound=None if work.found is None or work.found.bound is None else work.found.bound.to_json(),
         scores=taken.scores,
@@ -274,34 +299,6 @@ def _reloaded(work: Work, table: Path) -> CodedTable:
     with work.show.stage("reload") as report:
         source = open_source(table, work.config, work.folder, ",")
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)
-
-
-def _not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
-    """The same facts; the private table itself in the place of a public one is refused."""
-    public = selection_of(config.selection).public_table
-    if public is not None and fingerprint(Path(public).expanduser()) == facts["data"]:
-        raise _itself()
-    return facts
-
-
-def _check_public(config: Config, schema: Schema, folder: RunFolder, source: Source, private: PrivateTable) -> None:
-    """A copy of the private table in the place of a public one is refused: a stop that the statement lists as outside.
-
-    Raises:
-        UserError: both hold the same rows.
-    """
-    selection = selection_of(config.selection)
-    if selection.public_table is None:
-        return
-    mark = getattr(selection, "delimiter", ",")
-    public = open_source(Path(selection.public_table).expanduser(), config, folder, mark)
-    if same_rows(source, public, schema, private.encoding.rows, workdir=folder.temporary / "public"):
-        raise _itself()
-
-
-def _itself() -> UserError:
-    fix = "another table, one that is public; or selection=indif, which chooses by noisy scores"
-    return UserError("this is the private table itself", where="selection.public", fix=fix)
 
 
 def _table(config: Config, folder: RunFolder, report: Progress, shared: Path | None) -> Path:
@@ -377,7 +374,11 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
+    if not settings["synthesis"]["options"].get("public", True):
+        del settings["synthesis"]["options"]["public"]  # as of runs that knew no such setting
+    start = start_in(config.synthesis)
     return {
+        **({} if start is None else {"start": start.digest}),
         "settings": settings,
         "pipeline": __version__,
         "schema": schema_print(schema),

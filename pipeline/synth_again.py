@@ -20,6 +20,7 @@ from mechanisms.public.schema.cluster import cluster_from_settings, places_from_
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
+from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -56,7 +57,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
     rows = _rows_asked(config)
-    spec = build.usable_synthesizer(config.synthesis)
+    spec = ready_again(config.synthesis, schema, statement)
     form = one_of(config.release.format, ("csv", "parquet"), "release.format")
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")

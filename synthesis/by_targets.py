@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Targets, consistent
-from synthesis.consistency.merged_values import compressed, expanded, merged_values, rare_zeros
+from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, rare_zeros
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
@@ -35,8 +35,12 @@ class ByTargets(Synthesizer):
         rare, floor = self.rare_rule
         never = rare_zeros(measurements, groups, rare=rare, floor=floor)
         targets = consistent(reduced, nonnegative=self.cells_rule, zeros=[*zeros, *never])
-        made = self.follow(targets, rows=rows, rng=rng, progress=progress)
+        made = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
         return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
+
+    def over(self, groups: Groups) -> ByTargets:
+        """The same settings where some values are merged."""
+        return self
 
     @property
     def cells_rule(self) -> str:

@@ -119,7 +119,11 @@ def pie_chart_counts(truth: NDArray[Any], submitted: NDArray[Any]) -> PieChart:
 
 
 def _segments(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """clip(1 − JSD − misleading − bias, 0, 1) per row, and 1 where both rows are equal."""
+    """clip(1 − JSD − misleading − bias, 0, 1) per row, and 1 where both rows are equal.
+
+    As in the official scorer, a type is misleading where the truth has it below SHARE too; N-CRiPT 2021 (1.1) tells it
+    of types that are "actually zero" alone.
+    """
     bias = np.where(np.abs(a.sum(1) - b.sum(1)) > BIAS_RECORDS, BIAS_PENALTY, 0.0)
     slices_a, slices_b = _slices(a), _slices(b)
     misleading = MISLEADING_PENALTY * ((slices_a == 0) & (slices_b > 0)).sum(1)

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.cells import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
-from evaluation.mgd.aemc_graph import check_size, graph_size
-from evaluation.mgd.aemc_lp import lp_cost
+from evaluation.mgd.aemc_graph import check_size, graph_of, graph_size
+from evaluation.mgd.aemc_lp import lp_cost, lp_cost_between_neighbours
 from evaluation.mgd.aemc_path import path_costs
 from evaluation.mgd.aemc_tree import tree_costs, tree_of
 from evaluation.mgd.geometry import Axis, distance_matrix
@@ -26,8 +26,9 @@ from mechanisms.public.errors import UserError, did_you_mean
 Solver = Literal["auto", "exact", "flow", "lp"]
 SOLVERS = ("auto", "exact", "flow", "lp")
 
-#: The linear programme takes parts of at most so many cells (their square is the number of its variables).
-LP_CELLS = 1_000
+#: The linear programme takes parts of at most so many cells: thousands, as the source says (section 4.4); up to
+#: LP_PAIRS with moves between any two cells, above with moves between neighbours.
+LP_CELLS, LP_PAIRS = 10_000, 400
 #: Parts that need a general solver are laid out densely, so many cells at a time.
 CHUNK_CELLS = 20_000_000
 
@@ -143,7 +144,7 @@ def check_solver(axes: Sequence[Axis], solver: str) -> None:
         raise UserError(f"parts of {width:,} cells; at most {LP_CELLS:,}", where="solver lp", fix="solver auto")
     if solver == "exact" and any(a.kind == "matrix" for a in moving):
         raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
-    if solver == "flow" or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
+    if solver in ("flow", "lp") or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
         check_size(moving)
 
 
@@ -211,6 +212,11 @@ def _by_flow(
 
 
 def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float) -> float:
+    if p.shape[1] > LP_PAIRS:
+        graph = graph_of(used)
+        return math.fsum(
+            lp_cost_between_neighbours(left, right, graph, delta, alpha) for left, right in zip(p, q, strict=True)
+        )
     inner = [Axis.matrix(a.length, a.table[: a.length, : a.length]) for a in used]
     distance = distance_matrix(inner)
     return math.fsum(lp_cost(left, right, distance, delta, alpha) for left, right in zip(p, q, strict=True))

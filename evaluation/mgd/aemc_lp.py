@@ -1,11 +1,15 @@
-"""AEMC as the linear programme of Equation 1: the oracle for small cases (Li et al. 2021a, section 4.1)."""
+"""AEMC as a linear programme (Li et al. 2021a): all pairs of cells (section 4.1), or neighbours alone (section 4.3)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
+
+from evaluation.mgd.aemc_graph import Graph
 
 
 def lp_cost(
@@ -40,6 +44,42 @@ def lp_cost(
         b_eq=p,
         method="highs",
     )
+    return _solved(result)
+
+
+def lp_cost_between_neighbours(
+    p: NDArray[np.float64], q: NDArray[np.float64], graph: Graph, delta: float, alpha: float
+) -> float:
+    """The same with flows between neighbours in the place of moves between any two cells.
+
+    So the variables are as many as the arcs and twice the cells, and not as the squared cells.
+
+    Args:
+        p, q: synthetic and true mass of the graph's cells in C order.
+    """
+    cells, arcs = p.size, graph.tail.size
+    each, at = np.arange(arcs), np.arange(cells)
+    leave = sparse.csr_array((np.ones(arcs), (graph.tail, each)), shape=(graph.nodes, arcs))
+    enter = sparse.csr_array((np.ones(arcs), (graph.head, each)), shape=(graph.nodes, arcs))
+    end = sparse.csr_array((np.ones(cells), (graph.last, at)), shape=(graph.nodes, cells))
+    start = np.zeros(graph.nodes)
+    start[graph.first] += p
+    identity, nothing = sparse.eye_array(cells), sparse.csr_array((cells, arcs))
+    costs = np.array([float(c) for c in graph.costs])[graph.cost]
+    result = linprog(  # type: ignore[call-overload]  # sparse constraints are allowed
+        np.concatenate([costs, np.zeros(cells), np.full(cells, alpha)]),
+        A_ub=sparse.vstack(
+            [sparse.hstack([nothing, identity, -identity]), sparse.hstack([nothing, -identity, -identity])]
+        ),
+        b_ub=np.concatenate([q + delta, delta - q]),
+        A_eq=sparse.hstack([leave - enter, end, sparse.csr_array((graph.nodes, cells))]),
+        b_eq=start,
+        method="highs",
+    )
+    return _solved(result)
+
+
+def _solved(result: Any) -> float:
     if result.status != 0:
         raise RuntimeError(f"the linear programme was not solved: {result.message}")
     return float(result.fun)

@@ -21,19 +21,20 @@ class MgdSettings(MetricSettings):
     """Settings.
 
     A preset is kway (all k-way marginals, or a seeded sample), thirds (weights 1/9, 1/9, 1/3 over three columns),
-    located (k-way marginals with a temporal or spatial column), pie (one marginal, no mass moves) or pums (3-way
-    marginals, and one of city, sex and income that weighs as much as all others together). In an own list each entry
-    has `attributes` (a column, or {column: level of its hierarchy}), and optionally `weights` ({column: a number in
-    [0, 1] or inf}; default: inf for categorical columns, equal for ordinal ones), `delta`, and `weight` (its share).
+    located (k-way marginals with a temporal or spatial column), pie (one marginal, no mass moves), density (random
+    3-way marginals, no mass moves, Δ = 0) or pums (3-way marginals, and one of city, sex and income that weighs as much
+    as all others together). In an own list each entry has `attributes` (a column, or {column: level of its hierarchy}),
+    and optionally `weights` ({column: a number in [0, 1] or inf}; default: inf for categorical columns, equal for
+    ordinal ones), `delta`, and `weight` (its share).
 
     Attributes:
         preset, attributes, k, max_marginals, targets: which marginals.
-        delta: tolerance Δ.
+        delta: tolerance Δ; deltas: others, at which the score is told too.
         alpha: cost of adding or removing one record.
         solver: of each marginal.
     """
 
-    preset: str = setting("kway", "which marginals: kway | thirds | located | pie | pums")
+    preset: str = setting("kway", "which marginals: kway | thirds | located | pie | density | pums")
     attributes: list[str] = setting(
         [],
         "thirds, pie, pums: the columns of the marginal; located: the temporal and spatial columns",
@@ -45,6 +46,9 @@ class MgdSettings(MetricSettings):
     max_marginals: int = setting(300, "at most so many marginals of each order, else a seeded sample")
     targets: Any = setting(None, "an own list of marginals instead of a preset, or a YAML file with one")
     delta: float = setting(2.0, "tolerance Δ, in records: count differences up to this cost nothing")
+    deltas: list[float] = setting(
+        [], "further tolerances, at which the score is told too", example="a list: 'evaluation.deltas=[0,5,10]'"
+    )
     alpha: float = setting(1.0, "cost of adding or removing one record")
     solver: str = setting("auto", "auto | exact | flow | lp: all exact; auto picks the fastest for each marginal")
 
@@ -71,6 +75,8 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
     if own.solver not in SOLVERS:
         fix = f"{did_you_mean(own.solver, SOLVERS)} one of: {', '.join(SOLVERS)}".strip()
         raise UserError(f"got {own.solver!r}", where="evaluation.solver", fix=fix)
+    if any(not 0 <= d < math.inf for d in own.deltas):
+        raise UserError(f"got {own.deltas}", where="evaluation.deltas", fix="numbers of records of at least 0")
     if not 0 < own.alpha < math.inf:
         raise UserError(f"got {own.alpha}", where="evaluation.alpha", fix="a number above 0")
     return targets
@@ -96,7 +102,7 @@ def _cost(inputs: Inputs) -> MGDResult:
     if inputs.schema is None:
         raise UserError("no schema", where="mgd", fix="the schema that both tables were coded with")
     own, progress = inputs.own(MgdSettings), inputs.options.progress
-    settings = {"alpha": own.alpha, "solver": own.solver, "progress": progress}
+    settings = {"alpha": own.alpha, "solver": own.solver, "progress": progress, "deltas": own.deltas}
     return mgd(inputs.all_rows, inputs.synthetic, inputs.schema, inputs.ready, **settings)  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,13 +32,14 @@ class PresetSpec:
 
     Attributes:
         name: kway (all k-way marginals or a seeded sample), thirds (the paper's 1/9, 1/9, 1/3 over three attributes),
-            located (k-way marginals with a temporal or spatial attribute), pie (one marginal, all weights ∞), or pums
-            (3-way marginals, and one that counts as much as all of them together).
+            located (k-way marginals with a temporal or spatial attribute), pie (one marginal, all weights ∞), density
+            (random 3-way marginals, all weights ∞ and Δ = 0: L1 distances), or pums (3-way marginals, and one that
+            counts as much as all of them together).
         attributes: thirds: the three; located: the temporal and spatial ones; pie: those of the marginal; pums: those
             of the heavy marginal, income last.
         k: kway, located: the orders.
-        max_marginals: at most so many marginals of each order, else a seeded sample.
-        delta: tolerance Δ, in records.
+        max_marginals: at most so many marginals of each order, else a seeded sample; density: how many are drawn.
+        delta: tolerance Δ, in records; density has none.
         seed: of the sample.
     """
 
@@ -102,6 +104,20 @@ def _pie(schema: Schema, spec: PresetSpec) -> Targets:
     return Targets((one,), ("one marginal, no mass moves: " + " × ".join(spec.attributes),))
 
 
+def _density(schema: Schema, spec: PresetSpec) -> Targets:
+    """Sections 1.2 and 3.3: the density estimation of the 2018 challenge, on the counts as they are.
+
+    The marginals are those that the metric `density` draws from the same seed; one drawn twice weighs twice. Between
+    tables of as many records the score is the mean L1 distance of that metric.
+    """
+    from evaluation.challenges.density import draw_schemas
+
+    drawn = Counter(draw_schemas(schema.domain.names, schemas=spec.max_marginals, seed=spec.seed))
+    marginals = [target(schema, c, weights={}, delta=0.0, weight=float(n)) for c, n in drawn.items()]
+    note = f"{spec.max_marginals} random 3-way marginals (seed {spec.seed}), no mass moves, Δ = 0: L1 distances"
+    return Targets(tuple(marginals), (note,))
+
+
 def _pums(schema: Schema, spec: PresetSpec) -> Targets:
     """Section 3.3: many 3-way marginals, and CITY × SEX × INCWAGE, which weighs as much as all of them together."""
     _needs(spec, 3, "three columns: city, sex and income (ordinal)", exactly=True)
@@ -120,6 +136,7 @@ PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
     "thirds": _thirds,
     "located": _located,
     "pie": _pie,
+    "density": _density,
     "pums": _pums,
 }
 

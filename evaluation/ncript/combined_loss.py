@@ -47,7 +47,7 @@ class Ncript:
         heavy_map: heavy hitters of each time over the whole map (2.2.3).
         heavy_whole: heavy hitters of all times over the whole map (2.2.3).
         types: what each record type adds to the loss, as of `losses_by_type`.
-        order: of each segment over all times, and then of the whole map: how many of the frequent types' pairs keep
+        order: of each segment over all times, and then of the whole map: how many pairs of the most frequent types keep
             their order (`order_kept`).
     """
 
@@ -161,7 +161,7 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     }
     year, whole = (x.sum(axis=0) for x in (q, p)), (x.sum(axis=1) for x in (q, p))
     sums = [np.vstack([x.sum(axis=0), x.sum(axis=(0, 1))[None]]) for x in (q, p)]
-    order = order_kept(*sums, threshold=spec.frequency_threshold)
+    order = order_kept(*sums)
     typed = losses_by_type(cubes, spec, horizontal, vertical)
     everything = float(heavy(sums[0][-1], sums[1][-1]))
     return Ncript(parts, cubes.times, cubes.segments, spec, heavy(*year), heavy(*whole), everything, typed, order)

@@ -18,6 +18,8 @@ Series = NDArray[np.float64]
 
 #: The losses that have types; the bias penalty is one of a whole row.
 TYPED = ("jsd", "jd", "hh", "hc", "vc")
+#: So many types of a row are its frequent ones.
+TOP = 10
 
 
 def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical: Series) -> pd.DataFrame:
@@ -65,18 +67,20 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
     return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
 
-def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Series:
-    """Of each row: the share of pairs of its frequent types whose order is kept, a tie counting one half.
+def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number], *, top: int = TOP) -> Series:
+    """Of each row: the share of pairs of its most frequent types whose order is kept, a tie counting one half.
 
-    Frequent is a type with at least `threshold` of the true row (FT); pairs with equal true counts have no order.
-    Range: [0, 1]; 1 is perfect, 1/2 is chance. NaN for a row without two such types.
+    Pairs with equal true counts have no order. Range: [0, 1]; 1 is perfect, 1/2 is chance. NaN for a row without two
+    types that occur.
 
     Args:
         real, synthetic: rows × types.
+        top: so many types of a row, the most frequent in the truth.
     """
     shares = np.full(len(real), np.nan)
     for i, (q, p) in enumerate(zip(np.asarray(real, float), np.asarray(synthetic, float), strict=True)):
-        frequent = np.flatnonzero(thresholded(q, threshold))
+        frequent = np.argsort(-q, kind="stable")[:top]
+        frequent = frequent[q[frequent] > 0]
         truth, made = q[frequent], p[frequent]
         ordered = truth[:, None] > truth[None, :]
         kept = np.where(made[:, None] > made[None, :], 1.0, 0.5 * (made[:, None] == made[None, :]))

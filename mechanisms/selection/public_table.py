@@ -123,7 +123,9 @@ def _chosen(facts: Facts, given: PublicTable, max_cells: int, combine_cells: int
     return combined(domain, [candidates[inside[i]] for i in pairs_chosen], combine_cells)
 
 
-def read_public(path: str, delimiter: str, schema: Schema, folder: Path) -> CodedTable:
+def read_public(
+    path: str, delimiter: str, schema: Schema, folder: Path, *, where: str = "selection.public"
+) -> CodedTable:
     """A public table as codes of what the private table's schema measures.
 
     Raises:
@@ -132,7 +134,6 @@ def read_public(path: str, delimiter: str, schema: Schema, folder: Path) -> Code
     from mechanisms.public.tables.codec import encode_columns
     from mechanisms.public.tables.scan import open_table
 
-    where = "selection.public"
     try:
         source = open_table(
             Path(path).expanduser(), delimiter=delimiter, workdir=folder, memory_limit_bytes=READING_BYTES, threads=1
@@ -141,7 +142,7 @@ def read_public(path: str, delimiter: str, schema: Schema, folder: Path) -> Code
     except UserError as error:
         raise UserError(f"{error.what} ({error.where})", where=where, fix=error.fix) from None
     if not table.rows:
-        raise UserError("the public table has no rows", where=where, fix="another table, or selection=indif")
+        raise UserError("the public table has no rows", where=where, fix="another table, or leave it out")
     for column in schema.columns:
         outside = report.outside[column.name] + report.unplaced[column.name]
         if outside > MAX_OUTSIDE * table.rows:

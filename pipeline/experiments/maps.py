@@ -16,10 +16,13 @@ from evaluation.challenges.pie_chart import pie_chart_counts
 from evaluation.cube import cubes_from_arrays
 from evaluation.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.code_labels import code_names
 from pipeline.experiments.experiment_settings import MapSettings, RowSpec, Source, rows_of, settings_of
-from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
+from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
+from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
+from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.settings import inputs
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
@@ -56,9 +59,11 @@ class MapScores(MapSettings, Source):
 
     Attributes:
         metrics: keys of SCORERS.
+        table2: with the metric ncript: the rows of Table 2 as printed, which are computed here too; see `Table2`.
     """
 
     metrics: list[str] = field(default_factory=list)
+    table2: list[dict[str, Any]] = field(default_factory=list)
 
 
 def own(config: Config) -> MapScores:
@@ -85,15 +90,29 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for spec in rows_of(own(config)):
             with show.stage(spec.name):
                 rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
-        settings = own(config)
-        findings = Findings(tuple(rows), _setting(opened), settings.source, settings.says, tuple(settings.notes))
+        settings, maps = own(config), {}
+        if "ncript" in settings.metrics:
+            laplace = [spec for spec in rows_of(settings) if spec.method == "lap"]
+            maps = {spec.value: finished(_own_file(opened, spec), partial(_own, opened, spec)) for spec in laplace}
+        findings = Findings(
+            tuple(rows),
+            _setting(opened),
+            settings.source,
+            settings.says,
+            tuple(settings.notes),
+            beside_table2(maps, _table2(opened)),
+        )
         write_findings(findings, opened.folder.internal)
+        if maps:
+            write_figures(maps, _table2(opened), opened.folder.internal, findings.title)
     return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    return told(summary(run(config, root, hydra_files=hydra_files)), root / "internal")
+    findings = run(config, root, hydra_files=hydra_files)
+    further = NCRIPT_FILES if "ncript" in own(config).metrics and own(config).laplace else ()
+    return told(summary(findings), root / "internal", (*FILES, *further))
 
 
 def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
@@ -103,6 +122,8 @@ def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
     facts = {"dataset": spec.method, "epsilon": spec.value, "seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
     settings = own(opened.config)
+    if "ncript" in settings.metrics and spec.method == "lap":
+        finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy.histogram, _table2(opened)))
     rows = []
     for metric in settings.metrics:
         scorer, goal = SCORERS[metric]
@@ -110,6 +131,21 @@ def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
             row = {**facts, "metric": name, "goal": goal, "score": score}
             rows.append(row | reported(settings.printed, name, spec.value, spec.method))
     return rows
+
+
+def _own_file(opened: OpenMap, spec: RowSpec) -> Path:
+    """What N-CRiPT's table and figures need of one map."""
+    return opened.folder.internal / "rows" / f"{spec.name}-ncript.json"
+
+
+def _own(opened: OpenMap, spec: RowSpec) -> dict[str, Any]:
+    """The same of a map that was made before."""
+    return facts_of(opened.world.histogram, opened.maker.make(spec).histogram, _table2(opened))
+
+
+def _table2(opened: OpenMap) -> Table2:
+    place = opened.world.schema.columns[1]
+    return Table2(own(opened.config).table2, code_names(place))
 
 
 def _setting(opened: OpenMap) -> dict[str, Any]:

@@ -82,12 +82,17 @@ class Maker:
         return home
 
     def _dpsyn(self, spec: RowSpec) -> NoisyTable:
-        """One- and two-way marginals, noisy, made into rows by GUM: an ordinary run with its own release."""
+        """One- and two-way marginals, noisy, made into rows by GUM: an ordinary run with its own release.
+
+        Its rows are weighed up to the true total, as those of the samples are: what the bound on a person's records
+        dropped is not printed as an error in Table 1.
+        """
         home, config = self._home(spec), _release_config(self.config, self.folder.root, spec)
         config = replace(config, data=replace(config.data, path=str(self.path), schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
         coded = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
-        return NoisyTable(histogram(coded), promise(done.statement))
+        scaled = histogram(coded) * (self.world.table.rows / max(coded.rows, 1))
+        return NoisyTable(scaled, promise(done.statement))
 
     def _laplace(self, spec: RowSpec) -> NoisyTable:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""

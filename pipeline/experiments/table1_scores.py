@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +16,7 @@ from evaluation.challenges.range_query import RangeQueries, answerable_queries, 
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
 from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
 from pipeline.experiments.experiment_settings import MapSettings, settings_of
 from pipeline.experiments.paper_table1 import MARGINALS, weighted
 from pipeline.experiments.temporal_map import LETTERS, TemporalMap
@@ -31,7 +34,7 @@ class Yardstick:
         truth: the true histogram, in records.
         queries: the range queries, each with at least one true record.
         answers: their true answers, in records.
-        delta: MGD's tolerance Δ, in records.
+        delta: MGD's tolerance Δ, in records; deltas: further ones.
     """
 
     domain: Domain
@@ -39,6 +42,7 @@ class Yardstick:
     queries: RangeQueries
     answers: NDArray[np.float64]
     delta: float
+    deltas: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,12 @@ class Table1Settings(MapSettings):
 
     Attributes:
         queries: how many range queries; share: of each attribute's values in one.
+        deltas: further tolerances, at which MGD is shown too.
     """
 
     queries: int = 300
     share: float = 0.3
+    deltas: list[float] = field(default_factory=list)
 
 
 def own(config: Config) -> Table1Settings:
@@ -66,14 +72,16 @@ def make_yardstick(world: TemporalMap, settings: Table1Settings) -> Yardstick:
     """Draw the range queries and answer them on the truth.
 
     Raises:
-        UserError: a setting of the queries out of range.
+        UserError: a setting out of range.
     """
+    if any(not 0 <= d < math.inf for d in settings.deltas):
+        raise UserError(f"got {settings.deltas}", where="experiment.deltas", fix="numbers of records of at least 0")
     names = world.domain.names
     queries = answerable_queries(
         world.table, names, count=settings.queries, share=settings.share, seed=settings.query_seed
     )
     answers = range_answers(queries, *occupied(world.table, names))
-    return Yardstick(world.domain, world.histogram, queries, answers, settings.delta)
+    return Yardstick(world.domain, world.histogram, queries, answers, settings.delta, tuple(settings.deltas))
 
 
 def score_row(yardstick: Yardstick, noisy: Histogram) -> dict[str, Any]:
@@ -87,18 +95,30 @@ def score_row(yardstick: Yardstick, noisy: Histogram) -> dict[str, Any]:
     cells = np.nonzero(noisy)
     given = range_answers(yardstick.queries, np.stack(cells).astype(np.int64), noisy[cells])
     error = relative_error(yardstick.answers, given, seed=yardstick.queries.seed)
-    costs = {name: marginal_cost(yardstick, noisy, name) for name in MARGINALS}
-    defined = {name: cost for name, cost in costs.items() if cost is not None}
+    costs = marginal_costs(yardstick, noisy, yardstick.delta)
+    over = {yardstick.delta: costs} | {d: marginal_costs(yardstick, noisy, d) for d in yardstick.deltas}
     return {
         "records": float(noisy.sum()),
         "inverse_pie": pie.inverse,
         "range_query": error.error,
         "aemc": costs,
-        "mgd": weighted(defined) if len(defined) == len(costs) else None,
+        "mgd": _mgd(costs),
+        "mgd_over_delta": {f"{delta:g}": _mgd(over[delta]) for delta in sorted(over)},
     }
 
 
-def marginal_cost(yardstick: Yardstick, noisy: Histogram, name: str) -> float | None:
+def _mgd(costs: Mapping[str, float | None]) -> float | None:
+    """The weighted mean; None where a marginal has no cost."""
+    defined = {name: cost for name, cost in costs.items() if cost is not None}
+    return weighted(defined) if len(defined) == len(costs) else None
+
+
+def marginal_costs(yardstick: Yardstick, noisy: Histogram, delta: float) -> dict[str, float | None]:
+    """The AEMC of every marginal of the table."""
+    return {name: marginal_cost(yardstick, noisy, name, delta) for name in MARGINALS}
+
+
+def marginal_cost(yardstick: Yardstick, noisy: Histogram, name: str, delta: float) -> float | None:
     """The AEMC of one marginal with the default weights: ordered attributes finite, all others ∞."""
     axes = [0, 1, 2] if name == "3-way" else sorted(LETTERS.index(letter) for letter in name.split("+"))
     summed = tuple(i for i in range(3) if i not in axes)
@@ -106,4 +126,4 @@ def marginal_cost(yardstick: Yardstick, noisy: Histogram, name: str) -> float | 
     attributes = [yardstick.domain.attributes[i] for i in axes]
     weight = Fraction(1, max(1, sum(a.ordered > 1 for a in attributes)))
     moves = [Axis.path(a.size, a.ordered, weight) for a in attributes]  # fixed where it is not ordered
-    return aemc(p, q, moves, delta=yardstick.delta).value
+    return aemc(p, q, moves, delta=delta).value

@@ -28,6 +28,7 @@ from pipeline.frames.keyword_settings import overrides_of
 from pipeline.inference.estimate_questions import question
 from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
+from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
@@ -122,7 +123,7 @@ class Release:
         one_of(form, FORMS, "form")
         config = SynthesisConfig(self._synthesis.kind, _whole(rows, "rows"), _whole(seed, "seed"))
         config.options = self._synthesis.options
-        spec, rng = build.usable_synthesizer(config), np.random.default_rng(config.seed)
+        spec, rng = ready_again(config, self.schema, self.statement), np.random.default_rng(config.seed)
         schema, known, condition, facts = self.schema, self.measurements, build_condition(self.schema, where), None
         if condition is None:
             coded = new_rows(schema, known, spec, rows=config.rows, rng=rng, model=self._model)

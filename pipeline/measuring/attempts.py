@@ -31,6 +31,7 @@ from pipeline.measuring.streamed_rows import streamed_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
+from pipeline.statement.start_words import Start
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Convergence, FitRecord
@@ -45,6 +46,7 @@ class Work:
     Attributes:
         aside: the probability with which units were set aside; None: none were.
         found: what was found out before the plan; None: nothing was asked.
+        start: the public table whose rows are the first ones; None: none.
     """
 
     config: Config
@@ -56,6 +58,7 @@ class Work:
     show: Stages
     aside: float | None
     found: Discovered | None = None
+    start: Start | None = None
 
     @property
     def answered(self) -> frozenset[str]:

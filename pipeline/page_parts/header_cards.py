@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.pages.page import Gauge, HeadCard
@@ -22,11 +23,16 @@ def header_cards(scores: Mapping[str, Any]) -> list[HeadCard]:
 def accuracy_card(metrics: Mapping[str, Any]) -> HeadCard:
     """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020); where they lack, 1 − mean total variation."""
     of = [name for name in ANITA if name in metrics]
+    odd = [ANITA[n] for n in of if _style(metrics[n].get("reading") or {})]
     if of:
         shares = [metrics[name]["score"] for name in of]
         words = "mean of " + ", ".join(f"{ANITA[name]} {s:.1%}" for name, s in zip(of, shares, strict=True))
         chance = [_value(metrics[name], "expected") for name in of]
-        return _share_card("Accuracy", shares, chance, f"{words} tables")
+        card = _share_card("Accuracy", shares, chance, f"{words} tables")
+        if not odd:
+            return card
+        beneath = f"{card.beneath}; suspicious, better than an honest table can be: {', '.join(odd)}"
+        return replace(card, style="failed", beneath=beneath)
     if "tvd" in metrics:
         own, sample = 1 - metrics["tvd"]["score"], _value(metrics["tvd"], "expected")
         words = "1 − mean total variation distance of 2-way marginals"
@@ -43,13 +49,35 @@ def _share_card(title: str, shares: Sequence[float], chance: Sequence[float | No
 
 
 def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
-    """How well dependence between columns survived."""
+    """Whether a model tells synthetic from real records (Lopez-Paz & Oquab 2017); else how much dependence is kept."""
+    if "two_sample_auc" in metrics:
+        metric = metrics["two_sample_auc"]
+        own, reading = metric["score"], metric.get("reading") or {}
+        honest = reading.get("honest")
+        words = "AUC of a model that tells synthetic from real records: 0.5 is guessing, 1 always told apart"
+        beneath = "" if honest is None else f"{honest['note']}: {honest['value']:.3f}"
+        gauge = Gauge(_alike(own), None if honest is None else _alike(honest["value"]))
+        return HeadCard("Similarity", f"{own:.3f}", _style(reading), words, beneath, gauge)
     if "dependence" in metrics:
-        kept = metrics["dependence"]["score"]
+        metric = metrics["dependence"]
+        kept, reading = metric["score"], metric.get("reading") or {}
+        honest = reading.get("honest")
         words = "of the dependence between pairs of columns is kept"
         beneath = "all of it is perfect; independent columns keep none"
-        return HeadCard("Similarity", f"{kept:.0%}", "", words, beneath, Gauge(min(max(kept, 0.0), 1.0)))
+        beneath = beneath if honest is None else f"{honest['note']} would keep {honest['value']:.0%}"
+        mark = None if honest is None else min(max(honest["value"], 0.0), 1.0)
+        gauge = Gauge(min(max(kept, 0.0), 1.0), mark)
+        return HeadCard("Similarity", f"{kept:.0%}", _style(reading), words, beneath, gauge)
     return HeadCard("Similarity", "not computed", "soft", "evaluation.metrics=quick has it")
+
+
+def _alike(auc: float) -> float:
+    """1 at an AUC of ½, 0 where all are told apart."""
+    return min(max(2 * (1 - auc), 0.0), 1.0)
+
+
+def _style(reading: Mapping[str, Any]) -> str:
+    return "failed" if reading.get("label") == "suspicious" else ""
 
 
 def privacy_card(scores: Mapping[str, Any]) -> HeadCard:
@@ -71,8 +99,8 @@ def privacy_card(scores: Mapping[str, Any]) -> HeadCard:
 
 def _value(metric: Mapping[str, Any], name: str) -> float | None:
     """A reference of a metric: what was measured, before what a formula says."""
-    for key in ("floor", name):
-        part = metric.get(key)
+    reading = metric.get("reading") or {}
+    for part in (metric.get("floor"), metric.get(name), reading.get("honest")):
         if isinstance(part, Mapping) and part.get("value") is not None:
             return float(part["value"])
     return None

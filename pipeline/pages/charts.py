@@ -44,7 +44,7 @@ class Drawing:
     def as_file(self, style: str) -> str:
         """The text of an SVG file of its own, with the stylesheet inside."""
         alone = Element("svg", {**self.root.attrib, "class": "alone"})
-        _add(alone, "style", style)
+        add(alone, "style", style)
         alone.extend(self.root)
         return ElementTree.tostring(alone, encoding="unicode") + "\n"
 
@@ -92,25 +92,30 @@ class Place:
         return [*([self.point] if self.point else []), *(p for ring in self.rings for p in ring)]
 
 
-def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 320) -> Drawing:
-    """Two bars per value, one below the other: shares of records; a last value of "others" is written, not drawn."""
-    left, row = 118, 21
+def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 340) -> Drawing:
+    """Two bars per value, one below the other, with their shares of records in their colours behind them.
+
+    A last value of "others" is written, not drawn: on the scale of the others it would run out of the picture.
+    """
+    left, row, right = 122, 21, 92
     shown = slice(0, -1) if labels and labels[-1].endswith(" others") else slice(None)
-    scale = Scale(0.0, max([*real[shown], *made[shown], 1e-12]), 0.0, width - left - 44)
-    root = _svg(width, row * len(labels) + 2, "Shares of records per value")
+    scale = Scale(0.0, max([*real[shown], *made[shown], 1e-12]), 0.0, width - left - right)
+    root = svg(width, row * len(labels) + 2, "Shares of records per value")
     for i, (label, *shares) in enumerate(zip(labels, real, made, strict=True)):
         y = i * row
-        group = _group(root, f"{label}: real {shares[0]:.2%}, synthetic {shares[1]:.2%}")
-        _add(group, "text", short(label), x=left - 6, y=y + 13, text_anchor="end")
-        if i >= len(real[shown]):  # on the scale of the others it would run out of the picture
-            words = f"real {shares[0]:.1%}, synthetic {shares[1]:.1%}"
-            _add(group, "text", words, class_="s", x=left, y=y + 13)
-            continue
-        long = [max(scale.at(s), 0.5) for s in shares]
-        for name, top, wide in zip(("real", "made"), (2, 10), long, strict=True):
-            _add(group, "rect", class_=name, x=left, y=y + top, width=wide, height=7, rx=1)
-        _add(group, "text", f"{max(shares):.1%}", class_="s", x=left + max(long) + 4, y=y + 13)
+        group = titled(root, f"{label}: real {shares[0]:.2%}, synthetic {shares[1]:.2%}")
+        add(group, "text", _range_label(label), x=left - 6, y=y + 13, text_anchor="end")
+        for name, share, top, end in zip(("real", "made"), shares, (2, 10), (width - 46, width - 1), strict=True):
+            add(group, "text", f"{share:.1%}", class_=f"{name} f", x=end, y=y + 13, text_anchor="end")
+            if i < len(real[shown]):
+                add(group, "rect", class_=name, x=left, y=y + top, width=max(scale.at(share), 0.5), height=7, rx=1)
     return Drawing(root)
+
+
+def _range_label(text: str) -> str:
+    """A label, cut; of a range too long for the room its beginning."""
+    start, dots, _ = text.partition(" … ")
+    return f"{short(start, 15)} …" if dots and len(text) > 17 else short(text, 17)
 
 
 def heat(
@@ -127,23 +132,23 @@ def heat(
     left, top, tall = 128, 96, 24
     wide = cell if len(columns) <= 26 else 18
     strength = Scale(low, high, *CELL)
-    root = _svg(left + wide * len(columns) + 70, top + tall * len(rows) + 4, label)
+    root = svg(left + wide * len(columns) + 70, top + tall * len(rows) + 4, label)
     for i, column in enumerate(columns):
         turned = f"translate({left + i * wide + wide / 2 + 4:g},{top - 6}) rotate(-50)"
-        _add(root, "text", short(column), transform=turned)
+        add(root, "text", short(column), transform=turned)
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
         y = top + j * tall
-        _add(root, "text", short(name), x=left - 6, y=y + 16, text_anchor="end")
+        add(root, "text", short(name), x=left - 6, y=y + 16, text_anchor="end")
         for i, value in enumerate(line):
             x = left + i * wide
             box: dict[str, Any] = {"x": x, "y": y, "width": wide - 1, "height": tall - 1}
             if value is None:
-                _add(root, "rect", class_="track", fill_opacity=0.4, **box)
+                add(root, "rect", class_="track", fill_opacity=0.4, **box)
                 continue
-            group = _group(root, f"{name}, {columns[i]}: {value:.4g}")
-            _add(group, "rect", class_="cold" if value < 0 else "heat", fill_opacity=strength.at(abs(value)), **box)
+            group = titled(root, f"{name}, {columns[i]}: {value:.4g}")
+            add(group, "rect", class_="cold" if value < 0 else "heat", fill_opacity=strength.at(abs(value)), **box)
             if wide >= 30:
-                _add(group, "text", _in_cell(value), x=x + wide / 2, y=y + 16, text_anchor="middle")
+                add(group, "text", _in_cell(value), x=x + wide / 2, y=y + 16, text_anchor="middle")
     return Drawing(root)
 
 
@@ -159,15 +164,15 @@ def histogram(
     left, bottom, most = 8, height - 24, max([*values, 1e-12])
     step, every = (width - left - 8) / max(len(values), 1), max(1, math.ceil(len(values) / 12))
     scale = Scale(0.0, most, bottom, 20.0)
-    root = _svg(width, height, label)
-    _add(root, "path", class_="axis", d=f"M{left} {bottom}H{width - 4}")
+    root = svg(width, height, label)
+    add(root, "path", class_="axis", d=f"M{left} {bottom}H{width - 4}")
     for i, (name, value) in enumerate(zip(labels, values, strict=True)):
         x, y = left + i * step, scale.at(value)
         box: dict[str, Any] = {"x": x + 1, "y": y, "width": max(step - 2, 1), "height": bottom - y}
-        _add(_group(root, f"{name}: {value:,.6g}"), "rect", class_="real", **box)
+        add(titled(root, f"{name}: {value:,.6g}"), "rect", class_="real", **box)
         if i % every == 0:
-            _add(root, "text", name, class_="s", x=x + step / 2, y=bottom + 14, text_anchor="middle")
-    _add(root, "text", f"{most:,.0f}", class_="s", x=left, y=12)
+            add(root, "text", name, class_="s", x=x + step / 2, y=bottom + 14, text_anchor="middle")
+    add(root, "text", f"{most:,.0f}", class_="s", x=left, y=12)
     return Drawing(root)
 
 
@@ -187,25 +192,25 @@ def lines(
         level: a dashed line lies across at this height.
         label: what a screen reader says.
     """
-    root = _svg(width, height, label)
+    root = svg(width, height, label)
     bottom = height - BELOW - (14 if x.title else 0)
     across, up = x.scale(LEFT, width - RIGHT), y.scale(bottom, TOP)
     _axes(root, x, y, across, up, height)
     if level is not None:
-        _add(root, "path", class_="level", d=f"M{LEFT} {up.at(level):.1f}H{width - RIGHT}")
+        add(root, "path", class_="level", d=f"M{LEFT} {up.at(level):.1f}H{width - RIGHT}")
     for line in series:
-        group = _group(root, line.title)
+        group = titled(root, line.title)
         group.set("class", line.style)
         if line.band:
             edge = [(a, low) for a, low, _ in line.band] + [(a, high) for a, _, high in reversed(line.band)]
-            _add(group, "polygon", class_="band", points=_path(edge, across, up))
+            add(group, "polygon", class_="band", points=_path(edge, across, up))
         if line.joined and line.points:
-            _add(group, "polyline", class_="line", points=_path(line.points, across, up))
+            add(group, "polyline", class_="line", points=_path(line.points, across, up))
         if line.marked or not line.joined:
             for a, b in line.points:
-                _add(group, "circle", class_="mark", cx=across.at(a), cy=up.at(b), r=2.6)
+                add(group, "circle", class_="mark", cx=across.at(a), cy=up.at(b), r=2.6)
         for (a, b), note in zip(line.points, line.notes, strict=False):
-            _add(root, "text", note, class_="s note", x=across.at(a) + 4, y=up.at(b) - 4)
+            add(root, "text", note, class_="s note", x=across.at(a) + 4, y=up.at(b) - 4)
     return Drawing(root)
 
 
@@ -215,21 +220,21 @@ def _path(points: Sequence[Point], across: Scale, up: Scale) -> str:
 
 def _axes(root: Element, x: Axis, y: Axis, across: Scale, up: Scale, height: int) -> None:
     left, right, top, bottom = across.start, across.end, up.end, up.start
-    _add(root, "path", class_="axis", d=f"M{left} {top - 4:g}V{bottom}H{right + 4:g}")
+    add(root, "path", class_="axis", d=f"M{left} {top - 4:g}V{bottom}H{right + 4:g}")
     for value, name in y.ticks:
         at = up.at(value)
-        _add(root, "path", class_="axis", d=f"M{left} {at:.1f}H{right + 4:g}")
-        _add(root, "text", name, class_="s", x=left - 5, y=at + 4, text_anchor="end")
+        add(root, "path", class_="axis", d=f"M{left} {at:.1f}H{right + 4:g}")
+        add(root, "text", name, class_="s", x=left - 5, y=at + 4, text_anchor="end")
     for value, name in x.ticks:
         at = across.at(value)
         share = (at - left) / max(right - left, 1e-9)
         anchor = "start" if share < 0.01 else "end" if share > 0.99 else "middle"
-        _add(root, "text", name, class_="s", x=at, y=bottom + 16, text_anchor=anchor)
+        add(root, "text", name, class_="s", x=at, y=bottom + 16, text_anchor=anchor)
     if x.title:
-        _add(root, "text", x.title, class_="s", x=(left + right) / 2, y=height - 6, text_anchor="middle")
+        add(root, "text", x.title, class_="s", x=(left + right) / 2, y=height - 6, text_anchor="middle")
     if y.title:
         turned = f"translate(11,{(top + bottom) / 2:g}) rotate(-90)"
-        _add(root, "text", y.title, class_="s", transform=turned, text_anchor="middle")
+        add(root, "text", y.title, class_="s", transform=turned, text_anchor="middle")
 
 
 def place_map(
@@ -254,7 +259,7 @@ def place_map(
     longest = max((east - west) * squeeze, north - south) or 1e-9
     scale = (size - 2 * edge) / longest
     strength = Scale(low, high, *PLACE)
-    root = _svg(round((east - west) * squeeze * scale + 2 * edge), round((north - south) * scale + 2 * edge), label)
+    root = svg(round((east - west) * squeeze * scale + 2 * edge), round((north - south) * scale + 2 * edge), label)
 
     def placed(point: Sequence[float]) -> Point:
         return round(edge + (point[0] - west) * squeeze * scale, 1), round(edge + (north - point[1]) * scale, 1)
@@ -263,14 +268,14 @@ def place_map(
         if not place.corners:
             continue
         figure = "" if place.value is None else f"{place.value:.3g}"
-        group = _group(root, f"{place.name}: {figure}" if titles else "")
+        group = titled(root, f"{place.name}: {figure}" if titles else "")
         opacity = PLACE[0] if place.value is None else strength.at(place.value)
         if place.rings:
             d = "".join(_ring([placed(p) for p in ring]) for ring in place.rings)
-            _add(group, "path", class_="heat area", fill_rule="evenodd", fill_opacity=opacity, d=d)
+            add(group, "path", class_="heat area", fill_rule="evenodd", fill_opacity=opacity, d=d)
         if place.point:
             x, y = placed(place.point)
-            _add(group, "circle", class_="heat", cx=x, cy=y, r=radius, fill_opacity=opacity)
+            add(group, "circle", class_="heat", cx=x, cy=y, r=radius, fill_opacity=opacity)
     return Drawing(root)
 
 
@@ -293,39 +298,40 @@ def panels(parts: Sequence[Panel], legend: Sequence[tuple[str, str]], *, across:
     """Several pictures of one size in one, `across` in a row, below the (class, name) of every line."""
     wide, tall = parts[0].drawing.size
     width, head, title = wide * min(across, len(parts)), 8.0, 34.0
-    root = _svg(width, 0, label)
+    root = svg(width, 0, label)
     x = width
     for style, name in legend:
         room = 30 + 6.5 * len(short(name, 40))
         if x + room > width:
             x, head = 10.0, head + 18
-        _add(_add(root, "g", class_=style), "circle", class_="mark", cx=x + 4, cy=head - 8, r=4)
-        _add(root, "text", short(name, 40), x=x + 13, y=head - 4)
+        add(add(root, "g", class_=style), "circle", class_="mark", cx=x + 4, cy=head - 8, r=4)
+        add(root, "text", short(name, 40), x=x + 13, y=head - 4)
         x += room
     for i, part in enumerate(parts):
         left, top = wide * (i % across), head + (tall + title) * (i // across)
-        _add(root, "text", short(part.title, int(wide / 6.6)), class_="t", x=left + 12, y=top + 18)
-        _add(root, "text", part.note, class_="s", x=left + 12, y=top + 32)
-        _add(root, "svg", x=left, y=top + title, width=wide, height=tall).extend(part.drawing.root)
+        add(root, "text", short(part.title, int(wide / 6.6)), class_="t", x=left + 12, y=top + 18)
+        add(root, "text", part.note, class_="s", x=left + 12, y=top + 32)
+        add(root, "svg", x=left, y=top + title, width=wide, height=tall).extend(part.drawing.root)
     height = head + (tall + title) * math.ceil(len(parts) / across)
     root.attrib |= {"height": f"{height:g}", "viewBox": f"0 0 {width:g} {height:g}"}
     return Drawing(root)
 
 
-def _svg(width: float, height: float, label: str) -> Element:
+def svg(width: float, height: float, label: str) -> Element:
+    """A picture of this size; what a screen reader says is its label."""
     size = {"width": f"{width:g}", "height": f"{height:g}", "viewBox": f"0 0 {width:g} {height:g}"}
     return Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, "role": "img", "aria-label": label})
 
 
-def _group(parent: Element, title: str) -> Element:
+def titled(parent: Element, title: str) -> Element:
     """Elements with one tooltip."""
-    group = _add(parent, "g")
+    group = add(parent, "g")
     if title:
-        _add(group, "title", title)
+        add(group, "title", title)
     return group
 
 
-def _add(parent: Element, tag: str, text: str = "", **attributes: str | float) -> Element:
+def add(parent: Element, tag: str, text: str = "", **attributes: str | float) -> Element:
     """A new element below `parent`; numbers are rounded to what an eye can tell apart."""
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     given = {k: v if isinstance(v, str) else f"{round(v, 2):g}" for k, v in names.items()}

@@ -32,7 +32,16 @@ class Gauge:
     mark: float | None = None
 
 
-Cell = str | int | float | Gauge | None
+@dataclass(frozen=True)
+class Words:
+    """A text with a class of the stylesheet, and a softer line below it."""
+
+    text: str
+    note: str = ""
+    style: str = ""
+
+
+Cell = str | int | float | Gauge | Words | None
 
 
 @dataclass(frozen=True)
@@ -141,6 +150,7 @@ def environment() -> Environment:
     )
     made.filters |= {"number": number, "few_digits": few_digits}
     made.tests["gauge"] = lambda value: isinstance(value, Gauge)
+    made.tests["words"] = lambda value: isinstance(value, Words)
     made.tests["table"] = lambda value: isinstance(value, Table)
     return made
 

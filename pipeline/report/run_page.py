@@ -10,6 +10,14 @@ from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.page_parts.header_cards import header_cards
 from pipeline.page_parts.page_facts import files_table, not_computed, subtitle
+from pipeline.page_parts.picture_sections import (
+    accuracy_section,
+    axes_section,
+    densities_section,
+    pair_maps_section,
+)
+from pipeline.page_parts.sequence_section import sequence_section
+from pipeline.page_parts.validity_section import validity_section
 from pipeline.pages.page import Page, Section, number
 from pipeline.release_folder import read_release
 from pipeline.report.attacks_section import attacks_section
@@ -98,15 +106,22 @@ def _whole(
     warnings: Sequence[str] = (),
 ) -> str:
     makers: dict[str, Callable[[Any], Section]] = {
+        "pair_maps": pair_maps_section,
         "dependence": dependence_section,
+        "densities": densities_section,
         "columns": columns_section,
         "pairs": pairs_section,
+        "sequences": sequence_section,
         "map": map_section,
         "distances": distances_section,
     }
     sections: list[Section] = [privacy_section(scores["privacy"])] if scores.get("privacy") else []
     sections += [attacks] if (attacks := attacks_section(scores["metrics"])) else []
     sections += [scores_section(scores), *first]
+    sections += [axes_section(drawn["axes"])] if drawn.get("axes") else []
+    accuracies = accuracy_section(drawn.get("columns", ()), drawn.get("pairs"))
+    sections += [accuracies] if accuracies else []
+    sections += [valid] if (valid := validity_section(drawn)) else []
     numbers = scores.get("numbers") or drawn.get("numbers")
     sections += [numbers_section(numbers, scores.get("groups", ()))] if numbers else []
     sections += [correlation_section(maps)] if (maps := scores.get("correlations")) else []

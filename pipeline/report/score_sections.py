@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.pages.page import Cell, Gauge, Table, number
+from pipeline.pages.page import Cell, Gauge, Table, Words, number
 
 #: Marginals, values and cells that cost most.
 MARGINALS, VALUES, CELLS = 12, 8, 8
@@ -14,12 +14,17 @@ MARGINALS, VALUES, CELLS = 12, 8, 8
 COUNTS = ("real", "synthetic", "added", "removed", "moved_out", "moved_in")
 
 
+#: The class of the stylesheet of each label.
+LABELS = {"good": "passed", "fair": "", "weak": "failed", "suspicious": "failed"}
+
+
 @dataclass(frozen=True)
 class ScoresSection:
-    """Every metric with a score: its floor, and where it lies between the worst and the perfect.
+    """Every metric with a score: what it says, its interval, and how it reads against its own references.
 
     Attributes:
         referenced: whether a floor was measured.
+        labelled: whether a score is called good, fair, weak or suspicious.
         unplaced: values that the schema has no place for.
         sample: what was computed from a sample of the rows, in a sentence; empty where nothing was.
     """
@@ -29,26 +34,51 @@ class ScoresSection:
     template: ClassVar[str] = "sections/scores.html.j2"
     scores: Table
     referenced: bool
+    labelled: bool
     unplaced: Table
     sample: str
 
 
+#: Columns of the table of scores; those without a cell are left out.
+HEAD = ("metric", "score", "95 % interval", "floor", "as good as", "reads as", "poor to honest", "source")
+
+
 def scores_section(scores: Mapping[str, Any]) -> ScoresSection:
     """From the content of scores.json."""
-    rows: list[tuple[Cell, ...]] = []
-    for m in (m for m in scores["metrics"].values() if m["score"] is not None):
-        floor = (m.get("floor") or {}).get("value")
-        goal = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
-        rows.append((m["title"], m["score"], floor, m.get("as_good_as", ""), goal, _gauge(m, floor), m["source"]))
-    head = ("metric", "score", "floor", "reads as", "goal", "worst to perfect", "source")
-    referenced = any(row[2] is not None for row in rows)
-    shown = [i for i, name in enumerate(head) if referenced or name not in ("floor", "reads as")]
+    rows = [_score_row(m) for m in scores["metrics"].values() if m["score"] is not None]
+    shown = [i for i in range(len(HEAD)) if i < 2 or any(row[i] not in (None, "") for row in rows)]
     return ScoresSection(
-        scores=Table([head[i] for i in shown], [[row[i] for i in shown] for row in rows]),
-        referenced=referenced,
+        scores=Table([HEAD[i] for i in shown], [[row[i] for i in shown] for row in rows]),
+        referenced=any((m.get("floor") or {}).get("value") is not None for m in scores["metrics"].values()),
+        labelled=any((m.get("reading") or {}).get("label") for m in scores["metrics"].values()),
         unplaced=_unplaced(scores.get("unplaced", {})),
         sample=_sampled(scores.get("sample")),
     )
+
+
+def _score_row(m: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """The cells of a metric, under HEAD."""
+    reading = m.get("reading") or {}
+    perfect = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
+    words = reading.get("words") or perfect
+    interval, label = reading.get("interval"), reading.get("label") or ""
+    floor = (m.get("floor") or {}).get("value")
+    return (
+        Words(m["title"], words),
+        m["score"],
+        "" if interval is None else f"{number(interval['low'])} to {number(interval['high'])}",
+        floor,
+        m.get("as_good_as", ""),
+        Words(label, style=LABELS.get(label, "")) if label else "",
+        reading_gauge(reading),
+        m["source"],
+    )
+
+
+def reading_gauge(reading: Mapping[str, Any]) -> Gauge | None:
+    """Where a score lies between its own references: empty is the poor one, full the honest one; None if unknown."""
+    share = reading.get("share")
+    return None if share is None else Gauge(min(max(1 - share, 0.0), 1.0))
 
 
 def _sampled(sample: Mapping[str, Any] | None) -> str:
@@ -67,19 +97,6 @@ def _unplaced(tables: Mapping[str, Any]) -> Table:
             count = table["outside"].get(column, 0) + table["no_value"].get(column, 0)
             rows.append((name, column, count, ", ".join(f"{v or '(empty)'}: {n:,}" for v, n in values.items())))
     return Table(("table", "column", "values", "the most frequent"), rows)
-
-
-def _gauge(m: Mapping[str, Any], floor: float | None) -> Gauge | None:
-    """The place of a score between the worst and the perfect one; a mark where the floor lies."""
-    low, high = m["range"]
-    if low is None or high is None or m["perfect"] not in (low, high):
-        return None
-
-    def place(value: float) -> float:
-        share = (value - low) / (high - low)
-        return float(min(max(share if m["perfect"] == high else 1 - share, 0.0), 1.0))
-
-    return Gauge(place(m["score"]), None if floor is None else place(floor))
 
 
 @dataclass(frozen=True)

@@ -12,29 +12,36 @@ from pipeline.pages.scale import Axis
 
 #: Columns that a matrix shows; a wider one is cut to those with the largest values.
 MOST = 36
+#: Columns whose bars are drawn: the worst ones.
+DRAWN = 60
 
 Matrix = Sequence[Sequence[float | None]]
 
 
 @dataclass(frozen=True)
 class ColumnsSection:
-    """The distribution of every column in both tables, the worst first."""
+    """The distribution of the columns in both tables, the worst first.
+
+    Attributes:
+        columns: how many there are; at most DRAWN of them are drawn.
+    """
 
     name: ClassVar[str] = "columns"
     title: ClassVar[str] = "Distributions of the columns"
     template: ClassVar[str] = "sections/columns.html.j2"
     legend: ClassVar[Sequence[tuple[str, str]]] = (("lreal", "real"), ("lmade", "synthetic"))
     cards: Sequence[Card]
+    columns: int
 
 
 def columns_section(columns: Sequence[Mapping[str, Any]]) -> ColumnsSection:
     """From the part `columns` of figures.json."""
     cards = []
-    for column in sorted(columns, key=lambda c: -(c["tvd"] or 0.0)):
+    for column in sorted(columns, key=lambda c: -(c["tvd"] or 0.0))[:DRAWN]:
         distance = "no records" if column["tvd"] is None else f"{column['tvd']:.3f}"
         note = f"{column['kind']}, {column['values']:,} values; total variation distance {distance}"
         cards.append(Card(column["name"], bars(column["labels"], column["real"], column["synthetic"]), note))
-    return ColumnsSection(cards)
+    return ColumnsSection(cards, len(columns))
 
 
 @dataclass(frozen=True)

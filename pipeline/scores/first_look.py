@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import (
     QUANTILES,
+    SECONDS,
     group_summaries,
     numbers_of,
     side_by_side,
@@ -35,6 +36,7 @@ class FirstLook:
         groups: a row per such column and group.
         names, values: those columns, and the values of some records of both tables.
         sources: the files of both tables, where they were read through a schema.
+        moments: columns of dates → the seconds of one of their unit.
     """
 
     numbers: Sequence[Mapping[str, Any]]
@@ -42,6 +44,7 @@ class FirstLook:
     names: tuple[str, ...]
     values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     sources: tuple[Source, Source] | None = None
+    moments: Mapping[str, int] = field(default_factory=dict)
 
     def added_to(self, card: Scorecard, real: CodedTable, synthetic: CodedTable) -> Scorecard:
         """The scores with all this, and with the correlations of both tables."""
@@ -69,7 +72,8 @@ def first_look(
     rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, known)]
     names = tuple(c.name for c in numbers_of(schema))
     values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
-    return FirstLook(numbers, rows, names, values, (real, synthetic))
+    moments = {c.name: SECONDS[c.kind] for c in numbers_of(schema) if c.kind in SECONDS}
+    return FirstLook(numbers, rows, names, values, (real, synthetic), moments)
 
 
 def _grouped(

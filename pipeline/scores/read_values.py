@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evaluation.values.value_buckets import bucketed
@@ -39,12 +42,14 @@ class Unschemed:
         schema: made from the real table for scoring alone.
         tables: the tables as its codes.
         subjects: the text of each row's subject, where the table has the column.
+        keys: per column of ids, which shares of both tables' are distinct, and of the synthetic ones real.
     """
 
     values: Values
     schema: Schema
     tables: Mapping[str, CodedTable]
     subjects: Mapping[str, NDArray[np.object_]]
+    keys: Sequence[Mapping[str, Any]] = ()
 
 
 def without_schema(
@@ -78,7 +83,18 @@ def without_schema(
     kept = {column: kind for column, kind in kinds.items() if kind.kind != "id" and column != subject}
     values = value_tables(kept or kinds, read, said)
     schema, tables = bucketed(values, name)
-    return Unschemed(values, schema, tables, subjects)
+    keys = [_key(column, read["real"][column], read["synthetic"][column]) for column in left[:NAMED]]
+    return Unschemed(values, schema, tables, subjects, keys)
+
+
+def _key(name: str, real: Dictionary, synthetic: Dictionary) -> dict[str, Any]:
+    """The shares of ids that are distinct, in both tables, and of the synthetic ones that are real."""
+    texts = [d.values.cast(pa.string()) for d in (real, synthetic)]
+    counts = [d.counts for d in (real, synthetic)]
+    known = pc.is_in(texts[1], value_set=texts[0]).to_numpy(zero_copy_only=False)
+    shares = [len(c) / max(int(c.sum()), 1) for c in counts]
+    again = float(counts[1][known].sum() / max(int(counts[1].sum()), 1))
+    return {"column": name, "real": shares[0], "synthetic": shares[1], "real_ones": again}
 
 
 def _subjects(

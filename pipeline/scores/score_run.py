@@ -16,6 +16,7 @@ from evaluation.attacks.promise_bounds import Promise
 from evaluation.metric import Options
 from evaluation.metrics import ScoreSpec
 from evaluation.outcome import plain
+from evaluation.pictures.pictures import pictures
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import Values
@@ -104,6 +105,7 @@ def score_release(
     losses = losses_of(private.encoding, schema)
     # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
     given = {"real": truth, "made": synthetic, "aside": aside, "whole": whole}
+    declared = schema
     schema, tables = together(schema, {name: table for name, table in given.items() if table is not None})
     truth, synthetic, aside, whole = tables["real"], tables["made"], tables.get("aside"), tables.get("whole")
     spec = affordable(spec, truth.rows)
@@ -115,7 +117,7 @@ def score_release(
     options = replace(options, promise=promise_of(statement), private=held, why={**options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
     card = look.added_to(score_tables(truth, synthetic, schema, spec, exact=exact, progress=progress), truth, synthetic)
-    drawn = drawings(card, truth, synthetic, schema, options, places)
+    drawn = drawings(card, (truth, synthetic), schema, declared, options, places, look)
     named = f"{schema.name}, in release/schema.yaml"
     drawn |= {"units": _units(private), "lost": said_losses(losses), "files": file_facts(files, card.rows, named)}
     write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
@@ -160,14 +162,23 @@ def share_floors(
 
 def drawings(
     card: Scorecard,
-    real: CodedTable,
-    synthetic: CodedTable,
+    tables: tuple[CodedTable, CodedTable],
     schema: Schema,
+    declared: Schema,
     options: Options,
     places: tuple[str, str] | None,
+    look: FirstLook,
 ) -> dict[str, Any]:
-    """What the report draws, under its format's name."""
-    return {"format": "figures/1", **figures(card, real, synthetic, schema, options, places)}
+    """What the report draws, under its format's name.
+
+    Args:
+        tables: real and synthetic, over the schema's domain.
+        declared: the schema before codes for values outside joined it.
+    """
+    found = pictures(card, tables, schema, options, declared=declared, names=look.names, values=look.values)
+    for column in found.get("densities", ()):
+        column |= {"seconds": look.moments[column["column"]]} if column["column"] in look.moments else {}
+    return {"format": "figures/1", **figures(card, *tables, schema, options, places), **found}
 
 
 def as_text(value: Any) -> str:

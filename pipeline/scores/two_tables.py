@@ -43,18 +43,23 @@ from pipeline.stage_bars import Stages, unplaced_lines
 class Loaded:
     """Tables as codes of one schema.
 
-    Attributes:
-        schema: with a code apart in the columns where a table has values that the schema has no place for.
-        tables: by name.
-        reports: what encoding could not take as it was.
-        subjects: the text of each row's subject, where the table has the column.
-        outside: per table and column, the most frequent values that the schema does not place.
-        values: the tables' values, where they are wanted.
-        said: what a reader must know first: what the tables do not share.
-        release: what the statement beside the synthetic table says, where there is one.
-        units: the privacy unit of each row of the real table and the holdout, where that statement tells it.
+        Attributes:
+            declared: the schema as it was given.
+            schema: with a code apart in the columns where a table has values that the schema has no place for.
+            tables: by name.
+            reports: what encoding could not take as it was.
+            subjects: the text of each row's subject, where the table has the column.
+            outside: per table and column, the most frequent values that the schema does not place.
+            values: the tables' values, where they are wanted.
+            said: what a reader must know first: what the tables do not share.
+    <<<<<<< HEAD
+            keys: figures of columns of ids.
+    =======
+            release: what the statement beside the synthetic table says, where there is one.
+            units: the privacy unit of each row of the real table and the holdout, where that statement tells it.
     """
 
+    declared: Schema
     schema: Schema
     tables: dict[str, CodedTable] = field(default_factory=dict)
     reports: dict[str, EncodingReport] = field(default_factory=dict)
@@ -62,6 +67,7 @@ class Loaded:
     outside: dict[str, dict[str, list[tuple[str, int]]]] = field(default_factory=dict)
     values: Values | None = None
     said: tuple[str, ...] = ()
+    keys: Sequence[Mapping[str, Any]] = ()
     release: ReleaseFacts | None = None
     units: Sequence[NDArray[np.int64]] | None = None
 
@@ -109,7 +115,8 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         subject = config.evaluation.subject
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
-        tables = Loaded(read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
+        tables = Loaded(read.schema, read.schema, dict(read.tables), subjects=dict(read.subjects), values=read.values)
+        tables.keys = read.keys
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
     return _scored(config, sources, tables, spec, known_roles(config.evaluation, None, read.schema), look, show)
 
@@ -150,8 +157,9 @@ def _scored(
     if config.report:
         with show.stage("report"):
             places = build_places(config.evaluation, roles, tables.schema)
-            drawn = drawings(card, real, synthetic, tables.schema, options, places)
+            drawn = drawings(card, (real, synthetic), tables.schema, tables.declared, options, places, look)
             schema = config.schema and Path(config.schema).name
+            drawn |= {"keys": list(tables.keys)} if tables.keys else {}
             drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
             write_whole(Path(config.report), render_scores(tables.schema.name, card.to_json(), drawn), mode=0o600)
     return card
@@ -215,7 +223,7 @@ def _encoded(sources: Mapping[str, Source], schema: Schema, show: Stages, *, sub
     Args:
         subject: a column whose texts are kept, where a table has it.
     """
-    tables = Loaded(schema)
+    tables = Loaded(schema, schema)
     with show.stage("load") as progress:
         for name, source in sources.items():
             _encode(tables, name, source, schema, subject, progress)

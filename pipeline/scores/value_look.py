@@ -41,7 +41,7 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
     rows = [row for by in groups for row in _grouped(columns, tables, schema, coded, by)]
     names = tuple(c.name for c in columns)
     sample = (_sample(columns, tables[0]), _sample(columns, tables[1])) if names else None
-    return FirstLook(numbers, rows, names, sample)
+    return FirstLook(numbers, rows, names, sample, moments={c.name: 1 for c in columns if c.kind == "date"})
 
 
 def _grouped(

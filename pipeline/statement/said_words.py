@@ -19,6 +19,7 @@ from mechanisms.sensitive.id_rules import said_rules
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.paid_answers import bound_receipt
 from pipeline.statement.publication import build_publication
+from pipeline.statement.start_words import SENTENCE, Start
 from pipeline.statement.statement import (
     CLIPS,
     LIBRARIES,
@@ -118,6 +119,7 @@ def _id_rules(words: str) -> bool:
 
 def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Declared:
     """What the settings took as public, from the sentences about it."""
+    start = next((m for fact in facts if (m := SENTENCE.fullmatch(fact))), None)
     table = _first(r"the table ('.*'|\".*\") \(selection\.public\), which", facts)
     rows = _first(r"the number of synthetic rows, ([0-9,]+) \(synthesis\.rows\)", facts)
     about = _first(r"the number of records, about ([0-9,]+) \(selection\.rows\)", facts)
@@ -125,6 +127,7 @@ def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Dec
     return Declared(
         confirmed=not schema.confirmed_public,
         public_table=None if table is None else _quoted(table),
+        start=None if start is None else Start(_quoted(start[1]), start[2]),
         synthetic_rows=None if rows is None else int(rows.replace(",", "")),
         selection_rows=None if about is None else int(about.replace(",", "")),
         max_unplaced=1.0 if share is None else float(share),

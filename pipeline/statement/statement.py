@@ -31,6 +31,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication
+from pipeline.statement.start_words import Start
 from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
@@ -62,12 +63,14 @@ class Declared:
     Attributes:
         confirmed: whether a person confirmed the schema as public on the command line.
         public_table: name of the public table that chose the marginals, or None.
+        start: the public table whose rows were changed into the synthetic ones, or None.
         synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
     """
 
     confirmed: bool = False
     public_table: str | None = None
+    start: Start | None = None
     synthetic_rows: int | None = None
     selection_rows: int | None = None
     max_unplaced: float = 1.0
@@ -77,6 +80,8 @@ class Declared:
         facts = []
         if self.public_table is not None:
             facts.append(f"the table {self.public_table!r} (selection.public), which chose the marginals")
+        if self.start is not None:
+            facts.append(self.start.sentence)
         if self.synthetic_rows is not None:
             facts.append(f"the number of synthetic rows, {self.synthetic_rows:,} (synthesis.rows)")
         if self.selection_rows is not None:
@@ -84,13 +89,14 @@ class Declared:
         return facts
 
 
-def declared(config: Config) -> Declared:
-    """What the settings of a run take as public."""
+def declared(config: Config, start: Start | None = None) -> Declared:
+    """What the settings of a run take as public, with the table that its rows start from."""
     selection = selection_of(config.selection)
     table = selection.public_table
     return Declared(
         confirmed=config.data.confirmed_public,
         public_table=None if table is None else Path(table).name,
+        start=start,
         synthetic_rows=config.synthesis.rows,
         selection_rows=selection.public_rows,
         max_unplaced=config.data.max_unplaced,
@@ -304,7 +310,7 @@ def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
         refusals.append("rows without a unit id refuse the run")
     if unit.column is not None and unit.clip == "none":
         refusals.append("a unit with more records than declared refuses the run")
-    if taken.public_table is not None:
+    if taken.public_table is not None or taken.start is not None:
         refusals.append("a public table with the very rows of the private one refuses the run")
     if taken.max_unplaced < 1:
         share = f"more than {100 * taken.max_unplaced:g} % of its values (data.max_unplaced={taken.max_unplaced:g})"

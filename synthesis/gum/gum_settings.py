@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from synthesis.consistency.agree import Target
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from synthesis.consistency.agree import Target, Targets
+from synthesis.convergence import Synthesized
 from synthesis.gum.descent import descend
 from synthesis.gum.gradual_update import Work
 from synthesis.gum.passes import Passes
@@ -43,11 +46,14 @@ class GumSpec(Passes):
             (stay).
         matched: replaced rows go to their cells in the order of one attribute, so that most keep its code (ordered), or
             any row goes to any cell (any).
+        public: the file of a table whose rows are the first ones, in the place of `start`; it is declared public. Who
+            reads it makes a `StartedGum`; empty: none.
         descents: closing sweeps in which single codes change where that lowers the error of all marginals together
             (not in the paper; 0: none).
     """
 
     start: str = "tree"
+    public: str = ""
     alpha: float = 0.5
     schedule: str = "step"
     decay: float = 0.6
@@ -89,6 +95,19 @@ class GumSpec(Passes):
         """The share of moved rows that are replaced in pass t."""
         part = t / max(self.iterations - 1, 1)
         return self.replace * (1 - part) + self.replace_last * part
+
+    def follow(
+        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Synthesized:
+        """Rows whose marginals are close to the targets.
+
+        Raises:
+            UserError: a public table is named, and its rows were not read.
+        """
+        if self.public:
+            fix = "leave it out here; run, synth and a release's sample take it"
+            raise UserError("a public table is no start of this", where="synthesis.public", fix=fix)
+        return super().follow(targets, rows=rows, rng=rng, progress=progress)
 
     def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
         """A part of the way."""

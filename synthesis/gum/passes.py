@@ -17,7 +17,7 @@ from synthesis.consistency.agree import Target, Targets
 from synthesis.consistency.nonnegative import NONNEGATIVE
 from synthesis.convergence import Record, Synthesized, convergence
 from synthesis.gum.gradual_update import Work
-from synthesis.gum.layout import Columns, draw_lone, lay_out, tree_columns
+from synthesis.gum.layout import Columns, Layout, draw_lone, lay_out, tree_columns
 from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows
 from synthesis.setting_checks import AT_LEAST_ONE, BELOW_ONE, NOT_NEGATIVE, check_numbers, check_words
@@ -85,6 +85,15 @@ class Passes(ByTargets):
         """What is done to a part of the table after all passes, with a line for the progress; nothing here."""
         return table, ""
 
+    def first(self, targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:
+        """The rows before any update: independent columns; those of a part may start from a tree in their place."""
+        return independent_rows(targets, rows=rows, rng=rng)
+
+    def layout(self, targets: Targets) -> Layout:
+        """Which parts are updated apart, and what is appended."""
+        append, apart = self.lone != "update", self.groups == "separate"
+        return lay_out(targets, append=append, again=self.lone == "append", separate=apart)
+
     def follow(
         self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
@@ -111,12 +120,10 @@ def gum_rows(
     Raises:
         UserError: the structural zeros leave no row possible.
     """
-    table = independent_rows(targets, rows=rows, rng=rng)
+    table = spec.first(targets, rows=rows, rng=rng)
     if rows == 0 or targets.total <= 0:
         return Synthesized(mended(table, targets.zeros, rng), convergence([], table, ()))
-    layout = lay_out(
-        targets, append=spec.lone != "update", again=spec.lone == "append", separate=spec.groups == "separate"
-    )
+    layout = spec.layout(targets)
     columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
     records = []
     for names, own in layout.groups:

@@ -224,12 +224,12 @@ def test_bad_settings_are_refused_in_words(change, words):
 
 
 def test_what_a_solver_cannot_do_is_said():
-    grid = (Axis.path(40, 40, HALF), Axis.path(40, 40, HALF))
-    p, q = np.zeros((2, 40, 40))
+    grid = (Axis.path(101, 101, HALF), Axis.path(101, 101, HALF))
+    p, q = np.zeros((2, 101, 101))
     p[0, 0], q[9, 9] = 50, 50
     with pytest.raises(UserError, match="needs a flow"):
         aemc([9, 0], [0, 9], np.array([[0, 0.5], [0.5, 0]]), solver="exact")
-    with pytest.raises(UserError, match="parts of 1,600 cells"):
+    with pytest.raises(UserError, match="parts of 10,201 cells"):
         aemc(p, q, grid, solver="lp")
     wide = (Axis.path(10_000, 10_000, HALF), Axis.path(10_000, 10_000, HALF))
     with pytest.raises(UserError, match="too large"):

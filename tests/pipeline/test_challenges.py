@@ -68,6 +68,9 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path,
     assert all(row["score"] != "" for row in rows), rows
     assert "NOT private" in (inside / "table.md").read_text()
     assert (inside / "figure.png").read_bytes()[:4] == b"\x89PNG"
+    if name == "ncript_table2":
+        assert "213 (" in (inside / "table2.md").read_text()
+        assert {p.suffix for i in (1, 2, 3) for p in inside.glob(f"figure{i}.*")} == {".png", ".svg", ".csv"}
 
 
 def test_a_challenge_on_a_file_of_ones_own_and_resumed(town):

@@ -71,7 +71,15 @@ def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):
         tail = math.exp(-0.5 / scale)
         expected = 12 * 278 * 174 * 0.5 * tail / (1 - math.exp(-1 / scale))
         assert laplace[name] - 1000 == pytest.approx(expected, rel=0.01)
-    assert [float(r["records"]) for r in rows if r["method"] == "sample"] == [1000, 1000]
+    weighed_up = [float(r["records"]) for r in rows if r["method"] != "lap"]
+    assert weighed_up == pytest.approx([1000, 1000, 1000]), "GUM's rows make good what truncation drops, as samples do"
+    over = {
+        r["dataset"]: r["mgd_over_delta"]
+        for r in json.loads((done / "internal" / "experiment.json").read_text())["rows"]
+    }
+    for row in rows:
+        scores = [over[row["dataset"]][d] for d in ("0", "2", "5", "10")]
+        assert scores == sorted(scores, reverse=True) and scores[1] == pytest.approx(float(row["mgd"]))
 
 
 def test_the_private_rows_went_through_the_wall(done):

@@ -1,0 +1,110 @@
+"""Some pairs of columns as cells, real and synthetic: the worst ones, and those that depend most; NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.anita.anita_accuracy import expected_tvd
+from evaluation.anita.anita_buckets import apart_edges
+from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+
+#: Pairs of either sort, and cells in a row, at most.
+WORST, DEPENDENT, CELLS = 4, 2, 10
+#: A pair is looked at in more cells than are drawn, but not in more than these.
+COUNTED = 4_000_000
+
+Ints = NDArray[np.int64]
+
+
+def chosen_pairs(
+    distances: Sequence[tuple[Clique, float]], names: Sequence[str], strengths: Sequence[Sequence[float | None]]
+) -> list[tuple[str, str, str]]:
+    """Pairs and why each was chosen: those farthest from the truth, then the strongest dependences of the rest.
+
+    Args:
+        distances: of marginals, of any number of columns.
+        names, strengths: columns, and a symmetric matrix over them.
+    """
+    pairs = sorted((p for p in distances if len(p[0]) == 2), key=lambda p: -p[1])[:WORST]
+    chosen = {frozenset(clique): "farthest from the real table" for clique, _ in pairs}
+    strong = sorted(
+        ((value, names[i], names[j]) for i, line in enumerate(strengths) for j, value in enumerate(line[:i]) if value),
+        reverse=True,
+    )
+    rest = [frozenset((a, b)) for _, a, b in strong]
+    for pair in [p for p in rest if p not in chosen][:DEPENDENT]:
+        chosen[pair] = "among the strongest dependences"
+    order = {name: i for i, name in enumerate(names)}
+    out = []
+    for pair, why in chosen.items():
+        a, b = sorted(pair, key=lambda n: (order.get(n, len(order)), n))
+        out.append((a, b, why))
+    return out
+
+
+def pair_maps(
+    pairs: Sequence[tuple[str, str, str]], real: AnyTable, synthetic: CodedTable, schema: Schema
+) -> list[dict[str, Any]]:
+    """Shares of the records in at most CELLS × CELLS cells of each pair, the same cells in both tables.
+
+    Neighbours of an ordered column are drawn together so that each row has about as many real records; of other columns
+    the rarer values are one row.
+    """
+    domain, drawn = real.domain, []
+    pairs = [p for p in pairs if domain.cells(domain.canonical(p[:2])) <= COUNTED]
+    if not pairs or not min(real.rows, synthetic.rows):
+        return []
+    singles = {n for a, b, _ in pairs for n in (a, b)}
+    coarse = {n: _coarse(schema[n], count_cliques(real, [(n,)])[0]) for n in singles}
+    cliques = [domain.canonical(p[:2]) for p in pairs]
+    both = [count_cliques(t, cliques) for t in (real, synthetic)]
+    for (a, b, why), clique, *counts in zip(pairs, cliques, *both, strict=True):
+        tables = []
+        for each in counts:
+            cells = np.asarray(each, np.float64).reshape(domain.shape(clique))
+            cells = cells if clique[0] == a else cells.T
+            merged = np.zeros((len(coarse[a][0]), len(coarse[b][0])))
+            np.add.at(merged, (coarse[a][1][:, None], coarse[b][1][None, :]), cells)
+            tables.append(merged / max(merged.sum(), 1))
+        whole = np.asarray(counts[0], np.float64)
+        drawn.append(
+            {"a": a, "b": b, "why": why, "rows": coarse[a][0], "columns": coarse[b][0]}
+            | {"tvd": float(np.abs(whole / whole.sum() - counts[1] / counts[1].sum()).sum() / 2)}
+            | {"expected": expected_tvd(whole / whole.sum(), real.rows, synthetic.rows)}
+            | {"real": tables[0].tolist(), "synthetic": tables[1].tolist()}
+        )
+    return drawn
+
+
+def _coarse(column: Column, counts: Ints) -> tuple[list[str], Ints]:
+    """The names of at most CELLS groups of codes, and the group of each code."""
+    labels = [*code_names(column)]
+    size = len(labels)
+    if size <= CELLS:
+        return labels, np.arange(size)
+    if not column.on_a_line:
+        order = np.argsort(-counts, kind="stable")
+        groups = np.full(size, CELLS - 1)
+        groups[order[: CELLS - 1]] = np.arange(CELLS - 1)
+        return [*(labels[i] for i in order[: CELLS - 1]), f"{size - CELLS + 1} others"], groups
+    values = column.value_codes
+    special = np.arange(values, size)[: CELLS - 2]
+    inner = apart_edges(np.asarray(counts[:values], np.int64), CELLS - len(special))
+    groups = np.concatenate(
+        [np.searchsorted(inner, np.arange(values), side="right"), len(inner) + 1 + np.arange(size - values)]
+    )
+    starts, ends = [0, *inner.tolist()], [*(inner - 1).tolist(), values - 1]
+    names = [
+        labels[a] if a == b else f"{labels[a].split(' to ')[0]} … {labels[b].split(' to ')[-1]}"
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    return [*names, *labels[values:]], groups

@@ -1,0 +1,83 @@
+"""Whether synthetic values could be real ones: their range, gaps, ids, and the rules of the schema; NOT private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.values.value_tables import Values
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.rules.structural_zeros import Zeros
+from mechanisms.public.rules.table_rules import Rules
+from mechanisms.public.rules.transforms import Step
+
+#: Columns that are listed, the least valid first; rows in which a derivation is looked at.
+COLUMNS, ROWS = 60, 100_000
+
+
+def valid_columns(values: Values) -> list[dict[str, Any]]:
+    """Per column: what shares of both tables are missing, and what share of the synthetic values the real table allows.
+
+    A number or a date is allowed between the least and the largest real one, any other value where it is a real one.
+    """
+    found: list[dict[str, Any]] = []
+    for column in values.columns:
+        k, size = len(column.values), column.attribute.size
+        real, made = (np.bincount(values.tables[n].column(column.name), minlength=size) for n in ("real", "synthetic"))
+        there = np.flatnonzero(real[:k])
+        inside = slice(there[0], there[-1] + 1) if column.on_a_line and len(there) else there
+        missing = [0 if not column.specials or column.specials[-1] != "missing" else int(t[-1]) for t in (real, made)]
+        count = int(made.sum()) - missing[1]
+        found.append(
+            {"column": column.name, "kind": column.kind}
+            | {"missing": [n / max(int(t.sum()), 1) for n, t in zip(missing, (real, made), strict=True)]}
+            | {"allowed": float(made[:k][inside].sum() / count) if count else None}
+            | {"how": "in the real range" if column.on_a_line else "among the real values"}
+        )
+    found.sort(key=lambda c: (1.0 if c["allowed"] is None else c["allowed"], -abs(c["missing"][0] - c["missing"][1])))
+    return found[:COLUMNS]
+
+
+def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: CodedTable) -> list[dict[str, Any]]:
+    """Each rule of the schema and the shares of the rows of both tables that break it.
+
+    Args:
+        domain: of the schema as it is declared; a code behind it, of a value outside, breaks no rule.
+    """
+    if not min(real.rows, synthetic.rows):
+        return []
+    ordered = {frozenset((a, b)) for g in rules.ordered for a in g.columns for b in g.columns if a != b}
+    out = []
+    for clique, cells in rules.zeros:
+        name = f"{' ≤ '.join(clique)}" if frozenset(clique) in ordered else f"impossible: {' × '.join(clique)}"
+        shares = [_in_cells(t, domain, (clique, cells)) for t in (real, synthetic)]
+        out.append({"rule": name, "real": shares[0], "synthetic": shares[1]})
+    for step in (s for s in rules.steps if s.takes and not s.gives):
+        contradicted = [_contradicted(t, domain, step) for t in (real, synthetic)]
+        if None not in contradicted:
+            out.append({"rule": step.rule, "real": contradicted[0], "synthetic": contradicted[1]})
+    return out
+
+
+def _in_cells(table: CodedTable, domain: Domain, zeros: Zeros) -> float:
+    clique, cells = zeros
+    counts = count_cliques(table, [clique])[0].reshape(table.domain.shape(clique))
+    declared = counts[tuple(slice(0, domain[n].size) for n in clique)]
+    return float(declared.ravel()[cells].sum() / table.rows)
+
+
+def _contradicted(table: CodedTable, domain: Domain, step: Step) -> float | None:
+    """The share of the first ROWS rows; None for a rule that no row of codes can break."""
+    names = (*step.takes, *step.reads)
+    if any(n not in table.domain for n in names):
+        return None
+    codes: dict[str, NDArray[Any]] = {n: np.asarray(table.column(n)[:ROWS]) for n in names}
+    placed = np.all([codes[n] < domain[n].size for n in names], axis=0)
+    if not placed.any():
+        return None
+    against = step.forward({n: c[placed] for n, c in codes.items()})[1]
+    return None if against is None else float(against.sum() / len(placed))

@@ -1,0 +1,127 @@
+"""Tables that the user declares public: never the private one itself, and named in the statement."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.fine_columns import without_fine
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.scan import Source
+from mechanisms.selection.public_table import read_public
+from mechanisms.sensitive.private_table import fingerprint
+from mechanisms.sensitive.same_rows import same_rows
+from pipeline.settings import build
+from pipeline.settings.config import Config, SynthesisConfig
+from pipeline.settings.selecting import selection_of
+from pipeline.statement.start_words import START, Start, start_of
+from synthesis.contract import Synthesizer
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.gum.public_start import started_from
+
+
+@dataclass(frozen=True)
+class PublicFile:
+    """A table that is declared public.
+
+    Attributes:
+        setting: by which it is; delimiter: of its columns.
+        instead: what would do without it.
+    """
+
+    setting: str
+    path: Path
+    delimiter: str
+    instead: str
+
+    def itself(self) -> UserError:
+        """The error that it is the private table."""
+        fix = f"another table, one that is public; or {self.instead}"
+        return UserError("this is the private table itself", where=self.setting, fix=fix)
+
+
+def public_files(config: Config) -> tuple[PublicFile, ...]:
+    """The tables that the settings declare public."""
+    selection, start = selection_of(config.selection), start_of(config.synthesis)
+    found = []
+    if selection.public_table is not None:
+        path, mark = Path(selection.public_table).expanduser(), getattr(selection, "delimiter", ",")
+        found.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
+    if start is not None:
+        found.append(PublicFile(START, Path(start).expanduser(), ",", "leave it out"))
+    return tuple(found)
+
+
+def not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
+    """The same facts; the private table itself in the place of a public one is refused.
+
+    Raises:
+        UserError: the same bytes.
+    """
+    for public in public_files(config):
+        if public.path.exists() and fingerprint(public.path) == facts["data"]:
+            raise public.itself()
+    return facts
+
+
+def check_public(
+    config: Config,
+    schema: Schema,
+    source: Source,
+    rows: int,
+    *,
+    opened: Callable[[Path, str], Source],
+    workdir: Path,
+) -> None:
+    """A copy of the private table in the place of a public one is refused: a stop that the statement lists as outside.
+
+    Args:
+        rows: of the private table.
+        opened: a file and its delimiter → what reads it.
+        workdir: for copies; closed to others.
+    Raises:
+        UserError: both hold the same rows.
+    """
+    for place, public in enumerate(public_files(config)):
+        other = opened(public.path, public.delimiter)
+        if same_rows(source, other, schema, rows, workdir=workdir / f"public-{place}"):
+            raise public.itself()
+
+
+def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema) -> Synthesizer:
+    """The synthesizer, from the rows of the public table that its settings name, if they name one.
+
+    Raises:
+        UserError: no such file, another schema, or no rows.
+    """
+    path = start_of(config)
+    if path is None:
+        return spec
+    assert isinstance(spec, GumSpec)
+    with tempfile.TemporaryDirectory() as folder:
+        table = read_public(path, ",", schema, Path(folder), where=START)
+        coarse = without_fine(table, schema)
+        columns = tuple(np.array(coarse.column(n)) for n in schema.synthesized.names)
+    return started_from(spec, CodedTable(schema.synthesized, columns))
+
+
+def ready_again(config: SynthesisConfig, schema: Schema, statement: Mapping[str, Any]) -> Synthesizer:
+    """The synthesizer of new rows from a release; a public start has to be the table that its statement names.
+
+    Rows of any other table would stand in what is made under a statement that knows nothing of them.
+
+    Raises:
+        UserError: the statement names no such table; as of `usable_synthesizer` and `started`.
+    """
+    spec, path = build.usable_synthesizer(config), start_of(config)
+    if path is not None and Start.of(path).sentence not in statement["public_facts"]:
+        fix = "the very file that its privacy.json names under public_facts; or leave it out"
+        raise UserError("the release was not made from this public table", where=START, fix=fix)
+    return started(spec, config, schema)

@@ -1,0 +1,94 @@
+"""Small charts of which a page has many: clouds of points, maps of cells, rows of marks; few bytes each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.pages.charts import CELL, Drawing, add, svg, titled
+from pipeline.pages.scale import Scale, short
+
+
+def cloud(series: Sequence[tuple[str, str]], *, label: str, size: int = 250) -> Drawing:
+    """Points over two axes without ticks, each series as one path.
+
+    Args:
+        series: (class, points as "x,y x,y …" in thousandths of the picture).
+    """
+    edge, wide = 6.0, size - 12.0
+    root = svg(size, size, label)
+    add(root, "rect", class_="frame", x=0.5, y=0.5, width=size - 1, height=size - 1, rx=4)
+    for style, points in series:
+        places = (point.split(",") for point in points.split())
+        d = "".join(f"M{edge + int(x) * wide / 1000:.3g} {edge + int(y) * wide / 1000:.3g}h0" for x, y in places)
+        add(add(root, "g", class_=style), "path", class_="dots", d=d)
+    return Drawing(root)
+
+
+def cells(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float]],
+    *,
+    high: float,
+    label: str,
+    named: bool = True,
+) -> Drawing:
+    """A matrix of shares, the stronger the farther from 0, of another colour below.
+
+    Args:
+        high: the value of the strongest colour.
+        named: whether the rows have their names on the left.
+    """
+    left, top, wide, tall = (112 if named else 4), 4, 22, 17
+    below = 16 + 5.2 * max((len(short(name, 15)) for name in columns), default=0)
+    strength = Scale(0.0, high or 1.0, *CELL)
+    root = svg(left + wide * len(columns) + 2, top + tall * len(rows) + below, label)
+    for j, (name, line) in enumerate(zip(rows, values, strict=True)):
+        if named:
+            add(root, "text", short(name, 16), class_="s", x=left - 5, y=top + j * tall + 12, text_anchor="end")
+        for i, value in enumerate(line):
+            place: dict[str, Any] = {"x": left + i * wide, "y": top + j * tall, "width": wide - 1, "height": tall - 1}
+            box = add(
+                root, "rect", class_="cold" if value < 0 else "heat", fill_opacity=strength.at(abs(value)), **place
+            )
+            add(box, "title", f"{name}, {columns[i]}: {value:.2%}")
+    for i, name in enumerate(columns):
+        turned = f"translate({left + i * wide + wide / 2 + 3:g},{top + tall * len(rows) + 8}) rotate(-55)"
+        add(root, "text", short(name, 15), class_="s", transform=turned, text_anchor="end")
+    return Drawing(root)
+
+
+def marks(
+    names: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    styles: Sequence[tuple[str, str]],
+    *,
+    label: str,
+    low: float,
+    high: float,
+    width: int = 520,
+) -> Drawing:
+    """A row per name: a mark of each style on one scale, and the first value as a text.
+
+    Args:
+        styles: (class, what it is), one for each of a name's values.
+        low, high: the ends of the scale, as shares.
+    """
+    left, right, row = 150, 56, 19
+    scale = Scale(low, high, left, width - right)
+    root = svg(width, row * len(names) + 18, label)
+    for j, (name, own) in enumerate(zip(names, values, strict=True)):
+        y = j * row + 9
+        said = ", ".join(f"{what} {v:.1%}" for (_, what), v in zip(styles, own, strict=True) if v is not None)
+        group = titled(root, f"{name}: {said}")
+        add(group, "text", short(name, 23), x=left - 8, y=y + 4, text_anchor="end")
+        add(group, "path", class_="axis", d=f"M{left} {y}H{width - right}")
+        for (style, _), value in zip(styles, own, strict=True):
+            if value is not None:
+                add(add(group, "g", class_=style), "circle", class_="mark", cx=scale.at(value), cy=y, r=4)
+        if own[0] is not None:
+            add(group, "text", f"{own[0]:.1%}", class_="s", x=width - right + 8, y=y + 4)
+    for at, anchor in ((low, "start"), (high, "end")):
+        add(root, "text", f"{at:.0%}", class_="s", x=scale.at(at), y=row * len(names) + 14, text_anchor=anchor)
+    return Drawing(root)

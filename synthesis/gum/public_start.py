@@ -1,0 +1,77 @@
+"""GUM from the rows of a public table: what no answer tells stays as it is there (Li et al. 2021b, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.progress import Progress
+from synthesis.consistency.agree import Targets
+from synthesis.convergence import Synthesized
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.gum.layout import Layout
+from synthesis.gum.passes import gum_rows
+
+
+@dataclass(frozen=True, eq=False)
+class StartedGum(GumSpec):
+    """GUM whose first rows are those of a public table; all columns are changed together until the answers hold.
+
+    Attributes:
+        known: the public rows, over the domain of what is synthesized.
+    """
+
+    known: CodedTable | None = None
+
+    def over(self, groups: Mapping[str, NDArray[np.int64]]) -> StartedGum:
+        """With the public rows over merged values."""
+        assert self.known is not None
+        domain = Domain(
+            tuple(
+                Attribute(a.name, int(groups[a.name].max()) + 1) if a.name in groups else a
+                for a in self.known.domain.attributes
+            )
+        )
+        columns = [
+            groups[a.name][codes].astype(code_dtype(domain[a.name].size)) if a.name in groups else codes
+            for a, codes in zip(self.known.domain.attributes, self.known.columns, strict=True)
+        ]
+        return replace(self, known=CodedTable(domain, tuple(columns)))
+
+    def first(self, targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:
+        """The public rows, each as often as any other, up to one; in no order."""
+        assert self.known is not None
+        held = self.known.rows
+        places = np.concatenate([np.tile(np.arange(held), rows // held), rng.permutation(held)[: rows % held]])
+        places = rng.permutation(places)
+        return CodedTable(targets.domain, tuple(np.asarray(c)[places] for c in self.known.columns))
+
+    def layout(self, targets: Targets) -> Layout:
+        """One part with all columns and all marginals: nothing is drawn anew."""
+        return Layout(((targets.domain.names, tuple(targets.marginals)),), ())
+
+    def follow(
+        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Synthesized:
+        """Rows whose marginals are close to the targets, changed from those of the public table."""
+        return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
+
+
+def started_from(spec: GumSpec, known: CodedTable) -> StartedGum:
+    """The same settings, from these rows.
+
+    Guarantee: post-processing, where the rows are public: nothing protects them, and they stand in what is made.
+    Args:
+        known: over the domain of what is synthesized.
+    Raises:
+        UserError: no rows.
+    """
+    if not known.rows:
+        raise UserError("the public table has no rows", where="synthesis.public", fix="another table, or leave it out")
+    return StartedGum(**(asdict(spec) | {"start": "oneway"}), known=known)

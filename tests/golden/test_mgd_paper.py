@@ -1,0 +1,139 @@
+"""Li et al. 2021a (MGD), item by item: what its sections print or claim, and what was missing before."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import yaml
+
+from evaluation.challenges.density import density
+from evaluation.mgd.aemc import aemc
+from evaluation.mgd.geometry import Axis
+from evaluation.mgd.marginal_difference import mgd
+from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
+from evaluation.mgd.presets import PresetSpec, preset_targets
+from evaluation.mgd.targets import Targets, target
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.experiments.paper_table1 import PAPER
+from pipeline.experiments.table1_report import paper_claim
+
+CENSUS = """
+columns:
+  age: {kind: integer, min: 0, max: 19, missing: false}
+  sex: {kind: categorical, values: [f, m], missing: false}
+  city: {kind: categorical, values: [a, b, c, d, e], missing: false}
+  race: {kind: categorical, values: [r, s, t], missing: false}
+  wage: {kind: integer, min: 0, max: 29, missing: false}
+"""
+SCHEMA = parse_schema(yaml.safe_load(CENSUS), where="census.yaml")
+HALF = Fraction(1, 2)
+
+
+def people(rows: int, seed: int) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    columns = (rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in SCHEMA.domain.attributes)
+    return CodedTable(SCHEMA.domain, tuple(columns))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_3_3_density_estimation_is_a_preset_and_equals_the_challenges_score(seed):
+    """300 random 3-way marginals, all weights ∞ and Δ = 0: the mean L1 distance, where the totals agree."""
+    real, made = people(700, 1), people(700, 2)
+    targets = chosen_targets(MgdSettings(preset="density"), SCHEMA, seed)
+    assert sum(t.weight for t in targets.marginals) == 300
+    assert all(len(t.attributes) == 3 and set(t.weights) == {None} and t.delta == 0 for t in targets.marginals)
+    official = density(real, made, seed=seed).score
+    assert 1e6 * (1 - mgd(real, made, SCHEMA, targets).score / 2) == pytest.approx(official, rel=1e-12)
+
+
+def test_1_2_unnormalised_distances_count_records_that_are_missing():
+    real = people(700, 1)
+    fewer = replace(real, columns=tuple(c[:350] for c in real.columns))
+    targets = preset_targets(SCHEMA, PresetSpec("density", max_marginals=20))
+    assert mgd(real, fewer, SCHEMA, targets).score == pytest.approx(0.5), "half of the records must be added"
+
+
+def test_4_4_the_linear_programme_takes_thousands_of_bins_and_says_the_same():
+    rng = np.random.default_rng(3)
+    p, q = rng.poisson(3, (2, 50, 80)).astype(float)
+    axes = [Axis.path(50, 50, HALF), Axis.tree(80, [[i // 10 for i in range(80)], [0] * 8], HALF)]
+    values = [aemc(p, q, axes, 1.0, solver=solver).value for solver in ("lp", "auto")]
+    assert values[0] == pytest.approx(values[1], rel=1e-9) and values[0] > 0
+    with pytest.raises(UserError, match="parts of 10,201 cells"):
+        aemc(*rng.poisson(3, (2, 101, 101)), [Axis.path(101, 101, HALF)] * 2, solver="lp")
+
+
+@pytest.mark.parametrize("sizes", [(6, 5), (9, 3)])
+def test_4_3_flows_between_neighbours_are_moves_between_all_pairs(sizes, monkeypatch):
+    """The reduced programme against that of 4.1, on all kinds of axes."""
+    rng = np.random.default_rng(1)
+    axes = [Axis.path(sizes[0], sizes[0], HALF), Axis.tree(sizes[1], [[0] * sizes[1]], HALF)]
+    for _ in range(5):
+        p, q = rng.poisson(4, (2, *sizes))
+        pairs = aemc(p, q, axes, 1.5, 0.7, solver="lp").value
+        with monkeypatch.context() as patched:
+            patched.setattr("evaluation.mgd.aemc.LP_PAIRS", 0)
+            assert aemc(p, q, axes, 1.5, 0.7, solver="lp").value == pytest.approx(pairs, abs=1e-9)
+
+
+def test_4_4_marginals_whose_cells_are_nearly_all_low_are_named():
+    """ "If most cells in the ground truth have very low count, not much meaningful information can be obtained." """
+    real, made = people(300, 1), people(300, 2)
+    wide, small = target(SCHEMA, ["age", "city", "wage"]), target(SCHEMA, ["sex", "race"])
+    result = mgd(real, made, SCHEMA, Targets((wide, small)))
+    (said,) = result.note
+    assert said.startswith("1 of 2 marginals have nearly only cells of very few true records") and "age × city" in said
+    counts = np.bincount(real.column("sex") * 3 + real.column("race"), minlength=6)
+    assert result.marginals[1].low == (float(np.mean(counts <= 2)), 0.0)
+    low, records = result.marginals[0].low
+    assert low > 0.99 and records > 0.9
+    assert not mgd(people(60_000, 1), people(60_000, 2), SCHEMA, Targets((small,))).note
+
+
+def test_4_4_many_empty_cells_beside_full_ones_are_no_warning():
+    """The tolerance Δ is there for them (5.2): the few high counts tell something."""
+    real = people(3000, 1)
+    one = replace(real, columns=tuple(c if i in (1, 3) else c * 0 for i, c in enumerate(real.columns)))
+    assert not mgd(one, one, SCHEMA, Targets((target(SCHEMA, ["age", "sex", "wage"]),))).note
+
+
+def test_5_1_the_score_over_delta():
+    """Each value is the score at that tolerance; it falls as Δ grows, and is 0 once Δ is the largest difference."""
+    real, made = people(400, 1), people(400, 2)
+    kway = PresetSpec(max_marginals=4)
+    targets = preset_targets(SCHEMA, kway)
+    result = mgd(real, made, SCHEMA, targets, deltas=[0, 1, 5, 400])
+    for delta, score in result.over_delta.items():
+        alone = preset_targets(SCHEMA, replace(kway, delta=delta))
+        assert score == pytest.approx(mgd(real, made, SCHEMA, alone).score, rel=1e-12)
+    scores = [s for _, s in sorted(result.over_delta.items())]
+    assert scores == sorted(scores, reverse=True) and scores[0] > scores[1] and scores[-1] == 0
+    assert [p["delta"] for p in result.to_json()["over_delta"]] == [0, 1, 5, 400]
+    with pytest.raises(UserError, match=r"evaluation\.deltas"):
+        chosen_targets(MgdSettings(deltas=[-1]), SCHEMA, 0)
+
+
+def test_b_table_1_as_printed_has_the_correlations_of_section_3_2():
+    """MGD follows the error of range queries more closely than AEMC, and AEMC more closely than the pie chart."""
+    rho = paper_claim().rho
+    assert rho["mgd"] == pytest.approx(0.977, abs=5e-4)
+    assert rho["aemc_3way"] == pytest.approx(0.908, abs=5e-4)
+    assert rho["inverse_pie"] == pytest.approx(0.750, abs=5e-4)
+
+
+def test_b_the_example_files_are_the_baseline_at_4_and_a_half():
+    """ "mediocre" and "very-poor" are not published: their printed AEMC are those of lap-4 and lap-0.5 within 0.3 %."""
+    for name, same in (("mediocre", "lap-4"), ("very-poor", "lap-0.5")):
+        for marginal, value in PAPER[name].aemc.items():
+            assert value == pytest.approx(PAPER[same].aemc[marginal], rel=3e-3)
+
+
+def test_b_the_laplace_rows_tell_one_and_a_half_million_records():
+    """Noise of scale b on 580,464 cells, cut at 0, adds b / 2 a cell, which one-way marginals lose wholly."""
+    for epsilon in (0.25, 0.5, 1, 2, 4, 10):
+        added = 580_464 * (20 / epsilon) / 2
+        assert 1.44e6 < added / PAPER[f"lap-{epsilon:g}"].aemc["M"] < 1.95e6, epsilon
+    assert 580_464 * 80 / 2 / PAPER["lap-0.25"].aemc["M"] == pytest.approx(1.48e6, rel=0.01)

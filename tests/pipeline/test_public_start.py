@@ -1,0 +1,122 @@
+"""`synthesis.public`: synthetic rows that start from those of a public table, and the statement that says so."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.statement.said_words import wrong_words
+from tests.pipeline.conftest import TOWN, command, people
+
+START = ["synthesis=gum", "synthesis.public=known.csv"]
+FEW = [*TOWN, "evaluation.enabled=false", "selection=oneway", "privacy.epsilon=9", "synthesis.seed=3"]
+HELD = "from whose rows the synthetic ones were changed"
+
+
+@pytest.fixture
+def known(town: Path) -> Path:
+    """A town whose neighbouring town is public: there smiths are old and bakers are young, as here."""
+    people(500, seed=7).to_csv(town / "known.csv", index=False)
+    return town
+
+
+def public_facts(folder: Path) -> list[str]:
+    return [f for f in json.loads((folder / "release" / "privacy.json").read_text())["public_facts"] if HELD in f]
+
+
+def test_what_no_answer_tells_stays_as_in_the_public_table_and_what_one_tells_does_not(known):
+    """Li et al. 2021b, section 7: public data improve a private release. Only one-way marginals are measured here."""
+    table = pd.read_csv(known / "known.csv")
+    table["sex"] = "f"  # what is public is wrong here, and one noisy answer mends it
+    table.to_csv(known / "known.csv", index=False)
+    assert command("run", *FEW, "synthesis=gum", "hydra.run.dir=plain") == 0
+    assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
+    real, plain, made = (
+        pd.read_csv(p) for p in ("town.csv", "plain/release/synthetic.csv", "out/release/synthetic.csv")
+    )
+    young = {n: float(((t["age"] < 30) & (t["job"] == "baker")).mean()) for n, t in (("plain", plain), ("made", made))}
+    truth = float(((real["age"] < 30) & (real["job"] == "baker")).mean())
+    assert abs(young["made"] - truth) < 0.05 < abs(young["plain"] - truth)
+    assert abs((made["sex"] == "f").mean() - (real["sex"] == "f").mean()) < 0.02
+    assert not public_facts(known / "plain")
+
+
+def test_the_statement_names_the_table_verify_agrees_and_synth_makes_the_same_rows(known, capsys):
+    assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
+    (sentence,) = public_facts(known / "out")
+    assert sentence.startswith("the table 'known.csv' (synthesis.public)") and "SHA-256" in sentence
+    said = json.loads((known / "out" / "release" / "privacy.json").read_text())
+    assert "a public table with the very rows of the private one refuses the run" in said["outside"]
+    assert command("verify", "from=out/release") == 0
+    assert command("synth", "from=out/release", *START, "synthesis.seed=3", "output=again") == 0
+    first, again = (known / f / "release" / "synthetic.csv" for f in ("out", "again"))
+    assert first.read_bytes() == again.read_bytes()
+
+
+def test_synth_takes_no_other_public_table_than_the_run_did(known, capsys):
+    assert command("run", *FEW, "synthesis=gum", "hydra.run.dir=plain") == 0
+    assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
+    people(400, seed=8).to_csv("known.csv", index=False)
+    for run in ("plain", "out"):
+        assert command("synth", f"from={run}/release", *START, f"output=new-{run}") == 1
+        error = capsys.readouterr().err
+        assert "was not made from this public table" in error and "synthesis.public" in error
+        assert not Path(f"new-{run}").exists()
+
+
+def test_a_statement_that_says_otherwise_is_found_out(known):
+    assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
+    release = known / "out" / "release"
+    said, index = (json.loads((release / n).read_text()) for n in ("privacy.json", "measurements/index.json"))
+    assert not wrong_words(release, said, index)
+    place = next(i for i, f in enumerate(said["public_facts"]) if HELD in f)
+    for wrong in (said["public_facts"][place].replace("nothing", "something"), "the table 'known.csv'"):
+        forged = {**said, "public_facts": [*said["public_facts"][:place], wrong, *said["public_facts"][place + 1 :]]}
+        assert "is not what a run would say" in wrong_words(release, forged, index)
+    silent = {**said, "public_facts": [f for f in said["public_facts"] if HELD not in f]}
+    assert "is not what a run would say" in wrong_words(release, silent, index), "outside names a public table"
+
+
+@pytest.mark.parametrize("how", ["same", "packed", "sorted"])
+def test_the_private_table_is_no_public_start(how, known, capsys):
+    table = pd.read_csv("town.csv")
+    name = "copy.csv.gz" if how == "packed" else "copy.csv"
+    if how == "same":
+        shutil.copy("town.csv", name)
+    else:
+        (table.sort_values(list(table.columns)) if how == "sorted" else table).to_csv(name, index=False)
+    assert command("run", *FEW, "synthesis=gum", f"synthesis.public={name}", "hydra.run.dir=out") == 1
+    error = capsys.readouterr().err
+    assert "this is the private table itself" in error and "synthesis.public" in error
+    assert not (known / "out" / "release").exists()
+    assert not (known / "out" / "internal" / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        ("age,sex\n3,f\n", "job"),
+        ("age,sex,job\n", "no rows"),
+        ("age,sex,job\n3,x,baker\n4,y,baker\n", "have no place in the schema"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_clear_message_before_any_charge(content, said, known, capsys):
+    (known / "known.csv").unlink()
+    if content is not None:
+        (known / "known.csv").write_text(content)
+    assert command("run", *FEW, *START, "hydra.run.dir=out") == 1
+    error = capsys.readouterr().err
+    assert said in error and "synthesis.public" in error and "Traceback" not in error
+    assert not (known / "out" / "internal" / "ledger.jsonl").exists()
+
+
+def test_merged_values_and_a_resumed_run_keep_the_start(known, capsys):
+    own = [*TOWN, "evaluation.enabled=false", "selection=indif", "selection.merge=4.5", "hydra.run.dir=out"]
+    assert command("run", *own, *START) == 0
+    people(400, seed=8).to_csv("known.csv", index=False)
+    shutil.rmtree("out/release")
+    assert command("run", *own, *START, "resume=true") == 1
+    assert "changed since the run began: start" in capsys.readouterr().err
