@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.counts import pairs_looked_at
 from evaluation.lost_dependence import Change, change
 from evaluation.readings.pair_ends import DependenceEnds
 from evaluation.readings.reading import Ends
@@ -114,7 +114,7 @@ def dependence_kept(
     if len(real.domain) < 2:
         return Dependence((), reason="fewer than two columns")
     tables = bucket_tables(real, [synthetic], m=BUCKETS)
-    pairs = list(itertools.combinations(real.domain.names, 2))
+    pairs = pairs_looked_at(real.domain.names)
     counts = _counted(tables, pairs, progress)
     ends = None if real.weighted or synthetic.weighted else DependenceEnds(tables[0], tables[1])
     found = [_pair(pair, *both, ends) for pair, both in zip(pairs, counts, strict=True)]
