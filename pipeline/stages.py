@@ -49,12 +49,12 @@ from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings import build
 from pipeline.settings.config import Config
-from pipeline.settings.discovering_settings import with_bound
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.scoring import build_holdout
 from pipeline.settings.selecting import replaced_choice, selection_of
+from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
@@ -196,9 +196,10 @@ def _concrete(
     if discovery is None:
         return config, made, private, None
     found = ask(made.schema, discovery, private, noise_seed=config.privacy.noise_seed)
-    if found.bound is not None:
-        config = with_bound(config, found.bound.max_records)
-    made = prepared(config, build.with_fine(config, found.schema), discovery)
+    config, made, gave_way = settled(
+        config, found.schema, discovery, None if found.bound is None else found.bound.max_records
+    )
+    show.warn(gave_way)
     with show.stage("load again") as report:
         unit = build.build_unit(config)
         return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found

@@ -137,6 +137,7 @@ def _draw(panels: Mapping[str, Panel], inside: Path) -> None:
                 axes.plot(p.ks, values, style, marker=".", markersize=3, linewidth=1.2, label=curve)
             axes.axvline(p.crossing, color="#999999", linestyle=":")
             axes.set_yscale("log")
+            axes.minorticks_off()
             axes.set_xlabel("k, the number of marginals")
             axes.set_ylabel("standard deviation of a cell's noise (log)")
             title = f"({name}) ε = {p.epsilon:g}, δ = {p.delta:g}: crossing {p.crossing:.2f} (the paper: {p.printed})"

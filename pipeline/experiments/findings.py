@@ -161,6 +161,7 @@ def draw(findings: Findings, inside: Path) -> None:
                     label = "the source" if key == "reported" else "floor"
                     axes.plot([r["epsilon"] for r in part], [r[key] for r in part], style, label=label)
             axes.set_xscale("log")
+            axes.minorticks_off()
             axes.set_xlabel("ε")
             better = chosen[0]["goal"]
             axes.set_title(f"{name}, {'lower' if better == 'low' else 'higher'} is better", fontsize=9)
@@ -171,7 +172,8 @@ def draw(findings: Findings, inside: Path) -> None:
 
 
 def save(figure: Figure, inside: Path, name: str) -> None:
-    """PNG and SVG, for the owner alone."""
+    """PNG and SVG, for the owner alone; the words of the SVG are text."""
     for suffix, extra in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-        with whole_file(inside / f"{name}.{suffix}", mode=0o600) as part:
+        words = matplotlib.rc_context({"svg.fonttype": "none"})
+        with words, whole_file(inside / f"{name}.{suffix}", mode=0o600) as part:
             figure.savefig(part, format=suffix, **extra)

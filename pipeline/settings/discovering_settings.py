@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mechanisms.accounting.accountants import Basic
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
@@ -11,14 +13,16 @@ from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.discover_fields import WORD
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.units import Neighbouring
-from pipeline.settings.config import Config, PrivacyConfig
+from pipeline.settings.config import Config, PrivacyConfig, SelectionConfig
 from pipeline.settings.selecting import asked_accountant
 
 #: The part of the budget, where something is discovered and nobody says how much of it.
 SHARE = 0.1
 SETTING = "privacy.discovery_share"
+#: Settings of selections that hold lists of marginals, or of columns.
+MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
 
 
 def build_discovery(config: Config, schema: Schema, *, max_records: int) -> DiscoveryPlan | None:
@@ -97,3 +101,37 @@ def of_the_rest(config: Config, discovery: DiscoveryPlan | None) -> Config:
         privacy=replace(config.privacy, accountant=kind),
         mechanism=replace(config.mechanism, kind=mechanism),
     )
+
+
+def without_columns(config: Config, names: Collection[str]) -> Config:
+    """The settings whose selection names none of these columns; a marginal of such columns alone is left out."""
+    if not names:
+        return config
+    options = dict(config.selection.options)
+    for setting in MARGINALS:
+        if options.get(setting):
+            options[setting] = _without(options[setting], names)
+    for setting in COLUMNS:
+        if options.get(setting):
+            options[setting] = [n for n in options[setting] if n not in names]
+    return replace(config, selection=SelectionConfig(config.selection.kind, options))
+
+
+def _without(marginals: Sequence[Any], names: Collection[str]) -> list[Any]:
+    """Marginals, or mappings that hold one, without these columns; each once."""
+    left: list[Any] = []
+    for one in marginals:
+        given = one["marginal"] if isinstance(one, Mapping) else one
+        columns = [n for n in given if n not in names]
+        new = {**one, "marginal": columns} if isinstance(one, Mapping) else columns
+        if columns and new not in left:
+            left.append(new)
+    return left
+
+
+def with_columns(schema: Schema, declarations: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """The schema with these declarations in the place of its own, read anew."""
+    content = schema.to_fields()
+    for name, declaration in declarations.items():
+        content["columns"][name] = dict(declaration)
+    return parse_schema(content, where=f"{schema.name}, as discovered") if declarations else schema

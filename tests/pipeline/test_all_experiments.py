@@ -1,6 +1,7 @@
 """`experiment=all`: every experiment in one command, resumable, and the published numbers as data."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,17 @@ def test_the_printed_total_of_table_2_is_the_weighted_sum_of_its_losses():
     assert set(values) == {"JSD", "BP", "JD", "HH", "HC", "VC", "total"}
     weights = {"JSD": 0.3, "JD": 0.15, "HH": 0.15, "HC": 0.15, "VC": 0.15}
     assert sum(w * values[k] for k, w in weights.items()) + values["BP"] == pytest.approx(values["total"], abs=1e-3)
+
+
+def test_the_gallery_has_the_printed_numbers_and_a_small_picture_of_each_experiment_in_it():
+    docs = CONF.parent / "docs"
+    page = (docs / "experiments.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^## (\w+)$", page, flags=re.MULTILINE)
+    assert len(shown) >= 9 and set(shown) <= set(names_of_all())
+    for name in shown:
+        part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert f"experiment={name}" in part and f"(figures/experiments/{name}.svg)" in part
+        picture = docs / "figures" / "experiments" / f"{name}.svg"
+        assert b"<svg" in picture.read_bytes() and picture.stat().st_size < 150_000
+        for number in published_in(name):
+            assert number.place in part, f"{name}: python docs/make_experiments.py makes the page again"

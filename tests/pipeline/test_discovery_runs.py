@@ -130,6 +130,31 @@ def test_values_that_are_not_of_the_kind_stop_the_run_before_any_charge(run, cap
     assert not (run / "next" / "internal" / "ledger.jsonl").exists()
 
 
+def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_refused_after_the_charge(run, capsys):
+    """Ages are more values than fit, and nobody's own id is found."""
+    schema = OPEN.replace(
+        "  age: {kind: integer, bounds: discover, within: [0, 1000], bins: {discover: 6}, missing: false}\n", ""
+    )
+    schema = schema.replace("leave_out: [note", "  age: {kind: categorical, values: discover}\nleave_out: [note")
+    schema = schema.replace(
+        "leave_out: [note, person]", "  person: {kind: categorical, values: discover}\nleave_out: [note]"
+    )
+    (run / "town.yaml").write_text(schema, encoding="utf-8")
+    people(4000).assign(person=[f"p{i}" for i in range(4000)]).to_csv("town.csv", index=False)
+    asked = ["selection=pairs", "selection.max_cells=44", "evaluation.enabled=false", "privacy.epsilon=100"]
+    asked += ["privacy.delta=1e-6", "privacy.discovery_share=0.9", "hydra.run.dir=next"]
+    assert command("run", *TOWN, *asked, "selection.marginals=[[sex,age],[person,sex],[person]]") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "no value of person was found beyond the noise" in said and "values of age are listed" in said
+    assert verify(run / "next" / "release").sound
+    assert 1 < len(load_schema(run / "next" / "release" / "schema.yaml")["age"].values) <= 20
+    measured = json.loads((run / "next" / "release" / "privacy.json").read_text())["events"]
+    assert {tuple(e["clique"]) for e in measured if e.get("clique")} == {("sex", "age"), ("sex",)}
+    assert command("run", *TOWN, *asked[:-1], "hydra.run.dir=none", "selection.marginals=[[person]]") == 1
+    assert "is found, which noise decides" in capsys.readouterr().err
+    assert not (run / "none" / "internal" / "ledger.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
