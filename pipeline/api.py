@@ -22,7 +22,8 @@ from mechanisms.public.designs.itemsets import frequent_itemsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline import synth_again as other
-from pipeline.comparison.several_tables import Comparison, score_several, tables_by_name
+from pipeline.comparison.compared_tables import score_several, tables_by_name
+from pipeline.comparison.several_tables import Comparison
 from pipeline.frames.fit import fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of

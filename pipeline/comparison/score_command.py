@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from mechanisms.public.files import write_whole
-from pipeline.comparison.several_tables import named_tables, score_several
 from pipeline.comparison.tidy import is_csv, tidy_text
 from pipeline.report import deep_dive_tables as report_dive
 from pipeline.report import last_lines as report_run
@@ -22,6 +21,8 @@ def score_command(config: ScoreConfig) -> int:
     """
     out = sys.stdout if config.output else sys.stderr
     if isinstance(config.synthetic, list):
+        from pipeline.comparison.compared_tables import named_tables, score_several
+
         several = score_several(config, named_tables([str(path) for path in config.synthetic]))
         print(repr(several), file=out)
         facts = several.to_json()
