@@ -151,10 +151,10 @@ def _bounded(variant: Variant, bounds: dict[str, int]) -> Variant:
     for text, bound in bounds.items():
         if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
             raise UserError(f"got {text}: {bound}", where="experiment.bounds", fix=fix)
-    bound = _up_to(bounds, variant.epsilon, "experiment.bounds", fix)
-    if variant.unit is not None or variant.max_records is not None or bound is None:
+    chosen = _up_to(bounds, variant.epsilon, "experiment.bounds", fix)
+    if variant.unit is not None or variant.max_records is not None or chosen is None:
         return variant
-    return replace(variant, max_records=bound)
+    return replace(variant, max_records=chosen)
 
 
 def schema_at(settings: ChallengeSettings, epsilon: float) -> str | None:

@@ -138,7 +138,7 @@ class Constant(Derive):
 
 
 class Unmeasured(Derive):
-    """A column of which nothing is measured: its synthetic values are drawn uniformly (Li et al. 2021b, section 5.3)."""
+    """A column of which nothing is measured: synthetic values are drawn uniformly (Li et al. 2021b, section 5.3)."""
 
     @classmethod
     def of(cls, attribute: Attribute) -> Unmeasured:
