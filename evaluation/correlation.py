@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.counts import pairs_looked_at
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
 from mechanisms.public.marginals import STEP, count_cliques
@@ -84,7 +85,7 @@ def correlation_difference(
         return Correlations(_frame([]), reason="a table without records has no correlations")
     domain = real.domain
     coarse = bucket_tables(real, [synthetic], m=BUCKETS, apart=True)
-    pairs = list(itertools.combinations(domain.names, 2))
+    pairs = pairs_looked_at(domain.names)
     line = {a.name for a in domain.attributes if a.ordered >= 2}
     lines = [n for n in domain.names if n in line]
     known = {n: _centred(real.domain[n], (numbers or {}).get(n), real.column(n)) for n in lines}

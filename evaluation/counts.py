@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,6 +17,17 @@ from mechanisms.public.units import WEIGHT_BITS
 
 #: Marginals of up to so many cells are counted densely, many in one pass over the rows; larger ones by sorting.
 DENSE_CELLS = 4_000_000
+#: All pairs of up to 200 columns; of wider tables so many are looked at.
+MOST_PAIRS = 20_000
+
+
+def pairs_looked_at(names: Sequence[str]) -> list[tuple[str, str]]:
+    """All pairs of columns in their order; of more than MOST_PAIRS so many drawn with seed 0, in that order too."""
+    every = list(itertools.combinations(names, 2))
+    if len(every) <= MOST_PAIRS:
+        return every
+    drawn = np.random.default_rng(0).choice(len(every), MOST_PAIRS, replace=False)
+    return [every[i] for i in np.sort(drawn)]
 
 
 def paired_cells(

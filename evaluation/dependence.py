@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.counts import pairs_looked_at
 from evaluation.lost_dependence import Change, change
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
@@ -110,7 +110,7 @@ def dependence_kept(
     if len(real.domain) < 2:
         return Dependence((), reason="fewer than two columns")
     tables = bucket_tables(real, [synthetic], m=BUCKETS)
-    pairs = list(itertools.combinations(real.domain.names, 2))
+    pairs = pairs_looked_at(real.domain.names)
     counts = _counted(tables, pairs, progress)
     found = [PairDependence(pair, *pair_dependence(*both)) for pair, both in zip(pairs, counts, strict=True)]
     worst = tuple(sorted((p for p in found if p.real > 0), key=lambda p: -p.lost))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
+from evaluation.counts import pairs_looked_at
 from evaluation.dependence import dependence_kept, pair_dependence
 from evaluation.lost_dependence import change
 from evaluation.tvd import distances
@@ -203,3 +204,10 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     assert section.lost.rows[0][0] == "ward × cost"
     assert "mean cost where ward = icu" in section.lost.rows[0]
     assert dependence_section(good.to_json()).chart is None
+
+
+def test_wide_tables_are_judged_by_a_seeded_sample_of_their_pairs():
+    names = [f"c{i}" for i in range(201)]
+    drawn = pairs_looked_at(names)
+    assert len(set(drawn)) == len(drawn) == 20_000 and drawn == sorted(drawn, key=lambda p: [names.index(n) for n in p])
+    assert pairs_looked_at(names) == drawn and len(pairs_looked_at(names[:200])) == 19_900
