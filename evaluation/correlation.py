@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
+from evaluation.readings.pair_ends import correlation_ends
+from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
 from mechanisms.public.marginals import STEP, count_cliques
@@ -32,11 +34,13 @@ class Correlations:
         frame: one row per pair: a, b, kind, real, synthetic, difference (absolute).
         constant: columns without two values in the real, in the synthetic table: their correlations are 0.
         reason: why there are none.
+        ends: what the score may be read against, and its interval.
     """
 
     frame: pd.DataFrame
     constant: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     reason: str = ""
+    ends: Ends | None = None
 
     @property
     def score(self) -> float | None:
@@ -98,7 +102,8 @@ def correlation_difference(
         one, two = ((m if kind == "pearson" else v)[(a, b)] for m, v in zip(moments, cramer, strict=True))
         rows.append((a, b, kind, one, two, abs(one - two)))
     constant = [tuple(n for n in domain.names if _is_constant(t.column(n))) for t in (real, synthetic)]
-    return Correlations(_frame(rows), (constant[0], constant[1]))
+    ends = correlation_ends(real, synthetic, coarse, known, [row[:5] for row in rows]) if rows else None
+    return Correlations(_frame(rows), (constant[0], constant[1]), ends=ends)
 
 
 def _frame(rows: list[tuple[str, str, str, float, float, float]]) -> pd.DataFrame:

@@ -27,6 +27,7 @@ CORRELATION = Metric(
     reference="its floor; independent columns",
     source="common use",
     run=scored(_difference),
+    ends=lambda result: result.ends,
     quick=True,
     on_values=True,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from evaluation.anita.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
 from evaluation.lost_dependence import Change, change
+from evaluation.readings.pair_ends import DependenceEnds
+from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
@@ -63,12 +65,14 @@ class Dependence:
         looked_at: how many pairs there are.
         changes: what changed most in the first of them.
         reason: why there are none.
+        ends: what the score may be read against, and its interval.
     """
 
     pairs: tuple[PairDependence, ...]
     looked_at: int = 0
     changes: tuple[Change | None, ...] = ()
     reason: str = ""
+    ends: Ends | None = None
 
     @property
     def score(self) -> float | None:
@@ -112,11 +116,21 @@ def dependence_kept(
     tables = bucket_tables(real, [synthetic], m=BUCKETS)
     pairs = pairs_looked_at(real.domain.names)
     counts = _counted(tables, pairs, progress)
-    found = [PairDependence(pair, *pair_dependence(*both)) for pair, both in zip(pairs, counts, strict=True)]
+    ends = None if real.weighted or synthetic.weighted else DependenceEnds(tables[0], tables[1])
+    found = [_pair(pair, *both, ends) for pair, both in zip(pairs, counts, strict=True)]
     worst = tuple(sorted((p for p in found if p.real > 0), key=lambda p: -p.lost))
     named = [p for p in worst[:NAMED] if p.lost >= LEAST]
     changes = tuple(_change(real, synthetic, schema, p.pair) for p in named)
-    return Dependence(worst, len(pairs), changes)
+    result = Dependence(worst, len(pairs), changes)
+    return result if ends is None else replace(result, ends=ends.ends(float(result.score or 0.0)))
+
+
+def _pair(pair: Clique, real: Floats, synthetic: Floats, ends: DependenceEnds | None) -> PairDependence:
+    found = PairDependence(pair, *pair_dependence(real, synthetic))
+    if ends is not None and found.real:
+        one = _deviations(real)
+        ends.add(pair, one.weights * one.values / one.square, found.real, found.kept)
+    return found
 
 
 def _counted(

@@ -27,5 +27,6 @@ DEPENDENCE = Metric(
     reference="its floor; independent columns score 0",
     source="Pearson's contingency coefficient, corrected as in Bergsma 2013",
     run=scored(_kept),
+    ends=lambda result: result.ends,
     quick=True,
 )

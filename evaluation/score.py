@@ -65,7 +65,11 @@ class Scorecard:
         return "\n".join([*self._verdict, *self.said, self._caption, *lines])
 
     def _repr_html_(self) -> str:
-        return notebook_table(self._caption, *self._table(), notes=[*self._verdict, *self.said, BANNER])
+        scored = {name: outcome for name, outcome in self.outcomes.items() if outcome.score is not None}
+        absent = [name for name in self.outcomes if name not in scored]
+        notes = [f"Not computed: {', '.join(absent)}.", BANNER] if absent else [BANNER]
+        head, rows = ("metric", "score", "95 % interval", "reads", "says"), [_words(n, o) for n, o in scored.items()]
+        return notebook_table(self._caption, head, rows, notes, [*self._verdict, *self.said])
 
     @property
     def _verdict(self) -> list[str]:
@@ -136,6 +140,15 @@ class Scorecard:
             out["tvd"] = self.tvd
         out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
+
+
+def _words(name: str, outcome: Outcome) -> tuple[str, ...]:
+    """A metric's name, score, interval, label and words."""
+    read = outcome.reading
+    if read is None:
+        return (name, figure(outcome.score), "", "", outcome.metric.title)
+    interval = "" if read.ends.low is None else f"{figure(read.ends.low)} to {figure(read.ends.high)}"
+    return (name, figure(outcome.score), interval, read.label, read.words)
 
 
 def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tuple[CodedTable, CodedTable, Options]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import pandas as pd
 
@@ -22,6 +22,8 @@ from mechanisms.public.designs.itemsets import frequent_itemsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline import synth_again as other
+from pipeline.comparison.compared_tables import score_several, tables_by_name
+from pipeline.comparison.several_tables import Comparison
 from pipeline.frames.fit import fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
@@ -37,7 +39,11 @@ from pipeline.stage_bars import Stages
 from pipeline.stages import Run, run
 from synthesis.consistency.total import estimate_total
 
+#: Several tables, in a list or by name.
+Tables: TypeAlias = "list[Table] | tuple[Table, ...] | Mapping[str, Table]"
+
 __all__ = [
+    "Comparison",
     "Release",
     "Run",
     "aemc",
@@ -189,6 +195,7 @@ def _chosen(
     return facts, own, chosen_targets(own, facts, seed)
 
 
+@overload
 def score(
     real: Table,
     synthetic: Table,
@@ -196,12 +203,33 @@ def score(
     *overrides: str,
     holdout: Table | None = None,
     **settings: Any,
-) -> Scorecard:
-    """Scores of a synthetic table against a real one; NOT private.
+) -> Scorecard: ...
+
+
+@overload
+def score(
+    real: Table,
+    synthetic: Tables,
+    schema: AnySchema | None = None,
+    *overrides: str,
+    holdout: Table | None = None,
+    **settings: Any,
+) -> Comparison: ...
+
+
+def score(
+    real: Table,
+    synthetic: Table | Tables,
+    schema: AnySchema | None = None,
+    *overrides: str,
+    holdout: Table | None = None,
+    **settings: Any,
+) -> Scorecard | Comparison:
+    """Scores of a synthetic table against a real one, or of several, sorted; NOT private.
 
     Args:
         real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
-        synthetic: the other table, likewise.
+        synthetic: the other table, likewise; or several, in a list or by name: they are compared.
         schema: a schema's path, the name of a ready one, or a mapping as in YAML; None: the kinds of the columns are
             read from the tables, for the scores alone.
         holdout: real records that were set aside before the synthetic table was made, likewise.
@@ -209,9 +237,15 @@ def score(
         settings: the same as keywords, e.g. metrics=["mgd", "tvd"].
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
-    given = {"real": real, "synthetic": synthetic} | ({} if holdout is None else {"holdout": holdout})
+    several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None
+    made = {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
+    given: dict[str, Any] = {"real": real, **made} | ({} if holdout is None else {"holdout": holdout})
     with TemporaryDirectory(prefix="schema-") as place, table_files(given) as paths:
-        for name, path in paths.items():
-            setattr(config, name, str(path))
+        config.real = str(paths["real"])
+        config.holdout = None if holdout is None else str(paths["holdout"])
         config.schema = None if schema is None else str(schema_file(schema, Path(place)))
-        return two_tables.score(config, quiet=True)
+        if several is None:
+            config.synthetic = str(paths["synthetic"])
+            return two_tables.score(config, quiet=True)
+        named = zip(several, made, strict=True)
+        return score_several(config, {name: str(paths[file]) for name, file in named}, quiet=True)

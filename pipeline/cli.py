@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -261,28 +262,15 @@ def _score(overrides: list[str]) -> int:
     from pipeline.settings.inputs import check_tables
 
     config = typed(compose_config("score", overrides), ScoreConfig)
-    check_tables(config)
+    several = config.synthetic if isinstance(config.synthetic, list) and config.synthetic else [config.synthetic]
+    for path in several:
+        check_tables(replace(config, synthetic=path))
     for setting, path, own in (("output", config.output, SCORES), ("report", config.report, PAGES)):
         if path:
             check_output(Path(path), setting, own=own)
-    from pipeline.report import deep_dive_tables as report_dive
-    from pipeline.report import last_lines as report_run
-    from pipeline.scores import two_tables
+    from pipeline.comparison.score_command import score_command
 
-    card = two_tables.score(config)
-    text = json.dumps(card.to_json(), indent=1, allow_nan=False)
-    if config.output:
-        write_whole(Path(config.output), text + "\n", mode=0o600)
-        print(report_dive.as_text(card, config.detail, config.top), end="")
-        print(report_run.summary(card))
-        print(f"scores (NOT private): {config.output}")
-    else:
-        print(report_dive.as_text(card, config.detail, config.top), end="", file=sys.stderr)
-        print(report_run.summary(card), file=sys.stderr)
-        print(text)
-    if config.report:
-        print(f"report (NOT private): {config.report}", file=sys.stdout if config.output else sys.stderr)
-    return 0
+    return score_command(config)
 
 
 def _report(arguments: list[str]) -> int:

@@ -22,7 +22,7 @@ Do not publish it and do not share it. What may leave is in ../release, under th
 #: Under a run's internal/: the random name of its booking in a shared budget, there before the booking is.
 BOOKING = "booking.json"
 #: How the files begin that a command writes and may replace: reports and their drawings, and scores.
-PAGES, SCORES = ("<!doctype html", "<svg"), ('{\n "format": "scores/',)
+PAGES, SCORES = ("<!doctype html", "<svg"), ('{\n "format": "scores/', "not_private,table,part,of,figure,value\n")
 #: What a run keeps under internal/ once it may have charged something.
 CHARGED = ("ledger.jsonl", "answers", "rows", "tries", "withheld.json")
 

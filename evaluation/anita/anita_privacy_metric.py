@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluation.metric import Inputs, Metric, MetricSettings, columns, scored, setting
+from mechanisms.public.errors import one_of
 
 if TYPE_CHECKING:
     from evaluation.anita.anita_privacy import Privacy
     from evaluation.readings.reading import Ends
+    from mechanisms.public.schema.table_schema import Schema
+
+#: How records may be compared.
+KINDS = ("hamming", "mixed")
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,7 @@ class DistanceSettings(MetricSettings):
 
     Attributes:
         distance_columns: what is compared.
+        distance: how; distance_buckets: after how many buckets per column.
         max_rows: of each table.
     """
 
@@ -25,7 +31,19 @@ class DistanceSettings(MetricSettings):
         "the columns to measure distances on; default: all",
         example="a list of columns: 'evaluation.distance_columns=[age,sex]'",
     )
+    distance: str = setting(
+        "hamming",
+        "hamming: columns that differ | mixed: of ordered columns how far apart their values lie, from 0 to 1",
+    )
+    distance_buckets: int | None = setting(
+        None, "buckets per column that distances are measured in; null for the values as they are", least=2
+    )
     max_rows: int | None = setting(60_000, "at most so many rows of each table; null for all", least=1)
+
+
+def prepared(own: DistanceSettings, schema: Schema, seed: int) -> None:
+    """Raises UserError for an unknown distance."""
+    one_of(own.distance, KINDS, "evaluation.distance")
 
 
 def _privacy(inputs: Inputs) -> Privacy:
@@ -33,7 +51,14 @@ def _privacy(inputs: Inputs) -> Privacy:
 
     options, own = inputs.options, inputs.own(DistanceSettings)
     tables = (inputs.real, inputs.synthetic, options.holdout)
-    return privacy(*tables, columns=own.distance_columns or None, max_rows=own.max_rows, seed=options.seed)
+    return privacy(
+        *tables,
+        columns=own.distance_columns or None,
+        m=own.distance_buckets,
+        kind="mixed" if one_of(own.distance, KINDS, "evaluation.distance") == "mixed" else "hamming",
+        max_rows=own.max_rows,
+        seed=options.seed,
+    )
 
 
 def _share(result: Privacy) -> float | None:
@@ -65,6 +90,7 @@ PRIVACY = Metric(
     ends=_ends,
     settings=DistanceSettings,
     needs=("holdout",),
+    prepare=prepared,
     referable=False,
     on_values=True,
 )

@@ -1,4 +1,4 @@
-"""ANITA's accuracy of 1-, 2- and 3-way tables: an entry for each."""
+"""ANITA's accuracy of n-way tables: an entry for n = 1 to 4, and one for any n."""
 
 from __future__ import annotations
 
@@ -23,18 +23,30 @@ class AnitaSettings(MetricSettings):
     buckets: int = setting(10, "ANITA's m: buckets per attribute", least=2)
 
 
-def _accuracy(n: int, inputs: Inputs) -> NWay:
+@dataclass(frozen=True)
+class WaysSettings(AnitaSettings):
+    """Settings.
+
+    Attributes:
+        ways: n.
+    """
+
+    ways: int = setting(5, "anita_nway: how many columns its tables have", least=1)
+
+
+def _accuracy(n: int | None, inputs: Inputs) -> NWay:
     from evaluation.anita.anita_accuracy import affordable_tables, n_way
 
-    m = inputs.own(AnitaSettings).buckets
+    ways, m = n or inputs.own(WaysSettings).ways, inputs.own(AnitaSettings).buckets
     limit = affordable_tables(inputs.real.rows + inputs.synthetic.rows)
-    return n_way(inputs.real, inputs.synthetic, n, m=m, limit=limit, seed=inputs.options.seed)
+    return n_way(inputs.real, inputs.synthetic, ways, m=m, limit=limit, seed=inputs.options.seed)
 
 
-N_WAY = tuple(
-    Metric(
-        name=f"anita_{n}way",
-        title=f"ANITA: accuracy of {n}-way tables",
+def _entry(n: int | None) -> Metric:
+    columns = f"{n} column{'s'[: n > 1]}" if n else "so many columns"
+    return Metric(
+        name=f"anita_{n or 'n'}way",
+        title=f"ANITA: accuracy of {n}-way tables" if n else "ANITA: accuracy of tables of evaluation.ways columns",
         goal="high",
         low=0,
         high=1,
@@ -42,11 +54,14 @@ N_WAY = tuple(
         reference="1 − its floor, in the details",
         source="Platzer 2020, section 2",
         run=scored(partial(_accuracy, n), lambda result: result.accuracy),
-        says=f"{{score:.1%}} of the records lie in the same cells, on average over tables of {n} column{'s'[: n > 1]}",
+        says=f"{{score:.1%}} of the records lie in the same cells, on average over tables of {columns}",
         ends=lambda result: result.ends,
-        settings=AnitaSettings,
-        quick=True,
+        settings=AnitaSettings if n else WaysSettings,
+        quick=n in QUICK,
         on_values=True,
     )
-    for n in (1, 2, 3)
-)
+
+
+#: Computed without being asked for.
+QUICK = (1, 2, 3)
+N_WAY = tuple(_entry(n) for n in (1, 2, 3, 4, None))

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from evaluation.counts import paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
 from evaluation.mgd.levels import at_levels, axes_at, clique_at
+from evaluation.mgd.mgd_ends import MgdEnds
 from evaluation.mgd.targets import TargetMarginal, Targets
+from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
@@ -81,6 +83,7 @@ class MGDResult:
         note: how the marginals were chosen, and which of them tell little.
         reason: why there is no score.
         over_delta: Δ → the score at other tolerances (section 5.1).
+        ends: what the score may be read against, and its interval.
     """
 
     score: float | None
@@ -89,6 +92,7 @@ class MGDResult:
     note: tuple[str, ...] = ()
     reason: str = ""
     over_delta: Mapping[float, float | None] = field(default_factory=dict)
+    ends: Ends | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
@@ -152,21 +156,25 @@ def mgd(
     real, synthetic = at_levels(real, schema, targets.marginals), at_levels(synthetic, schema, targets.marginals)
     cliques = [clique_at(schema, t) for t in targets.marginals]
     scored = []
-    for target, clique, cells in zip(
-        targets.marginals, cliques, paired_cells(real, synthetic, cliques, progress), strict=True
-    ):
-        cost = partial(marginal_cost, cells, axes_at(schema, target), alpha=alpha, solver=solver)
+    whole = real.rows and synthetic.rows and not (real.weighted or synthetic.weighted)
+    ends = MgdEnds([real.domain.cells(c) for c in cliques]) if whole else None
+    counted = paired_cells(real, synthetic, cliques, progress)
+    for place, (target, clique, cells) in enumerate(zip(targets.marginals, cliques, counted, strict=True)):
+        cost = partial(marginal_cost, axes=axes_at(schema, target), alpha=alpha, solver=solver)
         size = real.domain.cells(clique)
-        over = {float(delta): cost(delta=delta) for delta in deltas}
-        low = _low(cells.q, size, target.delta)
-        scored.append(MarginalScore(target, target.label(schema), size, cost(delta=target.delta), low, over))
+        over = {float(delta): cost(cells, delta=delta) for delta in deltas}
+        low, found = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)
+        scored.append(MarginalScore(target, target.label(schema), size, found, low, over))
+        if ends is not None:
+            ends.add(place, target.weight, cells, found, partial(cost, delta=target.delta))
     note = (*targets.note, *_low_note(scored))
     reasons = sorted({m.aemc.reason for m in scored if m.aemc.value is None})
     if reasons or not scored:
         return MGDResult(None, tuple(scored), alpha, note, "; ".join(reasons) or "no marginals")
     score = _weighted([m.target.weight for m in scored], [m.aemc.value for m in scored])
     over_delta = {d: _weighted([m.target.weight for m in scored], [m.over[d].value for m in scored]) for d in over}
-    return MGDResult(score, tuple(scored), alpha, note, over_delta=over_delta)
+    read = None if ends is None else ends.ends(score)
+    return MGDResult(score, tuple(scored), alpha, note, over_delta=over_delta, ends=read)
 
 
 def _weighted(weights: Sequence[float], values: Sequence[float | None]) -> float:

@@ -117,6 +117,7 @@ MGD = Metric(
     reference="its floor: what two samples of the real table score",
     source="Li et al. 2021a, Equation 3",
     run=scored(_cost),
+    ends=lambda result: result.ends,
     settings=MgdSettings,
     prepare=chosen_targets,
     quick=True,

@@ -16,7 +16,7 @@ from mechanisms.public.domain import Clique
 Floats = NDArray[np.float64]
 
 #: Random rows of each table and draws of their weights that tell how far a mean distance moves; and so many marginals.
-ROWS, DRAWS, MARGINALS = 1_000, 60, 200
+ROWS, DRAWS, MARGINALS = 1_000, 40, 100
 
 
 #: Of a mean over single columns: independent columns keep these, so that the other end is no overlap at all.
@@ -74,7 +74,7 @@ class DistanceEnds:
         self.chosen = {cliques[int(i)] for i in drawn}
         self.expected: list[float] = []
         self.poor: list[float] = []
-        self._tables = tuple(_sampled(t, rng) for t in (real, synthetic))
+        self._tables = tuple(sampled(t, rng)[0] for t in (real, synthetic))
         rows = [t.rows for t in self._tables]
         weights = [rng.standard_normal((DRAWS, n)) for n in rows]
         weights = [w - w.mean(axis=1, keepdims=True) for w in weights]
@@ -109,10 +109,10 @@ class DistanceEnds:
         return ends if self.width > 1 else replace(ends, limits=SINGLE_LIMITS, poor_is="no overlap")
 
 
-def _sampled(table: CodedTable, rng: np.random.Generator) -> CodedTable:
-    """At most ROWS random rows."""
+def sampled(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, NDArray[np.int64]]:
+    """At most ROWS random rows, and where they stand."""
     rows = np.sort(rng.choice(table.rows, min(ROWS, table.rows), replace=False))
-    return CodedTable(table.domain, tuple(np.asarray(c[rows]) for c in table.columns))
+    return CodedTable(table.domain, tuple(np.asarray(c[rows]) for c in table.columns)), rows
 
 
 def _cells(table: CodedTable, clique: Clique, shape: Sequence[int], ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,16 +15,24 @@ STYLE = (
 )
 
 
-def notebook_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """The table under its caption; texts are texts, never tags."""
+def notebook_table(
+    caption: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+    first: Sequence[str] = (),
+) -> str:
+    """The table under its caption and what must be read first; notes below. Texts are texts, never tags."""
     root = Element("div", {"class": "syn"})
     SubElement(root, "style").text = STYLE
     SubElement(SubElement(root, "p"), "b").text = caption
+    for line in first:
+        SubElement(root, "p").text = line
     table = SubElement(SubElement(root, "div"), "table")
     for tag, cells in (("th", head), *(("td", row) for row in rows)):
-        line = SubElement(table, "tr")
+        row = SubElement(table, "tr")
         for cell in cells:
-            SubElement(line, tag).text = cell
+            SubElement(row, tag).text = cell
     for note in notes:
         SubElement(root, "p", {"class": "soft"}).text = note
     return tostring(root, encoding="unicode", method="html")

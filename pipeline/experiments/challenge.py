@@ -32,12 +32,16 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.challenge_settings import Variant, rounds, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentConfig, stored
-from pipeline.experiments.findings import Findings, finished, reported, setting_of, summary, told, write_findings
+from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
+from pipeline.experiments.scores_against import FILES as AGAINST_FILES
+from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
+from pipeline.experiments.scores_against import in_words as in_words_of_pair
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
+from pipeline.experiments.world_values import rows_of, values_of
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, schema_path
@@ -71,10 +75,7 @@ class World:
 
     def without(self, aside: NDArray[np.bool_]) -> World:
         """The truth of a release that set these rows aside."""
-        held, rest = (
-            CodedTable(self.real.domain, tuple(np.asarray(c[rows]) for c in self.real.columns))
-            for rows in (np.flatnonzero(aside), np.flatnonzero(~aside))
-        )
+        held, rest = (rows_of(self.real, part) for part in (aside, ~aside))
         return replace(self, real=rest, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
 
 
@@ -109,14 +110,19 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         settings = settings_of_challenge(config)
         scales = beside_printed(compared_scales(settings.scales, config.privacy.delta))
         setting, notes = _setting(config, world, facts), _notes(config)
-        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, scales)
+        pairs = pairs_of(rows, settings.against)
+        notes, further = (*notes, *map(in_words_of_pair, pairs)), (*scales, *beside_pairs(pairs))
+        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, further)
         write_findings(findings, folder.internal)
+        if pairs:
+            write_against(pairs, folder.internal, findings.title)
     return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    return told(summary(run(config, root, hydra_files=hydra_files)), root / "internal")
+    further = AGAINST_FILES if settings_of_challenge(config).against else ()
+    return told(summary(run(config, root, hydra_files=hydra_files)), root / "internal", (*FILES, *further))
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -242,8 +248,10 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     released = _release_config(config, world.path, home, variant)
     done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
+    table, aside = world, None
     if released.evaluation.holdout is not None:
-        world = world.without(_aside(released, world, done.folder, folder))
+        aside = _aside(released, world, done.folder, folder)
+        world = world.without(aside)
     source = stages.open_source(done.table, config, folder, ",")
     coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
     options = _options(released, config, world, coded, source)
@@ -251,10 +259,13 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
     score = partial(_scores, config, released, world, options, facts)
-    if not settings_of_challenge(config).methods:
-        return score(coded)
+    settings = settings_of_challenge(config)
+    if not settings.methods:
+        both = (stages.open_source(table.path, released, folder), source)
+        values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
+        return _scores(config, released, world, replace(options, values=values), facts, coded)
     known, seed = done.measurements, config.synthesis.seed
-    methods = synthesizers_of(config.synthesis, settings_of_challenge(config).methods)
+    methods = synthesizers_of(config.synthesis, settings.methods)
     return compared(world.schema, known, methods, rows=config.synthesis.rows, seed=seed, score=score, facts=facts)
 
 
@@ -344,10 +355,13 @@ def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options
     if not metric.referable:
         return None
 
-    def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.run(Inputs(metric, a, b, world.schema, options))[0]
+    on_values = options.values is not None and metric.on_values
+    real, schema = (options.values.tables["real"], None) if on_values and options.values else (world.real, world.schema)
 
-    return floor(score, world.real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
+    def score(a: CodedTable, b: CodedTable) -> float | None:
+        return metric.run(Inputs(metric, a, b, schema, options))[0]
+
+    return floor(score, real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:

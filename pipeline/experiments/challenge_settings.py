@@ -26,6 +26,7 @@ class ChallengeSettings(Source):
         scales: noise scales that the source prints, with what they are of; see `printed_scales`.
         metrics: of the scores; roles: role → column.
         rounds: name of a round → the metrics whose mean is its score, with equal weights (DPSyn, section 5.1).
+        against: metric → metrics that are drawn over it, with their rank correlations over all tables.
         columns: of the table that are used; empty: all.
         methods: label → settings of a synthesizer (its kind, and what differs from `synthesis`): each makes a table of
             every release; empty: the table of the release alone.
@@ -41,6 +42,7 @@ class ChallengeSettings(Source):
     scales: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     rounds: dict[str, list[str]] = field(default_factory=dict)
+    against: dict[str, list[str]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -13,14 +13,14 @@ from typing import Any
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline.experiments.experiment_settings import RowSpec, rows_of
-from pipeline.experiments.figure import draw_figure
 from pipeline.experiments.findings import finished, setting_of, told
 from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
+from pipeline.experiments.table1.figure import draw_figure
+from pipeline.experiments.table1.table1_report import Table1Report as Findings
+from pipeline.experiments.table1.table1_report import as_csv, as_json, as_markdown, summary
+from pipeline.experiments.table1.table1_scores import Yardstick, make_yardstick, own, score_row
 from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.table1_report import Table1Report as Findings
-from pipeline.experiments.table1_report import as_csv, as_json, as_markdown, summary
-from pipeline.experiments.table1_scores import Yardstick, make_yardstick, own, score_row
 from pipeline.folders import RunFolder
 from pipeline.settings import inputs
 from pipeline.settings.config import Config, PrivacyConfig

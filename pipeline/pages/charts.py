@@ -57,7 +57,7 @@ class Line:
         style: classes of the stylesheet.
         title: its tooltip.
         points: (x, y).
-        band: (x, lowest, highest), drawn behind the line.
+        errors: (x, lowest, highest), drawn as a bar.
         joined: whether a line joins the points.
         notes: a word beside each point; with notes or where the points are not joined, each gets a mark.
         marked: whether each point gets a mark.
@@ -66,7 +66,7 @@ class Line:
     style: str
     title: str
     points: Sequence[Point]
-    band: Sequence[tuple[float, float, float]] = ()
+    errors: Sequence[tuple[float, float, float]] = ()
     joined: bool = True
     notes: Sequence[str] = ()
     marked: bool = False
@@ -186,7 +186,7 @@ def lines(
     width: int = 460,
     height: int = 240,
 ) -> Drawing:
-    """Lines, bands and marks over two axes.
+    """Lines, error bars and marks over two axes.
 
     Args:
         level: a dashed line lies across at this height.
@@ -201,9 +201,8 @@ def lines(
     for line in series:
         group = titled(root, line.title)
         group.set("class", line.style)
-        if line.band:
-            edge = [(a, low) for a, low, _ in line.band] + [(a, high) for a, _, high in reversed(line.band)]
-            add(group, "polygon", class_="band", points=_path(edge, across, up))
+        for a, low, high in line.errors:
+            add(group, "path", class_="error", d=f"M{across.at(a):.1f} {up.at(low):.1f}V{up.at(high):.1f}")
         if line.joined and line.points:
             add(group, "polyline", class_="line", points=_path(line.points, across, up))
         if line.marked or not line.joined:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -55,7 +55,7 @@ class Table:
         if any(len(row) != len(self.head) for row in self.rows):
             raise ValueError(f"a row is not as long as its head: {len(self.head)} columns")
 
-    @property
+    @cached_property
     def right(self) -> tuple[bool, ...]:
         """Which columns stand right."""
         return tuple(bool(self.rows) and all(_numeric(r[i]) for r in self.rows) for i in range(len(self.head)))

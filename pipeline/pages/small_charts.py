@@ -92,3 +92,40 @@ def marks(
     for at, anchor in ((low, "start"), (high, "end")):
         add(root, "text", f"{at:.0%}", class_="s", x=scale.at(at), y=row * len(names) + 14, text_anchor=anchor)
     return Drawing(root)
+
+
+def ranked(
+    names: Sequence[str],
+    values: Sequence[tuple[float, float | None, float | None]],
+    *,
+    label: str,
+    level: float | None,
+    low: float,
+    high: float,
+    width: int = 340,
+) -> Drawing:
+    """A row per name: its value as a mark, its interval as a line, and a dotted line for what all are read against.
+
+    Args:
+        values: (value, ends of its interval).
+        low, high: the ends of the scale.
+    """
+    row, top, left, right = 32, 4, 4, 62
+    scale = Scale(low, high, left + 4, width - right)
+    bottom = top + row * len(names)
+    root = svg(width, bottom + 16, label)
+    if level is not None:
+        add(root, "path", class_="level", d=f"M{scale.at(level):.1f} {top}V{bottom}")
+    for j, (name, (value, first, last)) in enumerate(zip(names, values, strict=True)):
+        y = top + j * row + 22
+        group = titled(root, f"{name}: {value:.4g}" + ("" if first is None else f", {first:.4g} to {last:.4g}"))
+        add(group, "text", short(name, 44), x=left, y=y - 9)
+        add(group, "path", class_="axis", d=f"M{left} {y}H{width - right + 4}")
+        drawn = add(group, "g", class_="lreal")
+        if first is not None and last is not None:
+            add(drawn, "path", class_="line", d=f"M{scale.at(first):.1f} {y}H{scale.at(last):.1f}")
+        add(drawn, "circle", class_="mark", cx=scale.at(value), cy=y, r=4)
+        add(group, "text", f"{value:.4g}", class_="s", x=width - 2, y=y + 4, text_anchor="end")
+    for at, anchor in ((low, "start"), (high, "end")):
+        add(root, "text", f"{at:.3g}", class_="s", x=scale.at(at), y=bottom + 13, text_anchor=anchor)
+    return Drawing(root)

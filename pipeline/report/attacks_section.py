@@ -10,6 +10,8 @@ from pipeline.pages.page import Cell, Table
 
 #: Metrics whose details are a risk of two success rates.
 RISKS = {"singling_out": "singling out", "linkage": "linkage of two halves of a record"}
+#: Columns whose inference is listed, those at most risk; all are in scores.json.
+COLUMNS = 20
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ def attacks_section(metrics: Mapping[str, Any]) -> AttacksSection | None:
     if "attribute_inference" in scored:
         columns = scored["attribute_inference"]["columns"]
         order = sorted(columns, key=lambda name: -columns[name]["risk"])
-        rows += [_risk(f"inference of {name}", columns[name]) for name in order]
+        rows += [_risk(f"inference of {name}", columns[name]) for name in order[:COLUMNS]]
     member = scored.get("membership_inference")
     told = [] if member is None else _told(member)
     if not rows and not told:

@@ -12,24 +12,32 @@ FIGURES = ("values", "missing", "mean", "std. dev.", "1 %", "25 %", "50 %", "75 
 HEAD = ("column", "table", *FIGURES)
 GROUP_HEAD = ("column", "group", "table", *FIGURES)
 NOISE = "± noise"
+#: Columns that a page lists; all are in scores.json.
+LISTED = 150
 
 
 @dataclass(frozen=True)
 class NumbersSection:
-    """Every column of numbers or dates: a line of the real table, one of the synthetic, one of the noise's errors."""
+    """Columns of numbers or dates: a line of the real table, one of the synthetic, one of the noise's errors.
+
+    Attributes:
+        listed, columns: how many columns are listed, and how many there are.
+    """
 
     name: ClassVar[str] = "numbers"
     title: ClassVar[str] = "Numbers and dates"
     template: ClassVar[str] = "sections/numbers.html.j2"
     summaries: Table
     groups: Sequence[tuple[str, Table]]
+    listed: int
+    columns: int
 
 
 def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> NumbersSection:
     """From the parts `numbers` and `groups` of scores.json."""
     by = dict.fromkeys(each["by"] for each in groups)
-    parts = [(name, Table(GROUP_HEAD, _groups([e for e in groups if e["by"] == name]))) for name in by]
-    return NumbersSection(Table(HEAD, rows_of(numbers)), parts)
+    parts = [(name, Table(GROUP_HEAD, _groups([e for e in groups if e["by"] == name][: 2 * LISTED]))) for name in by]
+    return NumbersSection(Table(HEAD, rows_of(numbers[:LISTED])), parts, min(len(numbers), LISTED), len(numbers))
 
 
 def rows_of(numbers: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:

@@ -35,6 +35,7 @@ from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.comparison.tidy import tidy_text
 from pipeline.folders import RunFolder
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
@@ -91,7 +92,7 @@ def score_release(
     statement: PrivacyStatement | None = None,
     progress: Progress | None = None,
 ) -> Scorecard:
-    """Score a run's table against the rows that were not set aside; leaves scores.json and figures.json.
+    """Score a run's table against the rows that were not set aside; leaves scores.json, scores.csv and figures.json.
 
     Args:
         files: the real and the synthetic table as they were given.
@@ -120,7 +121,9 @@ def score_release(
     drawn = drawings(card, (truth, synthetic), schema, declared, options, places, look)
     named = f"{schema.name}, in release/schema.yaml"
     drawn |= {"units": _units(private), "lost": said_losses(losses), "files": file_facts(files, card.rows, named)}
-    write_whole(folder.scores, as_text(card.to_json()), mode=0o600)
+    facts = card.to_json()
+    write_whole(folder.scores, as_text(facts), mode=0o600)
+    write_whole(folder.scores.with_suffix(".csv"), tidy_text(facts), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card
 

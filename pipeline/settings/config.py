@@ -200,7 +200,7 @@ class ScoreConfig:
     """Settings of `score`."""
 
     real: str | None = None
-    synthetic: str | None = None
+    synthetic: Any = None
     schema: str | None = None
     holdout: str | None = None
     metrics: Any = None

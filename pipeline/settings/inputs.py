@@ -86,6 +86,9 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
             raise UserError("no table given", where=name, fix=f"{name}=TABLE")
     if config.schema is not None:
         schema_path(config.schema, "schema")
+    if not isinstance(config.synthetic, str | Path):
+        fix = "synthetic=TABLE, or several: 'synthetic=[a.csv,b.csv]'"
+        raise UserError(f"got {config.synthetic!r}", where="synthetic", fix=fix)
     given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
     tables = {name: Path(path).expanduser() for name, path in given.items() if path}
     for table in tables.values():

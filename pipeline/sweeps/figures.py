@@ -10,6 +10,9 @@ from evaluation.metrics import METRICS
 from pipeline.pages.charts import COLOURS, Drawing, Line, Panel, lines
 from pipeline.pages.scale import Axis
 
+#: The stages of a job that are its method's.
+METHOD_STAGES = ("measure", "synthesize")
+
 
 def method_colours(frame: pd.DataFrame) -> dict[str, str]:
     """Each method → the class of its colour, the same in all figures of a page."""
@@ -19,7 +22,7 @@ def method_colours(frame: pd.DataFrame) -> dict[str, str]:
 def curves(frame: pd.DataFrame, colours: dict[str, str]) -> list[Panel]:
     """A panel per table and metric: the score over ε, a line per method.
 
-    Lines are medians, bands reach from the smallest to the largest, and the dotted line is the floor. The axis of
+    Lines are medians, error bars reach from the smallest to the largest, and the dotted line is the floor. The axis of
     scores is logarithmic where all are above 0 and 0 is the goal.
     """
     several = frame["data"].nunique() > 1
@@ -46,20 +49,34 @@ def _panel(group: pd.DataFrame, colours: dict[str, str], label: str, *, low: boo
 def _line(method: object, part: pd.DataFrame, colours: dict[str, str]) -> Line:
     over = part.groupby("epsilon")["score"]
     low, middle, high = over.min(), over.median(), over.max()
-    band = list(zip(middle.index, low, high, strict=True)) if (over.size() > 1).any() else []
+    several = over.size() > 1
+    errors = [e for e, some in zip(zip(middle.index, low, high, strict=True), several, strict=True) if some]
     points = list(zip(middle.index, middle, strict=True))
-    return Line(colours[str(method)], str(method), points, band=band, marked=True)
+    return Line(colours[str(method)], str(method), points, errors=errors, marked=True)
 
 
 def tradeoff(frame: pd.DataFrame, colours: dict[str, str]) -> tuple[str, Drawing]:
-    """The first metric, and its scores over the seconds of the jobs: a mark per job with its ε, a colour per method."""
+    """The first metric, and its scores over the seconds of the method: a mark per job with its ε, a colour per method.
+
+    The seconds are those that measuring and synthesizing took, where the jobs say them; else those of the whole job.
+    """
     metric = str(frame["metric"].iloc[0])
     chosen = frame[frame["metric"] == metric]
+    chosen = chosen.assign(seconds=method_seconds(chosen))
     scores, seconds = list(chosen["score"]), list(chosen["seconds"])
     marks = [_marks(m, part, colours) for m, part in chosen.groupby("method", sort=False)]
     y = Axis.logarithmic_over(scores, metric) if min(scores) > 0 else Axis.linear(scores, metric)
     x = Axis.logarithmic_over(seconds, "seconds")
-    return metric, lines(marks, x, y, label=f"{metric} over the seconds of each job", width=560, height=340)
+    return metric, lines(marks, x, y, label=f"{metric} over the seconds of each method", width=440, height=320)
+
+
+def method_seconds(frame: pd.DataFrame) -> pd.Series:
+    """What measuring and synthesizing took in each job: reading, scores and floors are no cost of a method."""
+    stages = [f"seconds_{stage}" for stage in METHOD_STAGES if f"seconds_{stage}" in frame]
+    if not stages:
+        return frame["seconds"]
+    own = frame[stages].sum(axis=1, min_count=1)
+    return own.where(own.notna(), frame["seconds"])
 
 
 def _marks(method: object, part: pd.DataFrame, colours: dict[str, str]) -> Line:

@@ -16,7 +16,7 @@ from pipeline.folders import PAGES, check_output
 from pipeline.pages.charts import Drawing, panels
 from pipeline.pages.page import Card, Page, Section, Table, chart_style
 from pipeline.scores.score_run import damaged
-from pipeline.sweeps.figures import curves, method_colours, tradeoff
+from pipeline.sweeps.figures import curves, method_colours, method_seconds, tradeoff
 from pipeline.sweeps.results import choice_warning, total
 
 #: Panels in a row of a figure.
@@ -43,7 +43,7 @@ class CurvesSection:
 
 @dataclass(frozen=True)
 class TradeoffSection:
-    """The first metric over the seconds of each job."""
+    """The first metric over the seconds of each job's method."""
 
     name: ClassVar[str] = "tradeoff"
     title: ClassVar[str] = "Error against time"
@@ -130,15 +130,24 @@ def _inside(folder: Path) -> Path:
 
 
 def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
-    """Per data, metric and ε: the method with the best median over its seeds, and how far the next one is."""
+    """Per data, metric and ε: the method with the best median over its seeds, the next one, and whether chance can
+    explain that: of one seed nothing is known, and where the ranges of both overlap it can."""
     scored = frame[frame["score"].notna() & frame["epsilon"].notna() & frame["method"].notna()]
     rows = []
     for (data, metric, epsilon), group in scored.groupby(["data", "metric", "epsilon"], sort=False):
-        medians = group.groupby("method")["score"].median()
-        ordered = medians.sort_values(ascending=group["goal"].iloc[0] != "high")
+        over = group.groupby("method")["score"]
+        low_is_good = group["goal"].iloc[0] != "high"
+        ordered = over.median().sort_values(ascending=low_is_good)
         row = {"data": data, "metric": metric, "ε": epsilon, "best": ordered.index[0], "score": ordered.iloc[0]}
-        second = (ordered.index[1], ordered.iloc[1]) if len(ordered) > 1 else ("", math.nan)
-        rows.append({**row, "next": second[0], "its score": second[1], "runs": len(group)})
+        if len(ordered) == 1:
+            rows.append({**row, "next": "", "its score": math.nan, "seeds": len(group), "told apart": ""})
+            continue
+        first, second = (over.get_group(ordered.index[i]) for i in (0, 1))
+        apart = first.max() < second.min() if low_is_good else first.min() > second.max()
+        seeds = min(len(first), len(second))
+        told = "unknown: one seed" if seeds == 1 else "yes" if apart else "no: seeds overlap"
+        row |= {"next": ordered.index[1], "its score": ordered.iloc[1], "seeds": seeds, "told apart": told}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -174,7 +183,8 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
 
 def _jobs(frame: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
     """A line per job: its scores, its time and its memory."""
-    jobs = frame.drop_duplicates("job").set_index("job")[["status", "seconds", "memory_mb"]]
+    jobs = frame.assign(method_seconds=method_seconds(frame)).drop_duplicates("job").set_index("job")
+    jobs = jobs[["status", "method_seconds", "seconds", "memory_mb"]]
     scored = shown[shown["metric"].notna()]
     if scored.empty:
         return jobs.reset_index()

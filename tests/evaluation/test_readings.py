@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 
 from evaluation.anita.anita_accuracy import n_way
+from evaluation.correlation import correlation_difference
+from evaluation.dependence import dependence_kept
 from evaluation.learning.two_sample_auc import two_sample_auc
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
+from evaluation.mgd.marginal_difference import MGDResult, mgd
+from evaluation.mgd.presets import PresetSpec, preset_targets
 from evaluation.outcome import compute
 from evaluation.readings.reading import Ends, mean_ends, reading
 from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.schema.table_schema import parse_schema
 
 SIX = Domain(tuple(Attribute(f"c{i}", 6, 6 * (i % 2)) for i in range(6)))
 
@@ -55,6 +60,46 @@ def test_the_other_end_is_what_independent_columns_score():
         value = lost.score if score is distances else lost.accuracy
         assert found.ends.poor == pytest.approx(value, rel=0.1)
         assert abs(found.ends.poor - found.ends.honest) > 5 * found.ends.spread
+
+
+@pytest.mark.parametrize("score", [correlation_difference, dependence_kept])
+def test_means_over_pairs_know_their_honest_score_and_their_spread(score):
+    rng = np.random.default_rng(8)
+    honest = [score(crowd(3000, rng), crowd(2000, rng)) for _ in range(30)]
+    scores = np.array([f.score for f in honest])
+    assert np.mean([f.ends.honest for f in honest]) == pytest.approx(scores.mean(), rel=0.1)
+    assert np.mean([f.ends.spread for f in honest]) == pytest.approx(scores.std(), rel=0.5)
+    lost = [score(crowd(3000, rng), half_apart(crowd(2000, rng), rng)) for _ in range(30)]
+    half = np.mean([f.ends.high - f.ends.low for f in lost]) / (2 * 1.96)
+    assert 0.7 < half / np.std([f.score for f in lost]) < 1.8, "where a score ends at 0 it is wide"
+    gone = score(crowd(3000, rng), apart(crowd(2000, rng), rng))
+    assert gone.ends.poor == pytest.approx(gone.score, abs=0.15 * abs(gone.ends.honest - gone.ends.poor))
+
+
+def test_mgd_is_read_against_counts_that_are_drawn_anew():
+    columns = {f"c{i}": {"kind": "integer", "min": 0, "max": 5, "missing": False} for i in range(6)}
+    schema = parse_schema({"columns": columns}, where="six.yaml")
+    rng = np.random.default_rng(9)
+
+    def as_numbers(table: CodedTable) -> CodedTable:
+        return CodedTable(schema.domain, table.columns)
+
+    def cost(real: CodedTable, synthetic: CodedTable) -> MGDResult:
+        targets = preset_targets(schema, PresetSpec("kway", (), (1, 2, 3), 300, 2.0, 0))
+        return mgd(as_numbers(real), as_numbers(synthetic), schema, targets)
+
+    honest = [cost(crowd(5000, rng), crowd(5000, rng)) for _ in range(12)]
+    scores = np.array([f.score for f in honest])
+    assert np.mean([f.ends.honest for f in honest]) == pytest.approx(scores.mean(), rel=0.15)
+    assert np.mean([f.ends.spread for f in honest]) > 0.8 * scores.std(), "never too narrow"
+    assert np.mean([f.ends.high - f.ends.low for f in honest]) / (2 * 1.96) > 0.8 * scores.std()
+    real = crowd(5000, rng)
+    gone = cost(real, apart(real, rng))
+    assert gone.ends.poor == pytest.approx(gone.score, rel=0.25) and gone.ends.honest < 0.6 * gone.score
+    fewer = cost(real, crowd(2000, rng)).ends
+    assert fewer.honest is None and fewer.high > fewer.low, (
+        "records that lack are charged, and no honest score is known"
+    )
 
 
 def labels(real: CodedTable, synthetic: CodedTable, **options: object) -> dict[str, str]:

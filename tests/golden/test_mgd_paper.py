@@ -17,8 +17,8 @@ from evaluation.mgd.targets import Targets, target
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline.experiments.paper_table1 import PAPER
-from pipeline.experiments.table1_report import paper_claim
+from pipeline.experiments.table1.paper_table1 import PAPER
+from pipeline.experiments.table1.table1_report import paper_claim
 
 CENSUS = """
 columns:

@@ -22,6 +22,7 @@ CHALLENGES = [
     "dpsyn_appendix_a",
     "dpsyn_fire",
     "dpsyn_mwem",
+    "mgd_pums",
     "nist2018_fire",
     "nist2018_pums",
     "nist2021_sprint2",
@@ -42,7 +43,7 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
 
 
 #: Ten seconds each; each shares its code with its neighbour in the list.
-LONG = ("nist2018_pums", "nist2021_sprint3", "dpsyn_appendix_a")
+LONG = ("nist2018_pums", "mgd_pums", "nist2021_sprint3", "dpsyn_appendix_a")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,9 @@ LONG = ("nist2018_pums", "nist2021_sprint3", "dpsyn_appendix_a")
 def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = ["experiment.rows=400", "synthesis.rows=400"] if name in CHALLENGES else ["data.rows=400"]
+    if name == "mgd_pums":
+        few += ["evaluation.max_marginals=20", "experiment.metrics=[mgd,density,gini]"]
+        few.append("experiment.against={mgd:[density,gini]}")
     if name == "nist2018_pums":
         few.append("experiment.metrics=[density,gini]")  # ranges over its 98 columns take long; nist2018_fire has them
     assert command("run", f"experiment={name}", "smoke=true", *few, "hydra.run.dir=out") == 0
@@ -68,6 +72,9 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path,
     assert all(row["score"] != "" for row in rows), rows
     assert "NOT private" in (inside / "table.md").read_text()
     assert (inside / "figure.png").read_bytes()[:4] == b"\x89PNG"
+    if name in ("anita_tradeoff", "mgd_pums"):
+        assert (inside / "against.png").read_bytes()[:4] == b"\x89PNG"
+        assert any(b["what"].startswith("rank correlation") for b in facts["beside"])
     if name == "ncript_table2":
         assert "213 (" in (inside / "table2.md").read_text()
         assert {p.suffix for i in (1, 2, 3) for p in inside.glob(f"figure{i}.*")} == {".png", ".svg", ".csv"}

@@ -10,11 +10,11 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.experiments import map_experiment
-from pipeline.experiments.claim import check
 from pipeline.experiments.experiment_settings import map_settings
-from pipeline.experiments.paper_table1 import MARGINALS, PAPER, weighted
+from pipeline.experiments.table1.claim import check
+from pipeline.experiments.table1.paper_table1 import MARGINALS, PAPER, weighted
+from pipeline.experiments.table1.table1_report import paper_claim
 from pipeline.experiments.table1_histograms import laplace_plan
-from pipeline.experiments.table1_report import paper_claim
 from pipeline.experiments.temporal_map import TemporalMap, map_schema
 from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command

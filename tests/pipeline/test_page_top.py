@@ -9,6 +9,10 @@ import pytest
 
 from pipeline.page_parts.header_cards import header_cards
 from pipeline.page_parts.page_facts import not_computed
+from pipeline.page_parts.picture_sections import accuracy_section
+from pipeline.pages.page import Page
+from pipeline.report.numbers_section import numbers_section
+from pipeline.report.table_sections import columns_section
 from tests.pipeline.conftest import command, people, write_town
 
 
@@ -64,3 +68,17 @@ def test_what_was_not_computed_is_one_line_at_the_end(scored):
     assert not_computed({"a": {"score": None, "reason": "too few"}, "b": {"score": None, "reason": "too few"}}) == (
         "Not computed: a, b (too few)."
     )
+
+
+def test_of_many_columns_the_worst_are_drawn_and_the_page_says_so():
+    shares = {"real": [0.5, 0.5], "synthetic": [0.4, 0.6], "labels": ["a", "b"], "kind": "categorical", "values": 2}
+    columns = [{"name": f"c{i}", "tvd": i / 2000, "expected": 0.01, **shares} for i in range(1000)]
+    own = {"count": 9, "missing": 0.0, "mean": 1.0, "stddev": 1.0, "quantiles": [1.0] * 5}
+    number = {"real": own, "synthetic": own, "mean_standard_error": None}
+    numbers = [{"column": f"c{i}", **number} for i in range(1000)]
+    sections = [columns_section(columns), accuracy_section(columns, None), numbers_section(numbers)]
+    page = Page("t", "s", [s for s in sections if s is not None]).as_html()
+    assert "The worst 60 of 1000 columns" in page and "The worst 40 of 1000 columns" in page
+    assert "The first 150 of 1,000 columns" in page
+    assert "<h3>c999</h3>" in page and "<h3>c0</h3>" not in page
+    assert len(page) < 600_000

@@ -39,13 +39,13 @@ def check(rows: Sequence[dict[str, Any]]) -> Claim:
     names = ("range_query", *SCORES)
     values = [[r["range_query"], r["mgd"], r["aemc"]["3-way"], r["inverse_pie"]] for r in rows]
     table = np.array([v for v in values if None not in v], np.float64).reshape(-1, len(names))
-    rho = {name: _spearman(table[:, 0], table[:, i]) for i, name in enumerate(names) if i}
+    rho = {name: spearman(table[:, 0].tolist(), table[:, i].tolist()) for i, name in enumerate(names) if i}
     mgd, pie = rho["mgd"], rho["inverse_pie"]
     return Claim(rho, len(table), None if mgd is None or pie is None else mgd > pie)
 
 
-def _spearman(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float | None:
-    """None for fewer than MIN_ROWS rows or a score that never changes."""
+def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Spearman's rank correlation; None for fewer than MIN_ROWS rows or a score that never changes."""
     if len(x) < MIN_ROWS or len(set(x)) < 2 or len(set(y)) < 2:
         return None
     return float(spearmanr(x, y).statistic)

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluation.score import BANNER
-from pipeline.experiments.claim import SCORES, Claim, check, sentence
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.gallery.published import as_json as beside_json
-from pipeline.experiments.paper_table1 import MARGINALS, PAPER, SOURCE
+from pipeline.experiments.table1.claim import SCORES, Claim, check, sentence
+from pipeline.experiments.table1.paper_table1 import MARGINALS, PAPER, SOURCE
 from pipeline.report.text_table import lined_up, markdown
 
 METHODS = {

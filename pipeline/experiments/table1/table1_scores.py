@@ -18,7 +18,7 @@ from evaluation.mgd.geometry import Axis
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from pipeline.experiments.experiment_settings import MapSettings, settings_of
-from pipeline.experiments.paper_table1 import MARGINALS, weighted
+from pipeline.experiments.table1.paper_table1 import MARGINALS, weighted
 from pipeline.experiments.temporal_map import LETTERS, TemporalMap
 from pipeline.settings.config import Config
 

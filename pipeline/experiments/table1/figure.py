@@ -9,9 +9,9 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.experiments.claim import SCORES
 from pipeline.experiments.findings import save
-from pipeline.experiments.table1_report import Table1Report
+from pipeline.experiments.table1.claim import SCORES
+from pipeline.experiments.table1.table1_report import Table1Report
 
 #: Series → label, colour, marker.
 SERIES = {

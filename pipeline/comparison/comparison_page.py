@@ -1,0 +1,150 @@
+"""The page of several tables: a line and a chart each, sorted, and their scores over ε where it is known."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from evaluation.metrics import METRICS
+from mechanisms.public.files import write_whole
+from pipeline.comparison.several_tables import Comparison, accuracy, honest_accuracy, promise_of
+from pipeline.pages.page import Card, Cell, Page, Section, Table, Words
+from pipeline.pages.small_charts import ranked
+from pipeline.report.privacy_section import STYLES
+from pipeline.report.score_sections import LABELS
+from pipeline.sweeps.figures import curves, method_colours
+
+#: Tables that are drawn in a chart, the most accurate ones; all of them stand in the table.
+DRAWN = 20
+
+
+@dataclass(frozen=True)
+class TablesSection:
+    """A line per table: what is promised, the verdict, the accuracy, and how its scores read."""
+
+    name: ClassVar[str] = "tables"
+    title: ClassVar[str] = "Tables, the most accurate first"
+    template: ClassVar[str] = "sections/compared_tables.html.j2"
+    table: Table
+    scores: Table
+
+
+@dataclass(frozen=True)
+class RankedSection:
+    """A chart per metric.
+
+    Attributes:
+        shown, tables: how many tables the charts show.
+    """
+
+    name: ClassVar[str] = "metrics"
+    title: ClassVar[str] = "Metric by metric"
+    template: ClassVar[str] = "sections/ranked.html.j2"
+    cards: Sequence[Card]
+    shown: int
+    tables: int
+
+
+@dataclass(frozen=True)
+class OverEpsilonSection:
+    """The scores of the tables whose ε is known."""
+
+    name: ClassVar[str] = "over-epsilon"
+    title: ClassVar[str] = "Scores over ε"
+    template: ClassVar[str] = "sections/over_epsilon.html.j2"
+    cards: Sequence[Card]
+
+
+def write_comparison(compared: Comparison, paths: Mapping[str, str], output: Path) -> None:
+    """Write the page.
+
+    Args:
+        paths: of the tables, by name.
+    """
+    write_whole(output, comparison_page(compared, paths).as_html(), mode=0o600)
+
+
+def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
+    """The page of several scored tables."""
+    frame = compared.frame()
+    sections: list[Section] = [tables_section(compared, frame), ranked_section(frame)]
+    known = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
+    if known["epsilon"].nunique() > 1:
+        told = known.assign(data=compared.real, method="the tables", floor=known["honest"])
+        panels = curves(told, method_colours(told))
+        sections.append(OverEpsilonSection([Card(p.title, p.drawing, p.note) for p in panels]))
+    now = datetime.datetime.now(datetime.UTC)
+    real = next(iter(compared.cards.values())).rows["real"]
+    files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
+    files += [(name, paths.get(name, name), card.rows["synthetic"]) for name, card in compared.cards.items()]
+    said = dict.fromkeys(line for card in compared.cards.values() for line in card.said)
+    subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
+    table = Table(("table", "file", "rows"), files)
+    title = f"Scores against {compared.real}"
+    return Page(title, subtitle, sections, files=table, warnings=list(said), last=_missing(frame))
+
+
+def tables_section(compared: Comparison, frame: pd.DataFrame) -> TablesSection:
+    """The tables with their promises and verdicts, and how every score reads."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, card in compared.cards.items():
+        own, promise = accuracy(card), promise_of(card)
+        verdict = "" if card.privacy is None else card.privacy.result
+        epsilon = "" if promise["epsilon"] is None else f"{promise['epsilon']:.4g}"
+        said = "" if not epsilon or promise["private"] else "NOT private"
+        promised, judged = Words(epsilon, said), Words(verdict, style=STYLES.get(verdict, ""))
+        honest = honest_accuracy(card)
+        shares = ("" if share is None else f"{share:.1%}" for share in (own, honest))
+        rows.append((name, promised, judged, *shares))
+    shown = [m for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].notna().any()]
+    lines: list[tuple[Cell, ...]] = []
+    for name, card in compared.cards.items():
+        cells: list[Cell] = [name]
+        for metric in shown:
+            outcome = card.outcomes[metric]
+            label = "" if outcome.reading is None else outcome.reading.label
+            value = "" if outcome.score is None else f"{outcome.score:,.4g}"
+            cells.append(Words(value, label, LABELS.get(label, "") if label in ("weak", "suspicious") else ""))
+        lines.append(tuple(cells))
+    head = ("table", "ε", "privacy against a holdout", "accuracy", "a second sample's")
+    return TablesSection(Table(head, rows), Table(("table", *shown), lines))
+
+
+def ranked_section(frame: pd.DataFrame) -> RankedSection:
+    """A chart per metric that some table has a score of, the best score first."""
+    cards, most = [], frame["table"].nunique()
+    for name, group in frame[frame["score"].notna()].groupby("metric", sort=False):
+        metric = str(name)
+        low_is_good = METRICS[metric].goal == "low"
+        best = group.sort_values("score", ascending=low_is_good, kind="stable").head(DRAWN)
+        values = [
+            (float(own), _number(low), _number(high))
+            for own, low, high in zip(best["score"], best["low"], best["high"], strict=True)
+        ]
+        honest = _number(best["honest"].median())
+        every = [v for three in values for v in three if v is not None] + ([] if honest is None else [honest])
+        low, high = min(every), max(every)
+        margin = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+        ends = (METRICS[metric].low, METRICS[metric].high)
+        low = low - margin if ends[0] is None else max(low - margin, ends[0])
+        high = high + margin if ends[1] is None else min(high + margin, ends[1])
+        title = METRICS[metric].title
+        chart = ranked(list(best["table"]), values, label=title, level=honest, low=low, high=high)
+        better = f"{'lower' if low_is_good else 'higher'} is better"
+        note = better if honest is None else f"{better}; dotted: a second sample of the real records"
+        cards.append(Card(title, chart, note))
+    return RankedSection(cards, min(most, DRAWN), most)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _missing(frame: pd.DataFrame) -> str:
+    absent = [str(m) for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].isna().all()]
+    return f"Not computed of any table: {', '.join(absent)}." if absent else ""

@@ -1,0 +1,103 @@
+"""Several synthetic tables against one real table: a scorecard each, sorted, with their ε where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from evaluation.outcome import figure
+from evaluation.score import BANNER, Scorecard
+from mechanisms.public.notebook_table import notebook_table
+
+#: Accuracies whose mean sorts the tables; where they lack, the mean total variation distance does.
+ACCURACIES = ("anita_1way", "anita_2way", "anita_3way")
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Scorecards of several synthetic tables, the most accurate first; NOT private.
+
+    Attributes:
+        real: the real table's name.
+        cards: by the synthetic table's name.
+    """
+
+    real: str
+    cards: Mapping[str, Scorecard]
+
+    def frame(self) -> pd.DataFrame:
+        """One row per table and metric: table, epsilon, delta, private, privacy, rows, metric, goal, score, low, high
+        (95 %), honest (what a second sample would score), label, reason."""
+        rows = []
+        for name, card in self.cards.items():
+            facts = {"table": name, **promise_of(card), "rows": card.rows["synthetic"]}
+            facts["privacy"] = None if card.privacy is None else card.privacy.result
+            for metric, outcome in card.outcomes.items():
+                read = outcome.reading
+                ends = None if read is None else read.ends
+                rows.append(
+                    {**facts, "metric": metric, "goal": outcome.metric.goal, "score": outcome.score}
+                    | {k: None if ends is None else getattr(ends, k) for k in ("low", "high", "honest")}
+                    | {"label": "" if read is None else read.label, "reason": outcome.reason}
+                )
+        return pd.DataFrame(rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of scores.json of each table, under its name, in order."""
+        cards = {name: card.to_json() for name, card in self.cards.items()}
+        for card in cards.values():
+            for name in ("format", "not_private"):
+                card.pop(name)
+        return {"format": "scores/1", "not_private": BANNER, "real": self.real, "tables": cards}
+
+    def lines(self) -> list[tuple[str, ...]]:
+        """A head, and a line per table: name, ε, privacy, accuracy, and every metric that a table has a score of."""
+        metrics = [n for n in next(iter(self.cards.values())).outcomes if any(self._score(t, n) for t in self.cards)]
+        rows: list[tuple[str, ...]] = [("table", "ε", "privacy", "accuracy", *metrics)]
+        for name, card in self.cards.items():
+            own, epsilon = accuracy(card), promise_of(card)["epsilon"]
+            facts = ("-" if epsilon is None else f"{epsilon:g}", "-" if card.privacy is None else card.privacy.result)
+            scores = (figure(self._score(name, n)) for n in metrics)
+            rows.append((name, *facts, "-" if own is None else f"{own:.1%}", *scores))
+        return rows
+
+    def _score(self, table: str, metric: str) -> float | None:
+        return self.cards[table].outcomes[metric].score
+
+    def __repr__(self) -> str:
+        rows = self.lines()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.lines()
+        return notebook_table(f"{len(rows)} synthetic tables against {self.real}", head, rows, notes=[BANNER])
+
+
+def promise_of(card: Scorecard) -> dict[str, Any]:
+    """epsilon, delta and private of the statement beside the table; None where none is known."""
+    known = card.release or {}
+    return {key: known.get(key) for key in ("epsilon", "delta", "private")}
+
+
+def accuracy(card: Scorecard) -> float | None:
+    """The mean of the accuracies, or 1 − the mean total variation distance: what sorts the tables."""
+    scores = [card.outcomes[n].score for n in ACCURACIES if n in card.outcomes]
+    known = [s for s in scores if s is not None]
+    if known:
+        return sum(known) / len(known)
+    distance = card.outcomes["tvd"].score if "tvd" in card.outcomes else None
+    return None if distance is None else 1 - distance
+
+
+def honest_accuracy(card: Scorecard) -> float | None:
+    """What a second sample of the real records would have for `accuracy`, where it is known for each part."""
+    named = [n for n in ACCURACIES if n in card.outcomes and card.outcomes[n].score is not None] or ["tvd"]
+    readings = [card.outcomes[n].reading for n in named if n in card.outcomes]
+    ends = [r.ends.honest for r in readings if r is not None and r.ends.honest is not None]
+    if not ends or len(ends) < len(named):
+        return None
+    return 1 - ends[0] if named == ["tvd"] else sum(ends) / len(ends)

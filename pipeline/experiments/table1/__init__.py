@@ -1,0 +1,1 @@
+"""`experiment=mgd_table1`: its scores, its report and its figure."""

@@ -1,0 +1,125 @@
+"""Platzer 2020 (ANITA D2.2), item by item: what its sections define, and what was out of reach before."""
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluation.anita.anita_accuracy import n_way
+from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.anita.anita_privacy import privacy
+from evaluation.metric import Inputs, Options
+from evaluation.metrics import METRICS
+from evaluation.outcome import compute
+from evaluation.values.value_tables import Values
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
+from pipeline.experiments.scores_against import pairs_of
+
+DOMAIN = Domain(
+    (Attribute("a", 3), Attribute("b", 40, 40), Attribute("c", 4), Attribute("d", 2), Attribute("e", 30, 29))
+)
+
+
+def people(rows: int, seed: int) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    base = rng.integers(0, 40, rows)
+    columns = [(base * (i + 1) // 7 + rng.integers(0, 9, rows)) % a.size for i, a in enumerate(DOMAIN.attributes)]
+    return CodedTable(DOMAIN, tuple(c.astype(np.uint8) for c in columns))
+
+
+REAL, MADE, HELD = people(600, 1), people(500, 2), people(300, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "ways", "n"), [("anita_4way", None, 4), ("anita_nway", None, 5), ("anita_nway", 3, 3)]
+)
+def test_2_four_way_and_higher_interactions_have_a_name(name, ways, n):
+    options = Options(settings={} if ways is None else {"ways": ways})
+    outcome = compute(METRICS[name], REAL, MADE, None, options)
+    assert outcome.score == n_way(REAL, MADE, n).accuracy
+    assert outcome.result.n == n and outcome.result.possible == len(list(itertools.combinations(range(5), n)))
+    assert not METRICS[name].quick, "computed where it is asked for"
+
+
+def test_2_the_accuracy_of_a_four_way_table_by_hand():
+    cells = [Counter(zip(*(t.column(n).tolist() for n in "abcd"), strict=True)) for t in bucket_tables(REAL, [MADE])]
+    apart = sum(abs(cells[0][c] / REAL.rows - cells[1][c] / MADE.rows) for c in cells[0].keys() | cells[1].keys())
+    found = n_way(REAL, MADE, 4, columns=["a", "b", "c", "d"])
+    assert found.accuracy == pytest.approx(1 - apart / 2)
+
+
+def test_2_at_most_m_buckets_of_similar_size_and_the_m_minus_1_most_common():
+    (bucketed,) = bucket_tables(REAL, [], m=10)
+    counts = np.bincount(bucketed.column("b"))
+    assert len(counts) == 10 and counts.max() < 2 * len(REAL.columns[0]) / 10
+    (four,) = bucket_tables(replace(REAL, columns=tuple(c % 3 for c in REAL.columns)), [], m=2)
+    assert max(len(np.unique(c)) for c in four.columns) == 2
+
+
+def test_2_boundaries_are_quantiles_of_values_and_not_of_a_schemas_bins():
+    """The same two columns by their values and in four bins: bins hide what differs within them."""
+    rng = np.random.default_rng(0)
+    real = rng.uniform(0, 100, 900)
+    made = rng.uniform(0, 100, 900) // 25 * 25
+    deciles = np.quantile(real, np.arange(1, 10) / 10)
+    shares = [np.bincount(np.searchsorted(deciles, x, side="right"), minlength=10) / 900 for x in (real, made)]
+    by_hand = 1 - np.abs(shares[0] - shares[1]).sum() / 2
+    values = np.unique(np.concatenate([real, made]))
+    both = []
+    for codes, size in ((np.searchsorted(values, [real, made]), len(values)), (np.array([real, made]) // 25, 4)):
+        domain = Domain((Attribute("wage", size, size),))
+        one, two = (CodedTable(domain, (c.astype(np.uint16),)) for c in codes)
+        options = Options(values=Values((), {"real": one, "synthetic": two})) if size > 4 else Options()
+        both.append(compute(METRICS["anita_1way"], one, two, None, options).score)
+    assert both[0] == pytest.approx(by_hand, abs=0.01) and by_hand < 0.6
+    assert both[1] > 0.9
+    assert METRICS["anita_1way"].on_values and METRICS["anita_nway"].on_values
+
+
+@pytest.mark.parametrize(
+    ("settings", "how"),
+    [
+        ({"distance_buckets": 5}, {"m": 5}),
+        ({"distance": "mixed"}, {"kind": "mixed"}),
+        ({"distance": "mixed", "distance_buckets": 8}, {"kind": "mixed", "m": 8}),
+        ({"distance_columns": ["b", "e"]}, {"columns": ["b", "e"]}),
+    ],
+)
+def test_3_distances_of_buckets_and_of_mixed_types_are_settings(settings, how):
+    """ "By bucketing each attribute into a maximum of m buckets, and counting matching attributes." """
+    options = Options(settings=settings, holdout=HELD)
+    found = compute(METRICS["anita_privacy"], REAL, MADE, None, options).result
+    expected, usual = privacy(REAL, MADE, HELD, max_rows=60_000, **how), privacy(REAL, MADE, HELD, max_rows=60_000)
+    assert found.to_json() == expected.to_json() != usual.to_json()
+    wrong = compute(METRICS["anita_privacy"], REAL, MADE, None, replace(options, settings={"distance": "euclid"}))
+    assert wrong.score is None and "evaluation.distance" in wrong.reason
+
+
+def test_3_the_distance_on_buckets_by_hand():
+    train, made = bucket_tables(REAL, [MADE], m=6)
+    a, b = (np.stack([c.astype(int) for c in t.columns]) for t in (train, made))
+    nearest = (a[:, None, :] != b[:, :, None]).sum(axis=0).min(axis=1)
+    found = METRICS["anita_privacy"].run(
+        Inputs(METRICS["anita_privacy"], REAL, MADE, None, Options(settings={"distance_buckets": 6}, holdout=HELD))
+    )[1]
+    assert np.sort(found.dcr.synthetic).tolist() == np.sort(nearest).astype(float).tolist()
+
+
+def test_1_accuracy_against_privacy_over_the_tables():
+    """Figure 1: both numbers of every table as a point, and how far they agree on the order of the tables."""
+    rows = [
+        {"dataset": "gum", "epsilon": e, "metric": m, "score": s, "floor": 0.98 if m == "anita_1way" else None}
+        for e, share, accuracy in ((0.1, 0.499, 0.90), (1, 0.502, 0.95), (10, 0.507, 0.99))
+        for m, s in (("anita_privacy", share), ("anita_1way", accuracy))
+    ]
+    (pair,) = pairs_of(rows, {"anita_privacy": ["anita_1way"]})
+    assert pair.points == (("gum", 0.1, 0.499, 0.90), ("gum", 1, 0.502, 0.95), ("gum", 10, 0.507, 0.99))
+    assert pair.floor == 0.98
+    assert pair.rho == pytest.approx(-1), "here the nearer to training records, the more accurate"
+    (alike,) = pairs_of(
+        [r | {"metric": {"anita_privacy": "mgd"}.get(r["metric"], r["metric"])} for r in rows], {"mgd": ["anita_1way"]}
+    )
+    assert alike.rho == pytest.approx(-1), "a low MGD is good, a high accuracy too"

@@ -1,0 +1,196 @@
+"""Several synthetic tables on one page and in one file, sorted, with their ε; and the page of a sweep beside it."""
+
+import csv
+import json
+import re
+import shutil
+from html import unescape
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pipeline
+from mechanisms.public.errors import UserError
+from pipeline.comparison.compared_tables import named_tables
+from pipeline.comparison.comparison_page import comparison_page
+from pipeline.comparison.several_tables import Comparison
+from pipeline.comparison.tidy import tidy_text
+from pipeline.sweeps.figures import method_seconds
+from pipeline.sweeps.sweep_page import best_methods, render
+from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
+from tests.pipeline.conftest import command, people, write_town
+
+METRICS = ["tvd", "anita_1way", "anita_2way"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory, one_run: Path) -> Path:
+    """A folder where three tables were compared: another sample, a release, and one whose columns are independent."""
+    folder = write_town(tmp_path_factory.mktemp("compared"))
+    people(600, seed=2).to_csv(folder / "sample.csv", index=False)
+    mixed = people(600, seed=3)
+    mixed = mixed.assign(**{c: mixed[c].sample(frac=1, random_state=4).to_numpy() for c in ("job", "sex")})
+    mixed.to_csv(folder / "mixed.csv", index=False)
+    shutil.copytree(one_run / "release", folder / "release")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        tables = ["real=town.csv", "synthetic=[mixed.csv,release/synthetic.csv,sample.csv]", "schema=town.yaml"]
+        assert command("score", *tables, f"metrics=[{','.join(METRICS)}]", "report=page.html", "output=all.json") == 0
+    return folder
+
+
+def test_tables_are_sorted_by_their_accuracy_and_each_has_its_scores(compared):
+    found = json.loads((compared / "all.json").read_text())
+    tables = found["tables"]
+    assert set(tables) == {"sample.csv", "synthetic.csv", "mixed.csv"} and found["real"] == "town.csv"
+    means = [sum(t["metrics"][m]["score"] for m in METRICS[1:]) / 2 for t in tables.values()]
+    assert means == sorted(means, reverse=True) and next(iter(tables)) == "sample.csv"
+    assert all(set(t["metrics"]) == set(METRICS) for t in tables.values())
+
+
+def test_the_epsilon_of_a_table_is_that_of_the_statement_beside_it(compared):
+    tables = json.loads((compared / "all.json").read_text())["tables"]
+    stated = json.loads((compared / "release" / "privacy.json").read_text())["guarantee"]["epsilon"]
+    assert tables["synthetic.csv"]["release"]["epsilon"] == stated
+    page = unescape((compared / "page.html").read_text())
+    assert "release" not in tables["sample.csv"]
+    line = re.search(r"<tr><td>synthetic.csv</td>\s*<td[^>]*>(.*?)</tr>", page.partition('id="tables"')[2], re.S)
+    assert line is not None and f"{stated:.4g}" in line[1]
+
+
+def test_the_page_has_a_chart_for_each_metric_and_names_every_file(compared):
+    page = unescape((compared / "page.html").read_text())
+    assert page.count("<svg") == len(METRICS)
+    assert all(name in page for name in ("town.csv", "sample.csv", "release/synthetic.csv", "mixed.csv"))
+    assert page.count('<g class="lreal">') == 3 * len(METRICS)
+    assert "<script" not in page and "NOT PRIVATE" in page
+
+
+def test_the_same_tables_are_compared_from_python_by_path_by_name_and_as_frames(compared, monkeypatch):
+    monkeypatch.chdir(compared)
+    found = pipeline.score("town.csv", ["mixed.csv", people(600, seed=2)], metrics=["tvd", "anita_1way"])
+    assert isinstance(found, Comparison) and list(found.cards) == ["table 2", "mixed.csv"]
+    frame = found.frame()
+    assert len(frame) == 4 and frame["privacy"].eq("not judged").all() and frame["epsilon"].isna().all()
+    assert found._repr_html_().count("<tr>") == 3 and "table 2" in repr(found)
+    named = pipeline.score(people(200), {"a<b": people(100, 5)}, metrics=["tvd"])
+    assert list(named.cards) == ["a<b"] and "a&lt;b" in named._repr_html_()
+    with pytest.raises(UserError, match="no table given"):
+        pipeline.score("town.csv", [], metrics=["tvd"])
+
+
+def test_scores_over_epsilon_are_drawn_where_two_are_known_and_private(compared, monkeypatch):
+    monkeypatch.chdir(compared)
+    one = pipeline.score("town.csv", "mixed.csv", metrics=["tvd"])
+    names = {f"t{e}": {"epsilon": e, "delta": 0.0, "private": True} for e in (0.5, 2.0)}
+    cards = {}
+    for name, known in names.items():
+        cards[name] = type(one)(one.outcomes, one.rows, release=known)
+    titles = [s.title for s in comparison_page(Comparison("real", cards), {}).sections]
+    assert titles[-1] == "Scores over ε"
+    cards["t2.0"] = type(one)(one.outcomes, one.rows, release=names["t2.0"] | {"private": False})
+    assert len(comparison_page(Comparison("real", cards), {}).sections) == 2
+
+
+def test_a_csv_holds_every_figure_of_the_json(compared, monkeypatch):
+    monkeypatch.chdir(compared)
+    assert command("score", "real=town.csv", "synthetic=mixed.csv", "metrics=[tvd]", "output=one.csv") == 0
+    assert command("score", "real=town.csv", "synthetic=mixed.csv", "metrics=[tvd]", "output=one.csv") == 0
+    rows = list(csv.DictReader((compared / "one.csv").read_text().splitlines()))
+    assert {r["not_private"] for r in rows} == {"NOT private"} and {"metrics", "numbers"} <= {r["part"] for r in rows}
+    facts = json.loads((compared / "all.json").read_text())
+    rows = list(csv.DictReader(tidy_text(facts).splitlines()))
+    score = next(
+        r for r in rows if (r["table"], r["part"], r["of"], r["figure"]) == ("mixed.csv", "metrics", "tvd", "score")
+    )
+    assert float(score["value"]) == facts["tables"]["mixed.csv"]["metrics"]["tvd"]["score"]
+    mean = next(r for r in rows if (r["table"], r["of"], r["figure"]) == ("sample.csv", "age", "real.mean"))
+    assert float(mean["value"]) == pytest.approx(people(600)["age"].mean())
+
+
+def leaves(content) -> int:
+    inner = content.values() if isinstance(content, dict) else content if isinstance(content, list) else None
+    return 1 if inner is None else sum(map(leaves, inner))
+
+
+def test_a_csv_has_a_row_for_each_leaf():
+    facts = {
+        "format": "scores/1",
+        "rows": {"real": 3},
+        "metrics": {"a": {"score": None, "details": [1, {"x": [2, 3]}]}},
+    }
+    facts["numbers"] = [{"column": "age", "mean": 4.5}, {"attributes": ["a", "b"], "cost": 1}]
+    rows = list(csv.reader(tidy_text(facts).splitlines()))[1:]
+    assert len(rows) == leaves(facts) - 1 and len({tuple(r[:5]) for r in rows}) == len(rows)
+    assert [r[3] for r in rows if r[2] == "numbers"] == ["age", "age", "a × b", "a × b", "a × b"]
+
+
+def test_names_tell_paths_apart_and_no_table_counts_twice():
+    assert named_tables(["x/a.csv", "y/b.csv"]) == {"a.csv": "x/a.csv", "b.csv": "y/b.csv"}
+    same = ["out/e1/release/synthetic.csv", "out/e2/release/synthetic.csv"]
+    assert named_tables(same) == {"e1": same[0], "e2": same[1]}
+    with pytest.raises(UserError, match="given twice"):
+        named_tables(["a.csv", "a.csv"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("[town.csv,gone.csv]", "gone.csv"), ("[]", "no table given"), ("{a: 1}", "several: "), ("[town.csv,3]", "got 3")],
+)
+def test_a_mistake_among_several_tables_is_one_message_and_nothing_is_written(
+    compared, monkeypatch, capsys, given, said
+):
+    monkeypatch.chdir(compared)
+    assert command("score", "real=town.csv", f"synthetic={given}", "output=never.json") == 1
+    assert said in capsys.readouterr().err and not Path("never.json").exists()
+
+
+def swept(folder: Path) -> Path:
+    """The results of a sweep of two methods with two seeds, in which scoring took most of the time."""
+    rows = []
+    for method, seeds in (("gum", (0.1, 0.3)), ("pgm", (0.2, 0.25))):
+        for seed, score in enumerate(seeds):
+            for epsilon in (1.0, 2.0):
+                facts = {"job": f"{method} {seed} {epsilon}", "method": method, "epsilon": epsilon, "seed": seed}
+                rows.append(facts | {"score": score / epsilon, "seconds": 100.0, "seconds_measure": 1.0})
+    known = {"status": "done", "data": "d", "metric": "2-way TVD", "goal": "low", "floor": 0.05, "memory_mb": 1.0}
+    known |= {
+        "seconds_synthesize": 2.0,
+        "seconds_score": 97.0,
+        "private": True,
+        "spent_epsilon": 1.0,
+        "spent_delta": 0.0,
+    }
+    (folder / "internal").mkdir(parents=True)
+    pd.DataFrame(rows).assign(**known).to_parquet(folder / "internal" / "results.parquet")
+    return folder
+
+
+def test_the_page_of_a_sweep_has_error_bars_and_the_time_of_the_method_alone(tmp_path):
+    page = render([swept(tmp_path / "s")]).read_text()
+    assert page.count('class="error"') == 4
+    drawn = page.partition('id="tradeoff"')[2].partition("</section>")[0]
+    ticks = [float(t) for t in re.findall(r'<text class="s"[^>]*text-anchor="(?:middle|start)"[^>]*>([\d.]+)<', drawn)]
+    assert ticks and max(ticks) < 10
+    frame = pd.DataFrame({"seconds": [9.0, 9.0], "seconds_measure": [1.0, None], "seconds_synthesize": [2.0, None]})
+    assert method_seconds(frame).tolist() == [3.0, 9.0]
+    assert method_seconds(frame[["seconds"]]).tolist() == [9.0, 9.0]
+
+
+def test_a_best_method_says_whether_its_seeds_tell_it_apart():
+    def best(*scores):
+        rows = [{"data": "d", "metric": "m", "goal": "low", "epsilon": 1.0, "method": m, "score": s} for m, s in scores]
+        return best_methods(pd.DataFrame(rows)).iloc[0]
+
+    assert best(("a", 1.0), ("b", 2.0))["told apart"] == "unknown: one seed"
+    assert best(("a", 1.0), ("a", 3.0), ("b", 2.5), ("b", 4.0))["told apart"] == "no: seeds overlap"
+    assert best(("a", 1.0), ("a", 2.0), ("b", 2.5), ("b", 4.0))["told apart"] == "yes"
+    assert best(("a", 1.0), ("a", 2.0))["told apart"] == ""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_a_browser_shows_both_pages_at_any_width(compared, tmp_path):
+    pages = [(compared / "page.html").read_text(), render([swept(tmp_path / "s")]).read_text()]
+    seen = browsed(pages, tmp_path)
+    assert seen == {(i, width): page.count("<svg") for i, page in enumerate(pages) for width in WIDTHS}
