@@ -13,7 +13,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.graph.python import min_cost_flow
 
 from evaluation.mgd.aemc_graph import MOST_ARCS, Graph, graph_of
 from evaluation.mgd.geometry import TRIANGLE_SLACK, Axis, Weight, rational
@@ -189,6 +188,8 @@ def _solve(graph: Graph, counts: _Counts, costs: _Costs, keep: bool) -> tuple[Fr
     In some optimum a cell removes at most what it has beyond q + Δ, and adds at most what it lacks of q − Δ: removing
     mass that has moved, or adding mass that then moves, costs no less than doing so where it comes from or goes to.
     """
+    from ortools.graph.python import min_cost_flow  # slow to import
+
     parts, cells = counts.have.shape
     solver = min_cost_flow.SimpleMinCostFlow()
     shift = (np.arange(parts, dtype=np.int32) * np.int32(graph.nodes))[:, None]

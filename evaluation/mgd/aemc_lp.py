@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 
 from evaluation.mgd.aemc_graph import Graph
 
@@ -25,6 +23,9 @@ def lp_cost(
         p, q: synthetic and true mass of T cells.
         distance: T × T, infinite where no mass may move.
     """
+    from scipy import sparse  # slow to import, as what follows
+    from scipy.optimize import linprog
+
     cells = p.size
     source, target = np.nonzero(np.isfinite(distance))
     moves = source.size
@@ -57,6 +58,9 @@ def lp_cost_between_neighbours(
     Args:
         p, q: synthetic and true mass of the graph's cells in C order.
     """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
     cells, arcs = p.size, graph.tail.size
     each, at = np.arange(arcs), np.arange(cells)
     leave = sparse.csr_array((np.ones(arcs), (graph.tail, each)), shape=(graph.nodes, arcs))

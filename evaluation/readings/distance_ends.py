@@ -16,7 +16,7 @@ from mechanisms.public.domain import Clique
 Floats = NDArray[np.float64]
 
 #: Random rows of each table and draws of their weights that tell how far a mean distance moves; and so many marginals.
-ROWS, DRAWS, MARGINALS = 1_000, 60, 200
+ROWS, DRAWS, MARGINALS = 1_000, 40, 100
 
 
 #: Of a mean over single columns: independent columns keep these, so that the other end is no overlap at all.

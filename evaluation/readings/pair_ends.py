@@ -16,7 +16,7 @@ from mechanisms.public.domain import Clique
 Floats = NDArray[np.float64]
 
 #: Pairs, a random choice, that tell how far a mean moves.
-PAIRS = 200
+PAIRS = 100
 BY = "95 %, had other rows been drawn for both tables"
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, chdtrc, ndtr
 
 from evaluation.verdict.near_rows import Places, nearest_rows
 from evaluation.verdict.rare_matches import Pool
@@ -100,6 +99,8 @@ def drift(
 
 def at_least(count: int, of: int, chance: float) -> float:
     """The binomial probability of so many or more."""
+    from scipy.special import betainc  # slow to import
+
     return 1.0 if count <= 0 else float(betainc(count, of - count + 1, chance))
 
 
@@ -149,6 +150,8 @@ def drifting_columns(
 
 def _homogeneity(counts: NDArray[np.int64], *, ordered: bool) -> tuple[float, float]:
     """p and total variation distance of two rows of counts, merged until each group is expected often enough."""
+    from scipy.special import chdtrc  # slow to import
+
     total = counts.sum(axis=0)
     order = np.arange(total.size) if ordered else np.argsort(-total, kind="stable")
     order = order[total[order] > 0]
@@ -173,6 +176,8 @@ def _homogeneity(counts: NDArray[np.int64], *, ordered: bool) -> tuple[float, fl
 
 def same_side(rows: Places, training: int, rng: np.random.Generator) -> float:
     """p of so many rows whose nearest neighbour stands on their own side, by random splits (Schilling 1986)."""
+    from scipy.special import ndtr  # slow to import
+
     if training < 2 or rows.rows - training < 2:
         return 1.0
     order = rng.permutation(rows.rows)  # of rows as near, the first is taken: it must not tell the side

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtr
 
 #: Random splits of a Monte Carlo test; the least p is 1 / (1 + DRAWS).
 DRAWS = 20_000
@@ -53,6 +52,8 @@ class Share:
 
 def clopper_pearson(count: int, of: int) -> Share:
     """The exact interval of a share (Clopper and Pearson 1934)."""
+    from scipy.special import betaincinv  # slow to import
+
     low = 0.0 if count == 0 else float(betaincinv(count, of - count + 1, 0.025))
     high = 1.0 if count == of else float(betaincinv(count + 1, of - count, 0.975))
     return Share(count, of, low, high)
@@ -134,6 +135,8 @@ def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Exces
     The variance is that of sampling without replacement from the units. Weights above `CUT` times their mean count as
     that much in the test: the cut does not see who trained, and leaves the level as it is.
     """
+    from scipy.special import ndtr  # slow to import
+
     weights = np.concatenate([training, holdout])
     total, n = float(weights.sum()), weights.size
     if total <= 0 or not training.size or not holdout.size:

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.mgd.deep_dive import DETAILS
-from evaluation.ncript.combined_loss import Ncript
 from evaluation.score import Scorecard
 
 
@@ -28,7 +27,9 @@ def as_text(card: Scorecard, detail: str, top: int) -> str:
                 shown = frame.sort_values("cost", ascending=False) if title == "slices" else frame
                 shown = shown if title == "attributes" else shown.head(top)
                 _print(out, f"{dive.label} (AEMC {dive.aemc:.4g}): {title}", shown)
-    if detail == "all" and isinstance(result := getattr(card.outcomes.get("ncript"), "result", None), Ncript):
+    ncript = card.outcomes.get("ncript")
+    if detail == "all" and ncript is not None and ncript.score is not None:
+        result = ncript.result
         _print(out, "N-CRiPT: the record types that cause most of the loss", result.types.head(top))
         for name in [course["segment"] for course in result.courses()]:
             _print(out, f"N-CRiPT: the losses of {name} over time", result.deep_dive(name).drop(columns="segment"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.metrics import ON_TOP
 from evaluation.outcome import Outcome
@@ -12,10 +12,10 @@ from evaluation.score import Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
-from pipeline.inference.decided import decided
-from pipeline.report.answer_noise import coverage, said_drowned
 from pipeline.report.numbers_section import as_lines
-from pipeline.stages import Run
+
+if TYPE_CHECKING:
+    from pipeline.stages import Run
 
 #: So many columns that lose values are named at the end of a run; the report names all.
 LOST_LINES = 8
@@ -40,7 +40,7 @@ def summary(card: Scorecard) -> str:
     lines += [words for o in scored.values() if (words := getattr(o.result, "words", ""))]
     plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
     figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
-    lines += [", ".join(figures[i : i + 4]) for i in range(0, len(figures), 4)]
+    lines += [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
     lines += as_lines(card.numbers, card.groups)
     lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
@@ -59,6 +59,9 @@ def _floor(outcome: Outcome) -> str:
 
 def where_to_look(done: Run) -> str:
     """What was made, what it cost, how good it is, and where it lies."""
+    from pipeline.inference.decided import decided  # a scoring needs neither
+    from pipeline.report.answer_noise import coverage, said_drowned
+
     statement, folder = done.statement, done.folder
     epsilon, delta = statement.guarantee["epsilon"], statement.guarantee["delta"]
     promise = (

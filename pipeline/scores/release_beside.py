@@ -21,7 +21,6 @@ from mechanisms.public.units import ID_RULES, NO_UNIT, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
 from mechanisms.sensitive.id_rules import said_rules
 from pipeline.statement.digests import MANIFEST, read_manifest
-from pipeline.statement.said_words import stated_unit
 
 STATEMENT = "privacy.json"
 
@@ -116,6 +115,8 @@ def _bound(table: Path) -> ReleaseFacts:
 
 def _unit(said: Mapping[str, Any]) -> PrivacyUnit | None:
     """The unit with its rules for ids; None where the words are not those of a run."""
+    from pipeline.statement.said_words import stated_unit  # slow to import, and few tables lie in a release
+
     if said["unit_ids"] == "":
         return stated_unit(said, (), ())
     chosen = (c for k in range(len(ID_RULES) + 1) for c in itertools.combinations(ID_RULES, k))

@@ -25,12 +25,10 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
 from pipeline.frames.frame_files import Table
-from pipeline.report.run_page import render_scores
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, units_of
-from pipeline.scores.score_run import drawings
 from pipeline.scores.table_sources import opened
 from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
@@ -155,6 +153,9 @@ def _scored(
         known = None if tables.release is None else tables.release.to_json()
         card = look.added_to(replace(card, unplaced=_unplaced(tables), said=said, release=known), real, synthetic)
     if config.report:
+        from pipeline.report.run_page import render_scores  # slow to import
+        from pipeline.scores.score_run import drawings
+
         with show.stage("report"):
             places = build_places(config.evaluation, roles, tables.schema)
             drawn = drawings(card, (real, synthetic), tables.schema, tables.declared, options, places, look)
