@@ -193,7 +193,8 @@ def _check(config: Config) -> None:
     variants_of(settings)
     synthesizers_of(config.synthesis, settings.methods)
     compared_scales(settings.scales, config.privacy.delta)
-    for name in (*settings.metrics, *(m for metrics in settings.rounds.values() for m in metrics)):
+    grouped = (*settings.rounds.values(), *settings.against.values())
+    for name in (*settings.metrics, *settings.against, *(m for metrics in grouped for m in metrics)):
         find(name)
     published_of(settings.published)
     for name in settings.schemas.values():

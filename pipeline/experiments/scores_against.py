@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.metrics import find
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside
@@ -43,18 +42,8 @@ class Pair:
     floor: float | None
 
 
-def check_against(against: Mapping[str, Sequence[str]], metrics: Sequence[str]) -> None:
-    """UserError where `experiment.against` names what is not scored."""
-    for across, others in against.items():
-        for name in (across, *others):
-            if name not in metrics:
-                raise UserError(
-                    f"{name!r} is not scored", where="experiment.against", fix="name it in experiment.metrics"
-                )
-
-
 def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[str]]) -> tuple[Pair, ...]:
-    """The pairs that `against` names: metric → metrics.
+    """The pairs that `against` names (metric → metrics), as far as tables have both scores.
 
     Args:
         rows: of the findings, one per table and metric.
@@ -70,6 +59,8 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
     for across, others in against.items():
         for up in others:
             points = tuple((*key, s[across], s[up]) for key, s in tables.items() if across in s and up in s)
+            if not points:
+                continue
             rho = spearman([p[2] for p in points], [p[3] for p in points])
             turned = -1.0 if find(across).goal != find(up).goal else 1.0
             made.append(Pair(across, up, points, None if rho is None else turned * rho, floors.get(up)))

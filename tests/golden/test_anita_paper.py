@@ -123,3 +123,8 @@ def test_1_accuracy_against_privacy_over_the_tables():
         [r | {"metric": {"anita_privacy": "mgd"}.get(r["metric"], r["metric"])} for r in rows], {"mgd": ["anita_1way"]}
     )
     assert alike.rho == pytest.approx(-1), "a low MGD is good, a high accuracy too"
+
+
+def test_1_a_pair_that_no_table_has_is_left_out():
+    rows = [{"dataset": "gum", "epsilon": 1, "metric": "anita_1way", "score": 0.9, "floor": None}]
+    assert pairs_of(rows, {"anita_privacy": ["anita_1way"]}) == ()
