@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from evaluation.metrics import METRICS
+from evaluation.score import Scorecard
 from mechanisms.public.files import write_whole
 from pipeline.comparison.several_tables import Comparison, accuracy, honest_accuracy, promise_of
 from pipeline.pages.page import Card, Cell, Page, Section, Table, Words
@@ -82,7 +83,7 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     real = next(iter(compared.cards.values())).rows["real"]
     files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
     files += [(name, paths.get(name, name), card.rows["synthetic"]) for name, card in compared.cards.items()]
-    said = dict.fromkeys(line for card in compared.cards.values() for line in card.said)
+    said = dict.fromkeys(line for card in compared.cards.values() for line in _first(card))
     subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
     table = Table(("table", "file", "rows"), files)
     title = f"Scores against {compared.real}"
@@ -139,6 +140,11 @@ def ranked_section(frame: pd.DataFrame) -> RankedSection:
         note = better if honest is None else f"{better}; dotted: a second sample of the real records"
         cards.append(Card(title, chart, note))
     return RankedSection(cards, min(most, DRAWN), most)
+
+
+def _first(card: Scorecard) -> tuple[str, ...]:
+    """What must be read first; what a statement promises stands in the table, and is the first line of a card."""
+    return card.said[1:] if (card.release or {}).get("private") else card.said
 
 
 def _number(value: Any) -> float | None:

@@ -30,7 +30,7 @@ from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
-from pipeline.experiments.challenge_settings import Variant, rounds, settings_of_challenge, variants_of
+from pipeline.experiments.challenge_settings import Variant, rounds, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentConfig, stored
 from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.gallery.published import published_of
@@ -44,7 +44,7 @@ from pipeline.experiments.table1_histograms import promise
 from pipeline.experiments.world_values import rows_of, values_of
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
-from pipeline.settings.config import Config
+from pipeline.settings.config import Config, schema_path
 from pipeline.settings.selecting import with_max_cells
 from pipeline.stage_bars import Stages, unplaced_lines
 
@@ -143,8 +143,9 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
     for variant in variants_of(settings_of_challenge(config)):
         home = root / variant.name
         own = _release_config(config, None, home, variant)
-        plan = build.build_plan(own, build.build_workload(own, schema), schema)
-        planned += admission.planned_release(own, schema, plan, home)
+        its = schema if schema_at(settings_of_challenge(config), variant.epsilon) is None else build.build_schema(own)
+        plan = build.build_plan(own, build.build_workload(own, its), its)
+        planned += admission.planned_release(own, its, plan, home)
     return tuple(planned)
 
 
@@ -195,6 +196,13 @@ def _check(config: Config) -> None:
     for name in (*settings.metrics, *(m for metrics in settings.rounds.values() for m in metrics)):
         find(name)
     published_of(settings.published)
+    for name in settings.schemas.values():
+        schema_path(name)
+    if settings.schemas and settings.columns:
+        fix = "one of the two"
+        raise UserError("both are set", where="experiment.schemas, experiment.columns", fix=fix)
+    for variant in variants_of(settings):
+        schema_at(settings, variant.epsilon)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:
@@ -308,9 +316,11 @@ def _release_config(config: Config, path: Path | None, home: Path, variant: Vari
         privacy = replace(privacy, unit=variant.unit, max_records=None)
     if variant.max_records is not None:
         privacy = replace(privacy, max_records=variant.max_records)
+    data = config.data if path is None else replace(config.data, path=str(path))
+    schema = schema_at(settings_of_challenge(config), variant.epsilon)
     return replace(
         config,
-        data=config.data if path is None else replace(config.data, path=str(path)),
+        data=data if schema is None else replace(data, schema=schema),
         privacy=privacy,
         evaluation=replace(config.evaluation, enabled=False, holdout=settings_of_challenge(config).holdout or None),
         experiment=ExperimentConfig(),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.experiments.experiment_settings import Source, settings_of
 from pipeline.settings.config import Config
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class ChallengeSettings(Source):
     Attributes:
         epsilons: a release for each; variants: in place of them, with their unit and bound.
         bounds: ε, as text → C for a release of at most that ε that names neither unit nor bound; "inf" for all others.
+        schemas: ε, as text → the schema of a release of at most that ε; "inf" for all others; empty: that of the data.
+            Scores are counted in that of the data.
         scales: noise scales that the source prints, with what they are of; see `printed_scales`.
         metrics: of the scores; roles: role → column.
         rounds: name of a round → the metrics whose mean is its score, with equal weights (DPSyn, section 5.1).
@@ -34,6 +38,7 @@ class ChallengeSettings(Source):
     epsilons: list[float] = field(default_factory=list)
     variants: list[dict[str, Any]] = field(default_factory=list)
     bounds: dict[str, int] = field(default_factory=dict)
+    schemas: dict[str, str] = field(default_factory=dict)
     scales: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     rounds: dict[str, list[str]] = field(default_factory=dict)
@@ -144,17 +149,40 @@ def _bounded(variant: Variant, bounds: dict[str, int]) -> Variant:
     Raises:
         UserError: an ε that is no number, or a C that is no whole number above 0.
     """
-    limits = {}
+    fix = 'ε up to which → C: \'experiment.bounds={"1": 150, "inf": 200}\''
     for text, bound in bounds.items():
+        if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
+            raise UserError(f"got {text}: {bound}", where="experiment.bounds", fix=fix)
+    chosen = _up_to(bounds, variant.epsilon, "experiment.bounds", fix)
+    if variant.unit is not None or variant.max_records is not None or chosen is None:
+        return variant
+    return replace(variant, max_records=chosen)
+
+
+def schema_at(settings: ChallengeSettings, epsilon: float) -> str | None:
+    """The schema of a release at this ε; None for that of the data.
+
+    Raises:
+        UserError: an ε that is no number.
+    """
+    fix = 'ε up to which → a schema: \'experiment.schemas={"0.3": low.yaml, "inf": high.yaml}\''
+    return _up_to(settings.schemas, epsilon, "experiment.schemas", fix)
+
+
+def _up_to(values: Mapping[str, T], epsilon: float, where: str, fix: str) -> T | None:
+    """The value of the least ε listed that is no smaller; None where none is.
+
+    Raises:
+        UserError: an ε that is no number above 0.
+    """
+    limits: dict[float, T] = {}
+    for text, value in values.items():
         try:
             limit = float(text)
         except ValueError:
             limit = -1.0
-        if not limit > 0 or isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
-            fix = 'ε up to which → C: \'experiment.bounds={"1": 150, "inf": 200}\''
-            raise UserError(f"got {text}: {bound}", where="experiment.bounds", fix=fix)
-        limits[limit] = bound
-    above = [limit for limit in limits if limit >= variant.epsilon]
-    if variant.unit is not None or variant.max_records is not None or not above:
-        return variant
-    return replace(variant, max_records=limits[min(above)])
+        if not limit > 0:
+            raise UserError(f"got {text}: {value}", where=where, fix=fix)
+        limits[limit] = value
+    above = [limit for limit in limits if limit >= epsilon]
+    return limits[min(above)] if above else None

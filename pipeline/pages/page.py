@@ -118,6 +118,7 @@ class Page:
         cards: what stands on top.
         facts: further figures below them.
         files: the tables that the page is about.
+        notes: what is good to know first.
         warnings: what must be read first.
         last: one line at the end.
     """
@@ -128,6 +129,7 @@ class Page:
     cards: Sequence[HeadCard] = ()
     facts: Sequence[tuple[str, str]] = ()
     files: Table | None = None
+    notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     last: str = ""
     banner: str = BANNER

@@ -105,7 +105,7 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
     `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^power;
     `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
     """
-    domain, rows = schema.domain, config.plan.rows
+    domain, rows = schema.measured, config.plan.rows
     if rows is not None and rows < 1:
         raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
     candidates: list[tuple[Clique, float, float]] = []

@@ -130,7 +130,8 @@ def _whole(
             sections.append(make(drawn[name]))
         if name == "pairs" and scores.get("mgd", {}).get("marginals"):
             sections.append(mgd_section(scores))
-    files = drawn.get("files")
+    files, first_lines = drawn.get("files"), list(scores.get("first", ()))
+    notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
     page = Page(
         title,
         subtitle(files, what),
@@ -138,7 +139,8 @@ def _whole(
         header_cards(scores),
         facts,
         files_table(files),
-        [*scores.get("first", ()), *warnings],
+        notes,
+        [*first_lines, *warnings],
         not_computed(scores["metrics"]),
     )
     return page.as_html()

@@ -43,6 +43,9 @@ from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, with_schema
 from pipeline.settings.scoring import MANY_ROWS, affordable
 
+#: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
+MOST_FOR_CSV = 5_000_000
+
 
 def score_run(
     engine: Engine,
@@ -120,10 +123,14 @@ def score_release(
     card = look.added_to(score_tables(truth, synthetic, schema, spec, exact=exact, progress=progress), truth, synthetic)
     drawn = drawings(card, (truth, synthetic), schema, declared, options, places, look)
     named = f"{schema.name}, in release/schema.yaml"
-    drawn |= {"units": _units(private), "lost": said_losses(losses), "files": file_facts(files, card.rows, named)}
+    about = file_facts(files, card.rows, named)
+    if aside is not None:
+        about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})
+    drawn |= {"units": _units(private), "lost": said_losses(losses), "files": about}
     facts = card.to_json()
-    write_whole(folder.scores, as_text(facts), mode=0o600)
-    write_whole(folder.scores.with_suffix(".csv"), tidy_text(facts), mode=0o600)
+    write_whole(folder.scores, text := as_text(facts), mode=0o600)
+    if len(text) <= MOST_FOR_CSV:
+        write_whole(folder.scores.with_suffix(".csv"), tidy_text(facts), mode=0o600)
     write_whole(folder.figures, as_text(drawn), mode=0o600)
     return card
 

@@ -65,6 +65,7 @@ def test_the_page_has_a_chart_for_each_metric_and_names_every_file(compared):
     assert all(name in page for name in ("town.csv", "sample.csv", "release/synthetic.csv", "mixed.csv"))
     assert page.count('<g class="lreal">') == 3 * len(METRICS)
     assert "<script" not in page and "NOT PRIVATE" in page
+    assert "says private" not in page  # the promise stands in the table, and is no warning
 
 
 def test_the_same_tables_are_compared_from_python_by_path_by_name_and_as_frames(compared, monkeypatch):

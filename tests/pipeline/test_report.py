@@ -79,6 +79,8 @@ def test_a_report_holds_every_part_that_its_run_knows(report):
     ]
     assert re.findall(r'<section id="([\w-]+)"', text) == parts
     assert Page(text).tags["svg"] > 8
+    assert re.search(r"<td>set aside</td><td>town.csv</td>", text)
+    assert (report.parent / "scores.csv").read_text().startswith("not_private,table,part,of,figure,value\nNOT private,")
     assert "Choosing C from this picture costs privacy" in text
     assert "set aside with probability 0.3" in text
 

@@ -22,7 +22,7 @@ from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import parse_availability, parse_derive, parse_recode
 from mechanisms.public.rules.structural_zeros import Zeros, joined, permuted
-from mechanisms.public.rules.transforms import Constant, Step
+from mechanisms.public.rules.transforms import Constant, Step, Unmeasured
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
@@ -91,6 +91,7 @@ def parse_rules(
             declared.setdefault(field_name, {})[str(name)] = content
             steps.append(step)
     steps += [Constant.of(c.name) for c in columns if c.constant]
+    steps += [Unmeasured.of(c.attribute) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
     declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}
@@ -103,6 +104,11 @@ def parse_rules(
     others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
     check_apart(rules.computed, steps, others, where)
+    for rule, named in others.items():
+        for name in named:
+            if name in by_name and by_name[name].unmeasured:
+                fix = "take unmeasured away, or leave the column out of the rule"
+                raise UserError(f"{rule}: nothing is known of {name!r}", where=where, fix=fix)
     return rules
 
 

@@ -137,6 +137,26 @@ class Constant(Derive):
         return {self.target: np.zeros(rows, np.uint8)}
 
 
+class Unmeasured(Derive):
+    """A column of which nothing is measured: synthetic values are drawn uniformly (Li et al. 2021b, section 5.3)."""
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> Unmeasured:
+        """Of a column."""
+        return cls(attribute.name, attribute.size, (), (), np.zeros(1, code_dtype(attribute.size)))
+
+    @property
+    def rule(self) -> str:
+        return f"unmeasured {self.target!r}"
+
+    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+        return {}, None
+
+    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+        rows = len(next(iter(codes.values())))
+        return {self.target: rng.integers(0, self.size, rows).astype(code_dtype(self.size))}
+
+
 @dataclass(frozen=True, eq=False)
 class Recode:
     """A group of columns as one attribute whose codes are the combinations that can occur.

@@ -51,6 +51,7 @@ class Column:
         places: where the value codes lie on a map, if that is declared.
         joint_bins: coarse bins for joint marginals: ("count", n), ("level", name) or ("starts", codes), or None.
         one_way_only: the column stands in no joint marginal.
+        unmeasured: categorical: no answer is bought for the column; its synthetic values are drawn uniformly.
         discover: what a run finds out with noise; until then the column is as a plan assumes it.
         discovered: what of it was found out so: bounds, bins or values.
         fine: ordered kinds: about so many fine cells are measured beside the bins, alone; 0 or None: none.
@@ -86,6 +87,7 @@ class Column:
     places: Places | None = field(default=None, repr=False)
     joint_bins: tuple[str, object] | None = None
     one_way_only: bool = False
+    unmeasured: bool = False
     discover: Discover | None = None
     discovered: tuple[str, ...] = ()
     fine: int | None = None

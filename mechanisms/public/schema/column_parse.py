@@ -26,7 +26,7 @@ from mechanisms.public.schema.readings import parse_constant, parse_flag, parse_
 
 PLACES = ("coordinates", "geojson")
 SPECIAL = ("kind", "other", "missing", "outside", "discovered")
-COMMON = (*SPECIAL, "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only")
+COMMON = (*SPECIAL, "hierarchy", "distances", *PLACES, "joint_bins", "one_way_only", "unmeasured")
 RANGE = ("min", "max", "bins", "fine", "bounds", "within")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -84,6 +84,12 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     _check_column(column, where)
     alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
     joint: dict[str, Any] = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
+    joint["unmeasured"] = true_or_false(given.get("unmeasured", False), "unmeasured", where)
+    if joint["unmeasured"] and (alone or joint["joint_bins"] is not None or discover is not None):
+        fix = "take joint_bins, one_way_only and discover out"
+        raise UserError("unmeasured, and measured in part", where=where, fix=fix)
+    if joint["unmeasured"] and kind != "categorical":
+        raise UserError(f"unmeasured: the column is {kind}", where=where, fix="one_way_only, or leave the column out")
     joint |= {"discover": discover, "discovered": parse_discovered(given.get("discovered"), where)}
     if alone and joint["joint_bins"] is not None:
         raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")

@@ -312,6 +312,7 @@ def column_fields(column: Column) -> dict[str, Any]:
         name, value = column.joint_bins
         fields["joint_bins"] = {name: list(value) if isinstance(value, tuple) else value}
     fields |= {"one_way_only": True} if column.one_way_only else {}
+    fields |= {"unmeasured": True} if column.unmeasured else {}
     if column.discover is not None:
         return discover_fields(fields, column.discover)
     return fields | relation_fields(column) | place_fields(column.places) | found
