@@ -86,9 +86,7 @@ def beside_pairs(pairs: Sequence[Pair]) -> tuple[Beside, ...]:
 def in_words(pair: Pair) -> str:
     """A line for readers."""
     rho = "undefined" if pair.rho is None else f"{pair.rho:.3f}"
-    return (
-        f"{pair.across} and {pair.up} put {len(pair.points)} tables in the same order with a rank correlation of {rho}."
-    )
+    return f"Rank correlation of {pair.across} and {pair.up} over {len(pair.points)} tables: {rho} (1: the same order)."
 
 
 def write_against(pairs: Sequence[Pair], inside: Path, title: str) -> None:
