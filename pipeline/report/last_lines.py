@@ -37,7 +37,7 @@ def summary(card: Scorecard) -> str:
         lines.append(f"no MGD: {card.mgd.reason}")
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
     scored = {name: outcome for name, outcome in more.items() if outcome.score is not None}
-    lines += [words for o in scored.values() if (words := getattr(o.result, "words", ""))]
+    lines += [words + _label(o) for o in scored.values() if (words := getattr(o.result, "words", ""))]
     plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
     figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
     lines += [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
@@ -47,9 +47,14 @@ def summary(card: Scorecard) -> str:
     return "\n".join(lines)
 
 
+def _label(outcome: Outcome) -> str:
+    """How the score reads, after a semicolon; empty where nothing tells."""
+    return "" if outcome.reading is None or not outcome.reading.label else f"; {outcome.reading.label}"
+
+
 def _floor(outcome: Outcome) -> str:
     """What two samples of the real rows score against each other, measured or by a formula, and the label."""
-    label = "" if outcome.reading is None or not outcome.reading.label else f"; {outcome.reading.label}"
+    label = _label(outcome)
     for name, words in (("floor", "floor"), ("expected", "a sample's is")):
         reference = outcome.references.get(name)
         if isinstance(reference, Reference):

@@ -17,6 +17,7 @@ from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.settings.scoring import quick_metrics, report_metrics
 
 SIX = Domain(tuple(Attribute(f"c{i}", 6, 6 * (i % 2)) for i in range(6)))
 
@@ -170,3 +171,23 @@ def test_too_few_records_are_a_reason():
     few = two_sample_auc(crowd(15, rng), crowd(100, rng), None, rows=100, seed=0)
     assert few.score is None and "fewer than 20 records" in few.to_json()["reason"]
     assert two_sample_auc(crowd(30, rng), crowd(30, rng), None, rows=100, seed=0).reference is None
+
+
+def test_without_its_library_a_metric_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("mechanisms.public.extras.find_spec", lambda name: None)
+    real = crowd(100, np.random.default_rng(1))
+    for name in ("two_sample_auc", "tstr"):
+        outcome = compute(METRICS[name], real, real, None, Options())
+        assert outcome.score is None and outcome.reading is None
+        assert outcome.reason.startswith(
+            "not computed: needs the library sklearn: pip install 'dp-synthesis-pipeline[ml]'"
+        )
+    assert compute(METRICS["tvd"], real, real, None, Options()).score == 0
+    assert report_metrics(Options(), ("holdout",)) == ("singling_out", "linkage", "attribute_inference")
+
+
+def test_a_report_adds_what_takes_long_and_attacks_where_there_is_a_holdout():
+    assert report_metrics(Options(), ()) == ("two_sample_auc", "tstr")
+    attacks = ("singling_out", "linkage", "attribute_inference", "membership_inference")
+    assert report_metrics(Options(), ("holdout",)) == (*attacks, "two_sample_auc", "tstr")
+    assert not set(report_metrics(Options(), ("holdout",))) & set(quick_metrics())
