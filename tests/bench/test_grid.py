@@ -283,6 +283,7 @@ def test_a_peer_that_cannot_run_leaves_its_last_words(tmp_path):
     assert found["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_grid_goes_on_where_it_was(tmp_path, capsys):
     arguments = ["--tables=small_network", "--methods=independent", "--epsilons=1", "--seeds=2", "--workers=1"]
     arguments += [f"--root={tmp_path}"]

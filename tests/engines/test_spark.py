@@ -125,6 +125,7 @@ def test_a_private_copy_that_is_gone_when_it_is_counted_ends_the_run(spark, tmp_
         seen(private)
 
 
+@pytest.mark.slow
 def test_scores_of_a_large_table_count_all_rows_and_take_a_sample_where_they_need_rows(spark, town) -> None:
     """The sample has about 200 of 600 rows; counts, of values that the schema does not place too, are of all rows."""
     table = Path("town.csv").read_text(encoding="utf-8").replace(",12,", ",120,")

@@ -44,7 +44,7 @@ def test_at_mid_range_epsilon_coordinates_are_in_joint_marginals_with_their_rare
 
 def test_at_high_epsilon_a_marginal_of_100_by_100_is_one_column_that_joins_boxes():
     """Section 5.3: "a 100 × 100 2-way marginal between them, and recode it into a new attribute"."""
-    schema, own = fire(10), settings("dpsyn_fire").selection.options
+    schema, own = fire(20), settings("dpsyn_fire").selection.options
     assert schema.measured["Coordinates"].size == 100 * 100
     assert not {LNG, LAT} & set(schema.measured.names)
     assert not {"Coordinates", "Box"} & schema.engineering.alone

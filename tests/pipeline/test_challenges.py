@@ -43,7 +43,7 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
 
 
 #: Ten seconds each; each shares its code with its neighbour in the list.
-LONG = ("nist2018_pums", "mgd_pums", "nist2021_sprint3", "dpsyn_appendix_a")
+LONG = ("nist2018_pums", "mgd_pums", "nist2021_sprint3", "dpsyn_appendix_a", "dpsyn_fire", "dpsyn_acs")
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,7 @@ def test_a_best_method_says_whether_its_seeds_tell_it_apart():
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.slow  # the report's page is shown to a browser in every run of the tests
 def test_a_browser_shows_both_pages_at_any_width(compared, tmp_path):
     pages = [(compared / "page.html").read_text(), render([swept(tmp_path / "s")]).read_text()]
     seen = browsed(pages, tmp_path)
