@@ -37,5 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         pytest.skip(f"left out: {why}")
     from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
 
-    with spark_engine(SparkSettings("local[2]"), tmp_path_factory.mktemp("spark")) as engine:
-        yield engine
+    with pytest.MonkeyPatch.context() as patch:  # less compiling, in a session that lives for seconds
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        with spark_engine(SparkSettings("local[2]"), tmp_path_factory.mktemp("spark")) as engine:
+            yield engine

@@ -391,6 +391,7 @@ def test_a_failed_job_has_a_row_with_its_reason(tmp_path):
     assert table["score"].isna().all()
 
 
+@pytest.mark.slow
 def test_several_sweeps_make_one_page(swept, tmp_path):
     sweep, _ = swept
     for name in "ab":

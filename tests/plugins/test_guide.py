@@ -117,6 +117,7 @@ def added(content: str, difference: str) -> str:
     return content
 
 
+@pytest.mark.slow  # a copy of the project, in which everything is compiled anew
 def test_what_the_pages_add_to_the_project_passes_the_contract_tests(copy_with_additions):
     contract_tests(copy_with_additions, plugins=False)
     check = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
