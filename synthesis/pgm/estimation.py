@@ -16,6 +16,8 @@ from synthesis.pgm.loss import Loss
 GAP_EVERY = 25
 #: The improvement is taken over so many steps; the loss may rise for as many before the momentum is dropped.
 WINDOW = 10
+#: A loss above the least that falls below this share of itself in a step is on its way down.
+FALLING = 0.99
 #: Steps that fail one after another before the descent ends.
 FAILURES = 60
 
@@ -114,7 +116,8 @@ class Watch:
             return "all iterations are done"
         if step > 2 * WINDOW:
             before, now = min(self.losses[:-WINDOW]), min(self.losses)
-            if before - now <= rules.tolerance * now:
+            on_its_way = now < point.loss < FALLING * self.losses[-2]  # momentum led it up, and it comes down again
+            if before - now <= rules.tolerance * now and not on_its_way:
                 return "the loss no longer falls"
         if step % GAP_EVERY == 0 and rules.gap and duality_gap(self.loss, self.best) <= rules.gap * floor:
             return "the loss is proven to be least"
