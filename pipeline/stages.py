@@ -61,7 +61,6 @@ from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_words import start_in
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
-from synthesis.contract import Synthesizer
 
 LOG = logging.getLogger("pipeline")
 
@@ -153,7 +152,9 @@ def run(
             read = partial(_private, source, folder=folder, key=key, data=facts["data"], aside=aside)
             first = schema if made.plan.discovery is None else scouting_schema(schema)
             private = read(first, made.plan, engine=engine, unit=unit, shared=shared, report=report)
-            spec = _with_public(config, spec, first, folder, source, private)
+            spec = started(spec, config.synthesis, first, start)
+            opened = partial(open_source, config=config, folder=folder)
+            check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
             losses = _looked_at(private, first, config.data.max_unplaced)
         total = admission.total_of(booked, admission.book(booked))
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
@@ -164,8 +165,6 @@ def run(
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
-        if synthetic.rows == 0:
-            show.warn(["the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"])
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
@@ -208,23 +207,6 @@ def _concrete(
 def _check_words(config: Config) -> None:
     one_of(config.release.format, ("csv", "parquet"), "release.format")
     check_share(config.data.max_unplaced)
-
-
-def _with_public(
-    config: Config, spec: Synthesizer, schema: Schema, folder: RunFolder, source: Source, private: PrivateTable
-) -> Synthesizer:
-    """The synthesizer from the public rows that the settings name; a public table that is the private one is refused.
-
-    Raises:
-        UserError: as of `started` and `check_public`.
-    """
-
-    def opened(path: Path, delimiter: str) -> Source:
-        return open_source(path, config, folder, delimiter)
-
-    spec = started(spec, config.synthesis, schema)
-    check_public(config, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-    return spec
 
 
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -276,6 +258,9 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
         check_seal(folder)
         return table, _reloaded(work, table)
     coded, rng = table_of(work, taken)
+    if coded.rows == 0:
+        empty = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
+        work.show.warn([empty])
     with work.show.stage("release") as report:
         content, rows = statement.to_json(), config.synthesis.rows
         write_release(

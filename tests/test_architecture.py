@@ -69,6 +69,7 @@ def test_no_import_leads_back_to_where_it_came_from():
 def test_no_stub_and_no_swallowed_error(path: Path):
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"NotImplementedError|\bTODO\b|\bFIXME\b|\bXXX\b", text)
+    assert not re.search(r"^\s*(<{7}|>{7})", text, re.MULTILINE), "two versions of a merge"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, "a bare except"

@@ -21,7 +21,7 @@ from mechanisms.sensitive.same_rows import same_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config, SynthesisConfig
 from pipeline.settings.selecting import selection_of
-from pipeline.statement.start_words import START, Start, start_of
+from pipeline.statement.start_words import START, Start, start_in, start_of
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.public_start import started_from
@@ -77,29 +77,31 @@ def check_public(
     source: Source,
     rows: int,
     *,
-    opened: Callable[[Path, str], Source],
+    opened: Callable[..., Source],
     workdir: Path,
 ) -> None:
     """A copy of the private table in the place of a public one is refused: a stop that the statement lists as outside.
 
     Args:
         rows: of the private table.
-        opened: a file and its delimiter → what reads it.
+        opened: a file and its `delimiter` → what reads it.
         workdir: for copies; closed to others.
     Raises:
         UserError: both hold the same rows.
     """
     for place, public in enumerate(public_files(config)):
-        other = opened(public.path, public.delimiter)
+        other = opened(public.path, delimiter=public.delimiter)
         if same_rows(source, other, schema, rows, workdir=workdir / f"public-{place}"):
             raise public.itself()
 
 
-def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema) -> Synthesizer:
+def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema, start: Start | None) -> Synthesizer:
     """The synthesizer, from the rows of the public table that its settings name, if they name one.
 
+    Args:
+        start: the table whose digest the statement names.
     Raises:
-        UserError: no such file, another schema, or no rows.
+        UserError: no such file, another schema, no rows, or another file than that by now.
     """
     path = start_of(config)
     if path is None:
@@ -109,6 +111,8 @@ def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema) -> Synth
         table = read_public(path, ",", schema, Path(folder), where=START)
         coarse = without_fine(table, schema)
         columns = tuple(np.array(coarse.column(n)) for n in schema.synthesized.names)
+    if Start.of(path) != start:
+        raise UserError("the table changed while it was read", where=START, fix="a file that nobody writes to")
     return started_from(spec, CodedTable(schema.synthesized, columns))
 
 
@@ -120,8 +124,8 @@ def ready_again(config: SynthesisConfig, schema: Schema, statement: Mapping[str,
     Raises:
         UserError: the statement names no such table; as of `usable_synthesizer` and `started`.
     """
-    spec, path = build.usable_synthesizer(config), start_of(config)
-    if path is not None and Start.of(path).sentence not in statement["public_facts"]:
+    spec, start = build.usable_synthesizer(config), start_in(config)
+    if start is not None and start.sentence not in statement["public_facts"]:
         fix = "the very file that its privacy.json names under public_facts; or leave it out"
         raise UserError("the release was not made from this public table", where=START, fix=fix)
-    return started(spec, config, schema)
+    return started(spec, config, schema, start)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +15,10 @@ from evaluation.attacks.promise_bounds import Promise
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import ID_RULES, NO_UNIT, Neighbouring
+from mechanisms.public.units import NO_UNIT, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
 from mechanisms.sensitive.id_rules import said_rules
-from pipeline.statement.digests import MANIFEST, read_manifest
+from pipeline.statement.digests import MANIFEST, file_digest, read_manifest
 
 STATEMENT = "privacy.json"
 
@@ -95,9 +93,8 @@ def _bound(table: Path) -> ReleaseFacts:
     for name in (STATEMENT, table.name):
         if name not in manifest.files:
             raise UserError(f"the manifest does not list {name}")
-        with (folder / name).open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != manifest.files[name]:
-                raise UserError(f"{name} is not as the manifest lists it")
+        if file_digest(folder / name) != manifest.files[name]:
+            raise UserError(f"{name} is not as the manifest lists it")
     said: dict[str, Any] = json.loads((folder / STATEMENT).read_text(encoding="utf-8"))
     if said["version"] != STATEMENT_VERSION:
         raise UserError(f"of version {said['version']!r}")
@@ -115,13 +112,13 @@ def _bound(table: Path) -> ReleaseFacts:
 
 def _unit(said: Mapping[str, Any]) -> PrivacyUnit | None:
     """The unit with its rules for ids; None where the words are not those of a run."""
-    from pipeline.statement.said_words import stated_unit  # slow to import, and few tables lie in a release
+    from pipeline.statement.said_words import stated_rules, stated_unit  # slow to import; few tables lie in a release
 
     if said["unit_ids"] == "":
         return stated_unit(said, (), ())
-    chosen = (c for k in range(len(ID_RULES) + 1) for c in itertools.combinations(ID_RULES, k))
-    for rules, missing in itertools.product(chosen, ((), NO_UNIT)):
-        if said["unit_ids"] == said_rules(rules, missing):
+    rules = stated_rules(said["unit_ids"])
+    for missing in ((), NO_UNIT):
+        if rules is not None and said["unit_ids"] == said_rules(rules, missing):
             return stated_unit(said, rules, missing)
     return None
 

@@ -41,20 +41,18 @@ from pipeline.stage_bars import Stages, unplaced_lines
 class Loaded:
     """Tables as codes of one schema.
 
-        Attributes:
-            declared: the schema as it was given.
-            schema: with a code apart in the columns where a table has values that the schema has no place for.
-            tables: by name.
-            reports: what encoding could not take as it was.
-            subjects: the text of each row's subject, where the table has the column.
-            outside: per table and column, the most frequent values that the schema does not place.
-            values: the tables' values, where they are wanted.
-            said: what a reader must know first: what the tables do not share.
-    <<<<<<< HEAD
-            keys: figures of columns of ids.
-    =======
-            release: what the statement beside the synthetic table says, where there is one.
-            units: the privacy unit of each row of the real table and the holdout, where that statement tells it.
+    Attributes:
+        declared: the schema as it was given.
+        schema: with a code apart in the columns where a table has values that the schema has no place for.
+        tables: by name.
+        reports: what encoding could not take as it was.
+        subjects: the text of each row's subject, where the table has the column.
+        outside: per table and column, the most frequent values that the schema does not place.
+        values: the tables' values, where they are wanted.
+        said: what a reader must know first: what the tables do not share.
+        keys: figures of columns of ids.
+        release: what the statement beside the synthetic table says, where there is one.
+        units: the privacy unit of each row of the real table and the holdout, where that statement tells it.
     """
 
     declared: Schema

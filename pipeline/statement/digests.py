@@ -44,6 +44,12 @@ class Manifest:
         return text.encode()
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def file_digests(folder: Path) -> dict[str, str]:
     """Each file's path in the folder → its SHA-256, in order of the paths.
 
@@ -59,8 +65,7 @@ def file_digests(folder: Path) -> dict[str, str]:
                 fix = "take the release folder of a run, whole"
                 raise UserError(f"{inner} is no plain file", where=str(folder), fix=fix)
             if path.is_file():
-                with path.open("rb") as file:
-                    digests[inner] = hashlib.file_digest(file, "sha256").hexdigest()
+                digests[inner] = file_digest(path)
     return dict(sorted(digests.items()))
 
 

@@ -53,7 +53,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     }:
         return "who publishes it, or with which libraries it was made, does not stand there as a run would say it"
     unit, aside = stated_unit(statement), _share_aside(statement["holdout"])
-    if unit.column is not None and not _id_rules(statement["unit_ids"]):
+    if unit.column is not None and stated_rules(statement["unit_ids"]) is None:
         return "unit_ids are no rules for ids"
     if unit.column is None and (statement["unit_ids"], statement["max_records"]) != ("", 1):
         return "a unit of one record has no ids, and one record"
@@ -110,11 +110,12 @@ def _share_aside(words: str) -> float | None:
     return float(found[1])
 
 
-def _id_rules(words: str) -> bool:
-    """Whether these are the words for some of the rules, and for texts that mean no id."""
+def stated_rules(words: str) -> tuple[str, ...] | None:
+    """The rules for ids, from their words; None where they are no words for rules, and for texts that mean no id."""
     before, mark, texts = words.partition(", and under the same rules: ")
     chosen = (c for k in range(len(ID_RULES) + 1) for c in itertools.combinations(ID_RULES, k))
-    return any(before == said_rules(c, ()) for c in chosen) and (not mark or re.fullmatch(r"'.*'", texts) is not None)
+    rules = next((c for c in chosen if before == said_rules(c, ())), None)
+    return rules if not mark or re.fullmatch(r"'.*'", texts) is not None else None
 
 
 def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Declared:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
 from pipeline.settings.config import SynthesisConfig
+from pipeline.statement.digests import file_digest
 
 #: The setting that names it.
 START = "synthesis.public"
@@ -27,12 +27,13 @@ class Start:
 
     @classmethod
     def of(cls, path: str) -> Start:
-        """Raises:
-        UserError: no file that can be read.
+        """The table in this file.
+
+        Raises:
+            UserError: no file that can be read.
         """
         try:
-            with Path(path).expanduser().open("rb") as file:
-                return cls(Path(path).name, hashlib.file_digest(file, "sha256").hexdigest())
+            return cls(Path(path).name, file_digest(Path(path).expanduser()))
         except OSError as error:
             fix = "a table of the same columns that is public; or leave it out"
             raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error

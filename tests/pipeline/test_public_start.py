@@ -7,7 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mechanisms.public.errors import UserError
+from pipeline.measuring.public_tables import started
+from pipeline.settings import build
+from pipeline.settings.config import load_config
 from pipeline.statement.said_words import wrong_words
+from pipeline.statement.start_words import start_in
 from tests.pipeline.conftest import TOWN, command, people
 
 START = ["synthesis=gum", "synthesis.public=known.csv"]
@@ -120,3 +125,13 @@ def test_merged_values_and_a_resumed_run_keep_the_start(known, capsys):
     shutil.rmtree("out/release")
     assert command("run", *own, *START, "resume=true") == 1
     assert "changed since the run began: start" in capsys.readouterr().err
+
+
+def test_a_public_table_that_changed_since_its_digest_was_taken_is_refused(known):
+    config = load_config([*TOWN, *START])
+    spec, schema = build.usable_synthesizer(config.synthesis), build.build_schema(config)
+    digest = start_in(config.synthesis)
+    assert started(spec, config.synthesis, schema, digest) is not spec
+    people(400, seed=8).to_csv("known.csv", index=False)
+    with pytest.raises(UserError, match="changed while it was read"):
+        started(spec, config.synthesis, schema, digest)
