@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mechanisms.accounting.accountants import Accountant, Basic, Gdp, PrivacyLoss, Zcdp, accountant_class
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise, noise_event, with_failure
@@ -21,6 +23,8 @@ from mechanisms.public.units import WEIGHT_BITS, Neighbouring, Norm
 
 #: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.
 SERVING = (Gdp, Zcdp, Basic)
+#: So many columns, evenly among all by size, stand for the sizes of pairs.
+MOST_COMPARED = 500
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class PlannedDiscovery:
         event: its sensitivity is that of the tree, in records; of values, that of their weights.
         threshold: of values: the noisy weight, in units of 2**-WEIGHT_BITS, from which on one is released; else None.
         most: so many values of one unit count at most.
-        noise: of max_records: Σ |noise| of a one-way marginal at C = 1, in records, that the rest of the budget leaves
-            to expect where all columns share it alike; else 0. It says what C costs, and is no matter of privacy.
+        noise: of max_records: Σ |noise| of a marginal at C = 1, in records, that the rest of the budget leaves to
+            expect: see `_noise_per_record`; else 0. It says what C costs, and is no matter of privacy.
     """
 
     wanted: Wanted
@@ -149,6 +153,7 @@ def plan_discovery(
     neighbouring: Neighbouring,
     max_records: int,
     cells: Sequence[int] = (),
+    pairs: bool = False,
 ) -> DiscoveryPlan:
     """A part of the budget for what is discovered, the same for each question, calibrated from public facts alone.
 
@@ -156,7 +161,7 @@ def plan_discovery(
         share: the part, in the accountant's additive currency; and of δ, where values are discovered.
         mechanism, accountant: settings, each of which may be auto; see `resolved`.
         max_records: C: of one unit count records of that weight, and so many values.
-        cells: of every column that is measured, where max_records is asked for.
+        cells: of every column that is measured, where max_records is asked for; pairs: whether pairs may be, too.
     Raises:
         UserError: a parameter out of range; δ = 0 where values are discovered.
     """
@@ -185,7 +190,7 @@ def plan_discovery(
     charges = [Charge(w.event, noise, bound(w), each) for w in wanted]
     *events, rest = calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], keeper, eps, dlt)
     one = sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=1)
-    costs = one * _noise_per_record(as_noise(rest), keeper, cells)
+    costs = one * _noise_per_record(as_noise(rest), keeper, cells, pairs)
     slots = [_slot(w, each, as_noise(e), failure, dlt, max_records, costs) for w, e in zip(wanted, events, strict=True)]
     for slot in slots:
         units.check_scale(slot.event.scale)
@@ -203,13 +208,18 @@ def _slot(
     return PlannedDiscovery(wanted, share, with_failure(event, failure), threshold, max_records)
 
 
-def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int]) -> float:
-    """Σ |noise| of a one-way marginal on the mean, at sensitivity 1, where all columns share the rest alike."""
+def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int], pairs: bool) -> float:
+    """Σ |noise| of a marginal at sensitivity 1: of a one-way one on the mean, where all columns share the rest alike;
+    or of a pair of median size that takes it alone, where pairs may be measured and that is more."""
     if not cells:
         return 0.0
     mean = rest.scale * (1.0 if rest.kind == LAPLACE.name else math.sqrt(2 / math.pi))
     each = accountant.strength(1.0) / accountant.strength(1 / len(cells))
-    return mean * each * math.fsum(cells) / len(cells)
+    alone = mean * each * math.fsum(cells) / len(cells)
+    if not pairs or len(cells) < 2:
+        return alone
+    some = np.sort(np.array(cells, np.float64))[:: -(-len(cells) // MOST_COMPARED)]
+    return max(alone, mean * float(np.median(np.outer(some, some)[np.triu_indices(some.size, 1)])))
 
 
 def before(discovery: DiscoveryPlan | None) -> tuple[Event, ...]:

@@ -83,18 +83,20 @@ class Auto(ScoredPairs):
         candidates, combine_cells: as in `ScoredPairs`.
         max_cells: the most cells of a query over a pair; larger pairs are asked over coarser values.
         important: columns whose errors count so many times.
+        cleared: columns of numbers or dates without fine cells, since each of their codes is one value.
         passed_over: how many pairs nobody looks at, because a table of so many columns has too many.
     """
 
     kind: ClassVar[str] = "auto"
     max_cells: int = MAX_CELLS
     important: tuple[tuple[str, float], ...] = ()
+    cleared: tuple[str, ...] = ()
     passed_over: int = 0
 
     @property
     def description(self) -> dict[str, Any]:
-        """As of all methods; columns that count more, and pairs that nobody looks at, where there are any."""
-        return {k: v for k, v in super().description.items() if k not in {"important", "passed_over"} or v}
+        """As of all methods; of columns and pairs that are something special, only where there are any."""
+        return {k: v for k, v in super().description.items() if k not in {"important", "cleared", "passed_over"} or v}
 
     @property
     def in_words(self) -> str:
@@ -148,7 +150,8 @@ class Auto(ScoredPairs):
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
         """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many.
 
-        Of columns with fine cells, which tell where their records lie, pairs never ask for bins with few records.
+        Of columns with fine cells, which tell where their records lie, pairs never ask for bins with few records; of
+        other numbers and dates, never for values that hold little beside the noise of a pair.
         """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
@@ -157,9 +160,9 @@ class Auto(ScoredPairs):
         fine = int(min(max(records / noise, FINE_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}
-        for place in context.places(FINE_STAGE):
-            name = context.clique(place)[0].removesuffix(FINE)
-            solid[name] = solid_groups(domain[name], ones[name], least)
+        fine_ones = [context.clique(place)[0].removesuffix(FINE) for place in context.places(FINE_STAGE)]
+        for name, enough in [*((n, least) for n in fine_ones), *((n, LEAST_NOISE * noise) for n in self.cleared)]:
+            solid[name] = solid_groups(domain[name], ones[name], enough)
         grouped = [(a, solid[a.name]) for a in domain.attributes]
         attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in grouped]
         sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
@@ -360,8 +363,10 @@ class AutoSettings(Fixed):
             fix = f"at least {LEAST_CELLS}: two groups of values of each column; or null"
             raise UserError(f"got {self.max_cells}", where="selection.max_cells", fix=fix)
         others = math.comb(len(joint), 2) - len(looked_at)
-        method = Auto(candidates, combining(self.combine_cells), self.max_cells or MAX_CELLS, important, others)
-        own = Domain(tuple(facts.schema.fine.values()))
+        own, schema = Domain(tuple(facts.schema.fine.values())), facts.schema
+        cleared = tuple(n for n in schema.shaped if n in joint and n not in schema.fine)
+        cells = self.max_cells or MAX_CELLS
+        method = Auto(candidates, combining(self.combine_cells), cells, important, cleared, others)
         split = self._split(facts)
         slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), split)
         if not len(own):

@@ -22,6 +22,7 @@ class NumbersSection:
 
     Attributes:
         listed, columns: how many columns are listed, and how many there are.
+        beyond: what the real table has beyond the bounds.
     """
 
     name: ClassVar[str] = "numbers"
@@ -31,13 +32,26 @@ class NumbersSection:
     groups: Sequence[tuple[str, Table]]
     listed: int
     columns: int
+    beyond: Sequence[str]
 
 
 def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> NumbersSection:
     """From the parts `numbers` and `groups` of scores.json."""
     by = dict.fromkeys(each["by"] for each in groups)
     parts = [(name, Table(GROUP_HEAD, _groups([e for e in groups if e["by"] == name][: 2 * LISTED]))) for name in by]
-    return NumbersSection(Table(HEAD, rows_of(numbers[:LISTED])), parts, min(len(numbers), LISTED), len(numbers))
+    listed = min(len(numbers), LISTED)
+    return NumbersSection(Table(HEAD, rows_of(numbers[:LISTED])), parts, listed, len(numbers), beyond_bounds(numbers))
+
+
+def beyond_bounds(numbers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of which columns the real table holds values beyond the bounds, which the table shows as the bounds."""
+    shares = {each["column"]: (each["real"] or {}).get("beyond") or 0.0 for each in numbers}
+    return [
+        f"{name}: {f'{share:.1%}' if share >= 0.001 else 'less than 0.1%'} of the real values lie beyond the schema's "
+        "bounds, and count here as the bounds"
+        for name, share in shares.items()
+        if share
+    ]
 
 
 def rows_of(numbers: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
@@ -71,7 +85,7 @@ def _shown(value: float | str | None) -> str:
 
 def as_lines(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """The same for a terminal; empty without columns of numbers."""
-    lines = _lined(HEAD, rows_of(numbers)) if numbers else []
+    lines = [*_lined(HEAD, rows_of(numbers)), *beyond_bounds(numbers)] if numbers else []
     for name in dict.fromkeys(each["by"] for each in groups):
         lines += [f"by {name}:", *_lined(GROUP_HEAD, _groups([e for e in groups if e["by"] == name]))]
     return lines

@@ -235,7 +235,7 @@ def _discovering(slots: list[dict[str, Any]]) -> list[str]:
         "all other charges are those of an assumed schema: the run plans them anew, within the same budget",
     ]
     for m in (m for m in slots if "cap" in m["discovery"]):
-        noise = f"{m['discovery']['noise_per_record']:,.4g} records of noise in a one-way marginal on the mean"
+        noise = f"{m['discovery']['noise_per_record']:,.4g} records of noise in a marginal, about"
         lines.append(f"C, records of a unit that count: 1 to {m['discovery']['cap']:,}; 1 is assumed until it is known")
         lines.append(f"one more record of C costs {noise}; all noise grows with C")
     for m in (m for m in slots if m.get("failure")):
@@ -274,11 +274,13 @@ def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
     worst = sorted(candidates, key=lambda c: -c["error_all"])[:5]
     lines = ["expected error of the noisiest marginals, alone and with all others (Σ |noise|, records):"]
     for c in worst:
-        part = "" if rows is None else f" = {c['error_alone'] / rows:.3g} and {c['error_all'] / rows:.3g} of the rows"
+        times = None if rows is None else (c["error_alone"] / rows, c["error_all"] / rows)
+        part = "" if times is None else f": {times[0]:.3g} and {times[1]:.3g} times the rows"
         lines.append(f"  {' × '.join(c['clique'])}: {c['error_alone']:,.0f} and {c['error_all']:,.0f}{part}")
     if rows is not None:
         hopeless = sum(bool(c["lost"]) for c in candidates)
-        lines.append(f"  {hopeless} of {len(candidates)} would drown in noise if all were measured (twice the rows)")
+        what = "would hold nothing but noise if all were measured (an error of twice the rows or more)"
+        lines.append(f"  {hopeless} of {len(candidates)} {what}")
     return lines
 
 

@@ -85,7 +85,7 @@ def _grouped(
         name = column.name
         if name == by:
             continue
-        errors = None if known is None or name not in schema.fine else group_errors(schema, known, name, by)
+        errors = None if known is None or name not in schema.shaped else group_errors(schema, known, name, by)
         for code in sorted(both[0].keys() | both[1].keys()):
             own = [table[code][name] if code in table else None for table in both]
             error = None if errors is None or np.isnan(errors[code]) else float(errors[code])

@@ -56,6 +56,7 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
         max_records=max_records,
         cells=[a.size for a in schema.synthesized.attributes] if sizes else (),
+        pairs=config.selection.kind != "oneway",
     )
 
 

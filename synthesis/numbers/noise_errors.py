@@ -40,7 +40,7 @@ class NoiseError:
 def noise_errors(
     schema: Schema, measurements: Measurements, quantiles: Sequence[float] = (), *, draws: int | None = None
 ) -> dict[str, NoiseError]:
-    """Column with fine cells → the errors that noise gives to its mean and quantiles, from the answers alone.
+    """Column that noise is cleared from → the errors that it gives to its mean and quantiles, by the answers alone.
 
     Parametric bootstrap (Efron & Tibshirani 1993, section 6.5): what the cleared answers say is taken for the table,
     noise as large as theirs is drawn again, and all is cleared and read anew. The draws have a seed of their own. What
@@ -49,8 +49,8 @@ def noise_errors(
     Guarantee: post-processing; costs no privacy.
     """
     errors: dict[str, NoiseError] = {}
-    draws = draws or max(min(DRAWS, ALL_DRAWS // max(len(schema.fine), 1)), FEWEST_DRAWS)
-    for name in schema.fine:
+    draws = draws or max(min(DRAWS, ALL_DRAWS // max(len(schema.shaped), 1)), FEWEST_DRAWS)
+    for name in schema.shaped:
         fine, bins = answers_about(schema, measurements, name)
         if fine is not None or bins is not None:
             error = _bootstrapped(schema[name], fine, bins, tuple(quantiles), draws)

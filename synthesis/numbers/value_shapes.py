@@ -66,12 +66,12 @@ def shape_of(column: Column, fine: Answer | None, bins: Answer | None) -> Shape 
 
 
 def shapes_of(schema: Schema, measurements: Measurements, names: Iterable[str] | None = None) -> dict[str, Shape]:
-    """The shape of every column with fine cells, or of those named, from all answers about it alone.
+    """The shape of every column that noise is cleared from, or of those named, from all answers about it alone.
 
     Guarantee: post-processing; costs no privacy.
     """
     shapes: dict[str, Shape] = {}
-    for name in schema.fine if names is None else set(names) & set(schema.fine):
+    for name in schema.shaped if names is None else set(names) & set(schema.shaped):
         fine, bins = answers_about(schema, measurements, name)
         if fine is not None or bins is not None:
             shape = shape_of(schema[name], fine, bins)
@@ -80,11 +80,9 @@ def shapes_of(schema: Schema, measurements: Measurements, names: Iterable[str] |
 
 
 def answers_about(schema: Schema, measurements: Measurements, name: str) -> tuple[Answer | None, Answer | None]:
-    """What is known of the fine cells of a column, and of its bins."""
-    fine, bins = (
-        mean_of([a for a in measurements.answers if a.clique == clique])
-        for clique in ((schema.fine[name].name,), (name,))
-    )
+    """What is known of the fine cells of a column, where it has any, and of its bins."""
+    cells = schema.fine[name].name if name in schema.fine else ""
+    fine, bins = (mean_of([a for a in measurements.answers if a.clique == (own,)]) for own in (cells, name))
     return fine, bins
 
 
@@ -94,7 +92,7 @@ def as_written(schema: Schema, measurements: Measurements) -> Schema:
     Guarantee: post-processing; costs no privacy.
     """
     schema = with_records(schema, measurements)
-    shapes = shapes_of(schema, measurements)
+    shapes = shapes_of(schema, measurements, schema.fine)
     if not shapes:
         return schema
     return replace(schema, columns=tuple(replace(c, shape=shapes.get(c.name)) for c in schema.columns))
@@ -142,7 +140,8 @@ def reshaped(
     """Synthetic rows whose bins follow the shapes, wherever no answer about several columns tells bins apart.
 
     Among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
-    empty go to the nearest one that is not. Bins far from the mean are cleared (`with_far_cells_cleared`), unless a
+    empty go to the nearest one that is not. Of columns whose codes are single values only the ends that the shape says
+    are empty are cleared (`_without_tails`). Bins far from the mean are cleared (`with_far_cells_cleared`), unless a
     condition is given: groups have other sizes then. Columns that rules of the schema bind stay as they are.
 
     Guarantee: post-processing; costs no privacy.
@@ -158,9 +157,14 @@ def reshaped(
         counts = shape.counts
         if allowed is not None and name in allowed:
             counts = np.where(allowed[name][: counts.size], counts, 0.0)
-        columns[place] = _redrawn(columns[place], counts, _told_apart(name, counts.size, measurements), rng)
+        groups = _told_apart(name, counts.size, measurements)
+        redrawn = _redrawn if name in schema.fine else _without_tails
+        columns[place] = redrawn(columns[place], counts, groups, rng)
     placed = replace(table, columns=tuple(columns))
-    return placed if allowed is not None else with_far_cells_cleared(placed, measurements, shapes, rng)
+    if allowed is not None:
+        return placed
+    fine = {n: s for n, s in shapes.items() if n in schema.fine}
+    return with_far_cells_cleared(placed, measurements, fine, rng)
 
 
 def _redrawn(
@@ -176,6 +180,29 @@ def _redrawn(
         rows = np.flatnonzero(np.isin(codes, members))
         weights = counts[members]
         codes[rows] = members[spread_codes(weights, rows.size, rng)] if weights.sum() > 0 else nearest[codes[rows]]
+    return codes
+
+
+def _without_tails(
+    column: NDArray[np.unsignedinteger], counts: Values, groups: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.unsignedinteger]:
+    """A column of codes without those below the first that the counts hold, and above the last: noise alone is there.
+
+    Such rows get one of the other codes, as often as other rows have it: of their group of bins, or of any, where that
+    has none.
+    """
+    codes, held = np.array(column), np.flatnonzero(counts > 0)
+    if not held.size:
+        return codes
+    inside = np.zeros(counts.size, np.bool_)
+    inside[held[0] : held[-1] + 1] = True
+    weights = np.where(inside, np.bincount(codes, minlength=counts.size)[: counts.size], 0.0)
+    weights = weights if weights.sum() > 0 else counts
+    outside = np.flatnonzero((codes < counts.size) & ~inside[np.minimum(codes, counts.size - 1)])
+    of_group = groups[codes[outside]]
+    for group in np.unique(of_group):
+        rows, own = outside[of_group == group], np.where(groups == group, weights, 0.0)
+        codes[rows] = spread_codes(own if own.sum() > 0 else weights, rows.size, rng)
     return codes
 
 

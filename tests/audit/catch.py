@@ -18,6 +18,7 @@ from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS, Mutant
 from tests.audit.protocol import (
     check_aside,
+    check_bound,
     check_cut_off,
     check_ledger,
     check_refusals,
@@ -48,6 +49,7 @@ def _tight(folder: Path) -> None:
 
 def _protocol(folder: Path) -> None:
     check_aside()
+    check_bound(folder)
     check_ledger(folder)
     check_statements(folder)
     check_refusals(folder)

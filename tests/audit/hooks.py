@@ -20,6 +20,7 @@ POINTS = {
     "released values": "mechanisms.sensitive.discovering:released_values",
     "weights of values": "mechanisms.sensitive.value_weights:value_weights",
     "buckets of units": "mechanisms.public.discovery.unit_sizes:UnitSizes.bucketed",
+    "discovered": "pipeline.measuring.discovery_stage:discovered",
     "sensitivity of sizes": "mechanisms.public.discovery.unit_sizes:UnitSizes.sensitivity",
     "sensitivity of values": "mechanisms.accounting.thresholds:union_sensitivity",
     "threshold": "mechanisms.accounting.thresholds:safe_threshold",

@@ -84,6 +84,22 @@ def a_unit_counted_once_per_record_for_c(original: Any) -> Any:
     return bucketed
 
 
+@mutant("protocol", "discovered")
+def c_chosen_from_exact_sizes_of_units(original: Any) -> Any:
+    """Noisy counts are released, and C, which seems to be a setting, follows from the exact ones."""
+
+    def discovered(schema: Any, plan: Any, private: Any, *args: Any, **named: Any) -> Any:
+        result = original(schema, plan, private, *args, **named)
+        asked = next((s for s in plan.slots if s.wanted.sizes is not None), None)
+        if asked is None:
+            return result
+        exact = asked.wanted.sizes.bucketed(private.histogram)
+        chosen = asked.wanted.sizes.chosen(exact, stddev=0.0, noise=asked.noise)
+        return replace(result, bound=replace(result.bound, max_records=chosen))
+
+    return discovered
+
+
 @mutant("replay records/ /replace/", "sensitivity of sizes")
 def one_bucket_moves_where_a_unit_is_replaced(original: Any) -> Any:
     """A unit that is replaced leaves one bucket and enters another: two counts move."""

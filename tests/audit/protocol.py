@@ -9,15 +9,19 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mechanisms.accounting.events import as_choice, as_noise
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
+from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import open_table
 from pipeline import stages
@@ -27,6 +31,8 @@ from tests.audit.hooks import Broken, current, swapped
 from tests.audit.tape import Tape, recording
 from tests.audit.worlds import Settings, make_world, write_table
 
+#: The last of the bounds that C may be, in the schema `records`, is its cap.
+BOUNDS = (1, 2, 4)
 RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 
 
@@ -216,6 +222,44 @@ def _released(config: Config, folder: Path, tape: Tape, frozen: Tape | None, see
     files = {str(p.relative_to(release)): p for p in release.rglob("*") if p.is_file()}
     rest = {name: path.read_bytes() for name, path in files.items() if name not in binding}
     return {**rest, "privacy.json": json.dumps(statement).encode()}
+
+
+def check_bound(folder: Path) -> int:
+    """Where C is discovered, it and the charges after it follow from the noisy counts of units, whatever the rows are.
+
+    The counts are exchanged for others of which it is plain what C they speak for, on one table; how many.
+
+    Raises:
+        Broken: C, or the sensitivity of a marginal, is another one.
+    """
+    settings = replace(RECORDS, column=True, bound=3)
+    root, table = folder / "protocol" / "run", folder / "protocol" / "t.csv"
+    config = config_of(
+        Case("oneway", "gaussian", "gdp", settings, "records", 40.0, 3),
+        folder,
+        write_table(table, make_world(settings, 3).table),
+    )
+    for place, bound in enumerate(BOUNDS):
+        counts = np.where(np.arange(len(BOUNDS)) == place, 2.0**20, 0.0)
+        shutil.rmtree(root, ignore_errors=True)
+        with swapped("noisy", partial(_with_counts, counts)):
+            stages.run(config, root, quiet=True)
+        found = json.loads((root / "release" / "privacy.json").read_text(encoding="utf-8"))
+        moved = {e["sensitivity"] for e in found["events"] if not e.get("discovery")}
+        if found["max_records"] != bound or moved != {float(bound)}:
+            what = f"C = {found['max_records']}, and marginals move by {sorted(moved)}"
+            raise Broken(f"noisy counts of units speak for C = {bound}; the run has {what}")
+    return len(BOUNDS)
+
+
+def _with_counts(counts: NDArray[np.float64], original: Any) -> Any:
+    """Noise as it is, but for the counts of units, which are these."""
+
+    def drawn(exact: Any, event: Any, source: Any) -> Any:
+        answer = original(exact, event, source)
+        return counts if event.id == f"{DISCOVERY}{OF_UNITS}" else answer
+
+    return drawn
 
 
 def check_aside(rows: int = 60) -> int:

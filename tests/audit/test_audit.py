@@ -15,7 +15,14 @@ from tests.audit.choosing import (
     selection_bounds,
 )
 from tests.audit.hooks import POINTS, Broken, point
-from tests.audit.protocol import check_cut_off, check_ledger, check_refusals, check_statements, check_swapped_answers
+from tests.audit.protocol import (
+    check_bound,
+    check_cut_off,
+    check_ledger,
+    check_refusals,
+    check_statements,
+    check_swapped_answers,
+)
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
 from tests.audit.tight import audits
@@ -82,6 +89,12 @@ def test_no_two_streams_of_noise_are_alike():
 
 def test_a_run_that_is_cut_off_or_cheated_on_spends_nothing_twice(folder):
     assert check_swapped_answers(folder) == 2 and check_ledger(folder) == 4 and check_statements(folder) == 3
+
+
+def test_a_bound_that_is_discovered_follows_from_noisy_counts_alone(folder):
+    assert check_bound(folder) == 3
+    check, found = caught(MUTANTS["c chosen from exact sizes of units"], folder)
+    assert check == "protocol" and "speak for C" in found
 
 
 def test_the_stop_at_lost_values_comes_before_any_charge_and_changes_nothing_else(folder):

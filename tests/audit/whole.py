@@ -27,6 +27,7 @@ from tests.audit.hooks import Broken
 from tests.audit.mutants import MUTANTS
 from tests.audit.protocol import (
     check_aside,
+    check_bound,
     check_cut_off,
     check_ledger,
     check_refusals,
@@ -94,6 +95,9 @@ def _others(folder: Path, part: tuple[int, int]) -> Rows:
             f"{went} equal, {stopped} refused",
             "one sentence differs, or nothing was charged",
         )
+    )
+    rows.append(
+        ("noisy counts of units that speak for another C", f"{check_bound(folder)}", "C follows from them alone")
     )
     rows.append(("statements", f"{check_statements(folder)}", "private where it is, and only there"))
     return rows

@@ -80,7 +80,7 @@ def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys,
     capsys.readouterr()
     assert command("plan", *HOSPITAL, "plan.rows=30000") == 0
     text = capsys.readouterr().out
-    assert "numbers, measured finely alone" in text and "charge (fine)" in text
+    assert "numbers and dates, each alone" in text and "charge (fine)" in text
 
 
 def test_charges_stand_in_their_order_and_the_release_is_sound(town):

@@ -31,6 +31,8 @@ def test_a_summary_is_what_pandas_says_of_the_values_that_the_schema_places(tmp_
     found = summaries(source(tmp_path / "t.csv"), parse_schema({"columns": columns}, where="t.yaml"))
     assert set(found) == {"charge", "grade", "day"}
     counted = pd.Series(charge[~gaps]).clip(0, 1000)
+    assert found["charge"]["beyond"] == pytest.approx((charge[~gaps] > 1000).mean()) and found["day"]["beyond"] == 0
+    assert found["grade"]["beyond"] == pytest.approx(((grade < 1) | (grade > 6)).mean())
     assert found["charge"]["count"] == counted.size and found["charge"]["missing"] == pytest.approx(gaps.mean())
     for own, values in ((found["charge"], counted), (found["grade"], pd.Series(grade).clip(1, 6))):
         assert own["mean"] == pytest.approx(values.mean()) and own["stddev"] == pytest.approx(values.std())
@@ -53,6 +55,16 @@ def test_score_and_report_show_both_tables_side_by_side(town, capsys):
     assert command("score", *paths) == 0
     shown = capsys.readouterr()
     assert "std. dev." in shown.out + shown.err and "Numbers and dates" in (town / "two.html").read_text("utf-8")
+
+
+def test_what_lies_beyond_the_bounds_is_told_beside_the_figures_that_it_changes(town, capsys):
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("max: 99", "max: 60"))
+    paths = ["real=town.csv", "synthetic=town.csv", "schema=town.yaml", "report=two.html", "evaluation.metrics=[tvd]"]
+    assert command("score", *paths) == 0
+    share = (people(600).age > 60).mean()
+    said = f"age: {share:.1%} of the real values lie beyond the schema's bounds"
+    assert 0.1 < share < 0.9 and said in capsys.readouterr().err
+    assert said.replace("'", "&#39;") in (town / "two.html").read_text("utf-8")
 
 
 def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys):

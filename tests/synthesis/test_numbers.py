@@ -23,7 +23,7 @@ from synthesis.numbers.expected_errors import expected_error
 from synthesis.numbers.far_cells import with_far_cells_cleared
 from synthesis.numbers.fine_evidence import evidence_of
 from synthesis.numbers.noise_errors import group_errors, noise_errors
-from synthesis.numbers.value_shapes import as_written, shape_of, shapes_of
+from synthesis.numbers.value_shapes import as_written, reshaped, shape_of, shapes_of
 
 CHARGE = {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}, "decimals": 2, "missing": False}
 
@@ -327,6 +327,36 @@ def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays():
     tail = plain_edges(column)[:-1] >= 30_000
     before, after = (tail[np.asarray(t.column("charge"))[ward == 2]].sum() for t in (table, mended))
     assert before >= 30 and after <= 5, "the small group has no charge of 30,000"
+
+
+def stays(tail, seed=0):
+    """Noisy answers about 2,000 stays of 1 to 12 days under codes from 1 to 95, and rows with a tail of noise."""
+    schema = schema_of(stay={"kind": "integer", "min": 1, "max": 95, "missing": False})
+    rng = np.random.default_rng(seed)
+    codes = np.minimum(rng.geometric(0.3, 2000), 12) - 1
+    values = np.bincount(codes, minlength=95) + 10 * rng.standard_normal(95)
+    answer = NoisyMarginal(("stay",), Identity(95), values, GAUSSIAN.name, 10.0, "e")
+    known = Measurements(schema.measured, (answer,))
+    rows = np.concatenate([codes, np.repeat(tail, 3)]).astype(np.uint8)
+    return schema, known, CodedTable(schema.synthesized, (rows,)), rng
+
+
+def test_codes_that_are_single_values_get_no_tail_of_noise_and_no_pile_at_its_beginning():
+    schema, known, table, rng = stays(np.arange(30, 95))
+    assert schema.shaped == ("stay",) and not schema.fine
+    made = reshaped(table, schema, known, rng).column("stay")
+    assert made.size == table.column("stay").size and made.max() <= 13 < table.column("stay").max()
+    before = np.bincount(table.column("stay"), minlength=95)[:12]
+    after = np.bincount(made, minlength=95)[:12]
+    assert (after >= before).all(), "rows inside stay as they are"
+    assert after == pytest.approx(before * made.size / before.sum(), rel=0.02, abs=2), "others are like them"
+    assert schema.to_fields()["columns"]["stay"]["fine"] == 256, "a release says so: rows are made anew in the same way"
+
+
+def test_codes_stay_where_the_schema_asks_for_no_clearing():
+    _, known, table, rng = stays(np.arange(30, 95))
+    plain = schema_of(stay={"kind": "integer", "min": 1, "max": 95, "missing": False, "fine": 0})
+    assert plain.shaped == () and (reshaped(table, plain, known, rng).column("stay") == table.column("stay")).all()
 
 
 def test_domains_without_fine_columns_are_measured_as_before():

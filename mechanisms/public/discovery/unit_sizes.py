@@ -63,13 +63,13 @@ class UnitSizes:
     def chosen(self, noisy: Sequence[float], *, stddev: float, noise: float) -> int:
         """C: the least bucket's end above which there are no more units than a record of C costs in noise.
 
-        With one more record of C each unit above it loses a record less, and every one-way marginal gets `noise` more
+        With one more record of C each unit above it loses a record less, and every marginal gets about `noise` more
         expected error: the sum of both is least where they are equal (as for a sum: Amin et al. 2019). Units above that
         the noise of their count explains, are none.
 
         Args:
             noisy: counts per bucket, with noise of this standard deviation each.
-            noise: Σ |noise| of a one-way marginal, in records, that is expected at C = 1.
+            noise: Σ |noise| of a marginal, in records, that is expected at C = 1.
         """
         if len(noisy) != len(self.bounds):
             raise ValueError(f"{len(noisy)} counts for {len(self.bounds)} buckets")

@@ -9,12 +9,13 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fine_cells import finest, log_cut, plain_edges
+from mechanisms.public.schema.fine_cells import log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema
 
 
 def with_fine_columns(schema: Schema, cells: int) -> Schema:
-    """The schema with about so many fine cells for every column of numbers or dates whose bins hold several values.
+    """The schema with about so many fine cells for every column of numbers or dates, as far as its bins hold several
+    values; where each holds one, the column says `fine` alone, and noise is cleared from its codes.
 
     Columns that say `fine` themselves keep to it, and those that rules make or change have none. A column of a wide
     range that stands in no rule has its bins of equal width cut as by `log_cut`.
@@ -52,8 +53,7 @@ def _measured_as_it_is(schema: Schema, column: Column) -> bool:
 def _with_fine(column: Column, cells: int, *, cut: bool) -> Column:
     bare = column.tree is None and column.distances is None and column.places is None
     asked = column if column.fine is not None else replace(column, fine=cells)
-    asked = log_cut(asked) if cut and bare and asked.fine else asked
-    return column if finest(asked) is asked else asked
+    return log_cut(asked) if cut and bare and asked.fine else asked
 
 
 def varied_columns(domain: Domain) -> list[str]:

@@ -26,7 +26,7 @@ from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
 from mechanisms.public.schema.fields import as_text, text_list
-from mechanisms.public.schema.fine_cells import finest
+from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
 from mechanisms.public.schema.readings import (
@@ -94,6 +94,13 @@ class Schema:
         """Column → the attribute of its fine cells, which is measured alone; only columns that have any."""
         pairs = zip(self.columns, self.finest.columns, strict=True)
         return {c.name: replace(f.attribute, name=c.name + FINE) for c, f in pairs if f is not c}
+
+    @property
+    def shaped(self) -> tuple[str, ...]:
+        """Columns that noise is cleared from: with fine cells, or with bins as fine as they would be."""
+        whole, domain = self.synthesized, self.domain
+        asked = [c.name for c in self.columns if c.fine and plain_edges(c) is not None]
+        return tuple(n for n in asked if n in self.fine or (n in whole and whole[n] == domain[n]))
 
     @property
     def zeros(self) -> tuple[Zeros, ...]:

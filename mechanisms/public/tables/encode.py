@@ -99,6 +99,11 @@ def value_parts(source: Source, columns: Sequence[Column], first: int = 0) -> tu
     return inner, values
 
 
+def beyond_parts(columns: Sequence[Column]) -> list[str]:
+    """SQL for whether a value lies below or above the bounds, per column, over the names of `value_expressions`."""
+    return [f"({_beyond_sql(column, f'p{i}')})" for i, column in enumerate(columns)]
+
+
 def number_sql(source: Source, index: int, column: Column) -> str:
     """SQL for a column of numbers as DOUBLE, read as its schema says; NULL where it is none."""
     if column.width is not None:
@@ -187,14 +192,9 @@ def _clipped(column: Column, p: str) -> str:
 
 def _ordered(column: Column, p: str, text: str) -> str:
     """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
-    size, code = column.size, column.grid.sql(_clipped(column, p))
-    low, high = _bounds_sql(column)
-    if column.kind in DATE_KINDS:
-        nothing = f"{p} IS NULL"
-        beyond = f"{p} < {low} OR {p} >= {high} + INTERVAL {DAY if column.kind == 'date' else 1} SECOND"
-    else:
-        nothing = f"{p} IS NULL OR isnan({p})"
-        beyond = f"{p} < {low} OR {p} > {high}" + ("" if column.kind == "float" else f" OR {p} <> round({p})")
+    size, code, beyond = column.size, column.grid.sql(_clipped(column, p)), _beyond_sql(column, p)
+    nothing = f"{p} IS NULL" if column.kind in DATE_KINDS else f"{p} IS NULL OR isnan({p})"
+    beyond += "" if column.kind in {"float", *DATE_KINDS} else f" OR {p} <> round({p})"
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
     blank = f"trim({text}) IN ({', '.join(map(literal, ('', *column.missing_texts)))})"
@@ -213,6 +213,13 @@ def _ordered(column: Column, p: str, text: str) -> str:
         f"{is_other}ELSE {gap + size * UNPLACED} END "
         f"WHEN {beyond} THEN {out} ELSE {code} END"
     )
+
+
+def _beyond_sql(column: Column, p: str) -> str:
+    low, high = _bounds_sql(column)
+    if column.kind in DATE_KINDS:
+        return f"{p} < {low} OR {p} >= {high} + INTERVAL {DAY if column.kind == 'date' else 1} SECOND"
+    return f"{p} < {low} OR {p} > {high}"
 
 
 def _declared_gaps(column: Column, p: str, text: str, gap: int) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import encoding, value_expressions, value_parts
+from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts
 from mechanisms.public.tables.scan import Source, mapped_errors
 
 #: The quantiles of a summary.
@@ -23,17 +23,22 @@ SECONDS = {"date": 86_400, "datetime": 1}
 def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
     """Column → rows, count, missing (share), mean, stddev and quantiles of its values, as the schema reads them.
 
-    Values beyond the bounds count as the bounds; what is missing, other or not placed has no value. Dates are texts,
-    their standard deviation is in days or seconds. NOT private of a private table.
+    Values beyond the bounds count as the bounds, and `beyond` is the share that they are of all values; what is missing,
+    other or not placed has no value. Dates are texts, their standard deviation is in days or seconds. NOT private of a
+    private table.
     """
     columns = numbers_of(schema)
     if not columns:
         return {}
     inner, values = value_expressions(source, schema, columns)
-    rows = f"SELECT {_named(values)} FROM ({inner})"
+    beyond = [f"{sql} AS b{i}" for i, sql in enumerate(beyond_parts(columns))]
+    rows = f"SELECT {_named(values)}, {', '.join(beyond)} FROM ({inner})"
+    shares = [f"avg(CASE WHEN x{i} IS NOT NULL THEN CAST(b{i} AS INTEGER) END)" for i in range(len(columns))]
     with source.connect() as engine, mapped_errors(source):
-        found = engine.execute(f"SELECT count(*), {_figures(len(columns))} FROM ({rows})").fetchone()
-    return _summaries(columns, found)
+        asked = f"SELECT {', '.join(shares)}, count(*), {_figures(len(columns))} FROM ({rows})"
+        found = engine.execute(asked).fetchone() or ()
+    summary = _summaries(columns, found[len(columns) :])
+    return {c.name: summary[c.name] | {"beyond": share} for c, share in zip(columns, found, strict=False)}
 
 
 def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, dict[str, Any]]]:
