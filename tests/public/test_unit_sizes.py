@@ -110,3 +110,9 @@ def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(ac
     expected = rest[0].scale * (mean or math.sqrt(2 / math.pi)) * 5
     assert slot.noise == pytest.approx(expected, rel=1e-6)
     assert plan.cap == 16 and slot.to_json(plan.accountant)["discovery"]["noise_per_record"] == slot.noise
+    (paired,) = plan_discovery(
+        wanted, share=0.2, mechanism="auto", accountant=accountant, cells=(20, 40, 90), pairs=True, **common
+    ).slots
+    (alone,) = (as_noise(e) for e in calibrate([charges[0], Charge("r", kind, one, 0.8)], keeper, 2.0, delta)[1:])
+    assert paired.event == slot.event, "whether pairs are measured moves no charge"
+    assert paired.noise == pytest.approx(alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6)
