@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
 from evaluation.correlation import BUCKETS, cramers_v
+from evaluation.products import inner
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.marginals import count_cliques
 
@@ -18,9 +19,6 @@ from mechanisms.public.marginals import count_cliques
 RECORDS, COLUMNS = 100_000, 36
 
 Values = NDArray[np.float64]
-
-#: Multiplications of matrices in one step.
-ONE_THREAD = 200_000
 
 
 def correlation_maps(
@@ -82,21 +80,12 @@ def _pearson(values: Values) -> Values:
         if has.all():
             n, sums, squares = len(x), x.sum(axis=0)[:, None], (x**2).sum(axis=0)[:, None]
         else:
-            n, sums, squares = _product(has, has), _product(x, has), _product(x**2, has)
+            n, sums, squares = inner(has, has), inner(x, has), inner(x**2, has)
         spread = squares - sums**2 / n
-        r = (_product(x, x) - sums * sums.T / n) / np.sqrt(spread * spread.T)
+        r = (inner(x, x) - sums * sums.T / n) / np.sqrt(spread * spread.T)
     r = np.where((spread > 1e-9) & (spread.T > 1e-9), np.clip(r, -1.0, 1.0), np.nan)
     np.fill_diagonal(r, np.nan)
     return np.asarray(r, np.float64)
-
-
-def _product(one: Values, two: Values) -> Values:
-    """oneᵀ · two, in steps so small that no threads are started: on a busy machine they spin for seconds."""
-    step = max(ONE_THREAD // max(one.shape[1] * two.shape[1], 1), 1)
-    total = np.zeros((one.shape[1], two.shape[1]))
-    for start in range(0, len(one), step):
-        total += one[start : start + step].T @ two[start : start + step]
-    return total
 
 
 def _ranks(values: Values) -> Values:

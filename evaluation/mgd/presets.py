@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.mgd.aemc import flow_nodes
-from evaluation.mgd.levels import axes_at, grouped
+from evaluation.mgd.geometry import Axis
+from evaluation.mgd.levels import AxesOf, grouped
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, subsets, target
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
@@ -198,6 +199,7 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
     is taken with its ordinal attributes in groups of neighbours; where that takes long too, it is left out.
     """
     rng = np.random.default_rng(spec.seed)
+    axes_of = AxesOf(schema)
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
@@ -209,7 +211,7 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
         for place, clique in wanted.drawn(schema.domain.names, k, spec.max_marginals, rng):
             if len(sample) == spec.max_marginals:
                 break
-            one, needed = _affordable(schema, target(schema, clique, delta=spec.delta), ALL_WORK - work)
+            one, needed = _affordable(schema, axes_of, target(schema, clique, delta=spec.delta), ALL_WORK - work)
             if one is None:
                 left += 1
             else:
@@ -223,18 +225,17 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
     return Targets(tuple(marginals), tuple(notes))
 
 
-def _affordable(schema: Schema, one: TargetMarginal, room: int) -> tuple[TargetMarginal | None, int]:
+def _affordable(schema: Schema, axes_of: AxesOf, one: TargetMarginal, room: int) -> tuple[TargetMarginal | None, int]:
     """The marginal, or the same in groups, or None; and the work that it takes."""
     levels = tuple(GROUPS if grouped(schema[n]) else v for n, v in zip(one.attributes, one.levels, strict=True))
     for choice in (one, replace(one, levels=levels)):
-        work, nodes = predicted_work(schema, choice)
+        work, nodes = predicted_work(axes_of(choice))
         if nodes <= MAX_FLOW_NODES and work <= min(MOST_WORK, room):
             return choice, work
     return None, 0
 
 
-def predicted_work(schema: Schema, one: TargetMarginal) -> tuple[int, int]:
-    """Cells × nodes of the flow of a marginal, and its nodes; 0 where it needs no flow."""
-    axes = axes_at(schema, one)
+def predicted_work(axes: tuple[Axis, ...]) -> tuple[int, int]:
+    """Cells × nodes of the flow of a marginal with these axes, and its nodes; 0 where it needs no flow."""
     nodes = flow_nodes(axes)
     return math.prod(a.size for a in axes) * nodes, nodes
