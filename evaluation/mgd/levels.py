@@ -100,9 +100,10 @@ class AxesOf:
         self._made: dict[tuple[str, int, Weight], Axis] = {}
 
     def __call__(self, target: TargetMarginal) -> tuple[Axis, ...]:
-        return tuple(map(self._axis, target.attributes, target.levels, target.weights))
+        return tuple(map(self.axis, target.attributes, target.levels, target.weights))
 
-    def _axis(self, name: str, level: int, weight: Weight) -> Axis:
+    def axis(self, name: str, level: int, weight: Weight) -> Axis:
+        """That of one attribute at a level."""
         key = (name, level, weight)
         if key not in self._made:
             self._made[key] = _axis(self._schema, name, level, weight)
