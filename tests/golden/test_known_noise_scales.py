@@ -1,5 +1,6 @@
 """Noise scales that others published or that follow from a published formula; a number and its source each."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,17 @@ def test_one_unit_sensitivity_gaussian_at_delta_25_in_a_million(accountant, epsi
     """The exact dual (Balle & Wang 2018; McKenna 2021) and ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4)."""
     (m,) = plan(1, "gaussian", accountant, epsilon, 2.5e-5).measurements
     assert m.event.scale == pytest.approx(sigma, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+def test_the_classic_bound_is_never_below_what_is_enough(epsilon, delta):
+    """Li et al. 2021b, section 2.3: σ = √(2 ln(1.25/δ))/ε for ε < 1, sensitivity 1; ours is the exact dual."""
+    classic = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    (m,) = plan(1, "gaussian", "gdp", epsilon, delta).measurements
+    assert m.event.scale < classic
+    if (epsilon, delta) == (0.5, 1e-6):
+        assert (m.event.scale, classic) == (pytest.approx(8.058, abs=5e-4), pytest.approx(10.598, abs=5e-4))
 
 
 @pytest.mark.parametrize(
