@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -49,9 +50,10 @@ def with_far_cells_cleared(
             values = answer.values.reshape([int(own.max()) + 1 for own in labels])
             values = values if axis else values.T
             group = labels[1 - axis][np.array(columns.get(by, table.column(by)))]
-            for far in np.flatnonzero(far_groups(shapes[name], labels[axis])):
+            little = _little(values, np.flatnonzero(far_groups(shapes[name], labels[axis])), answer.stddev)
+            for far in reversed(little):
                 bins = labels[axis][columns[name]]
-                ours, theirs = _exchanges(values, int(far), answer.stddev, group, bins, rng)
+                ours, theirs = _exchanges(values, far, little[far], group, bins, rng)
                 columns[name][ours], columns[name][theirs] = columns[name][theirs], columns[name][ours]
     every = [columns.get(n, table.column(n)) for n in table.domain.names]
     return replace(table, columns=tuple(every))
@@ -66,8 +68,45 @@ def pair_labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64
     return tuple(np.arange(n) for n in domain.shape(answer.clique)) if isinstance(answer.query, Identity) else None
 
 
+def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, tuple[NDArray[np.bool_], Values]]:
+    """Far bin → the groups that have little there, and how many records such a group is left, as the answers count.
+
+    So a bin says by itself, or all bins together from one on to the upper end, whose sum has less noise beside what
+    independent columns would have there than each of them. What such a tail still has stands in its first bin.
+
+    Args:
+        values: noisy records, groups × bins.
+        far: ascending.
+    """
+    known = np.maximum(values, 0.0)
+    independent = known.sum(axis=1)[:, None] * known.sum(axis=0) / max(float(known.sum()), 1e-300)
+    little, left = _told(values[:, far], independent[:, far], stddev)
+    gaps = np.flatnonzero(np.diff(far) > 1)
+    first = int(gaps[-1]) + 1 if gaps.size else 0
+    done = np.zeros(values.shape[0], np.bool_)
+    for place in range(first, far.size - 1) if far.size and far[first] > 0 else ():
+        tail = far[place:]
+        own, sums = _told(values[:, tail].sum(axis=1), independent[:, tail].sum(axis=1), stddev * math.sqrt(tail.size))
+        new = own & ~done
+        little[new, place:], left[new, place + 1 :], left[new, place] = True, 0.0, sums[new]
+        done |= own
+    return {int(one): (little[:, place], left[:, place]) for place, one in enumerate(far)}
+
+
+def _told(answers: Values, independent: Values, stddev: float) -> tuple[NDArray[np.bool_], Values]:
+    """Whether answers say that there is little, and what they still count then."""
+    little = (answers < LITTLE * stddev) & (independent - answers > BELOW * stddev)
+    shown = np.maximum(answers, 1e-9 * stddev)
+    return little, shown * np.maximum(1 - (REACH * stddev / shown) ** 2, 0.0)
+
+
 def _exchanges(
-    values: Values, far: int, stddev: float, group: NDArray[np.int64], bins: NDArray[np.int64], rng: np.random.Generator
+    values: Values,
+    far: int,
+    told: tuple[NDArray[np.bool_], Values],
+    group: NDArray[np.int64],
+    bins: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows in a far bin that are too many in their group, and the row of another group that each exchanges with.
 
@@ -75,15 +114,11 @@ def _exchanges(
 
     Args:
         values: noisy records, groups × bins.
+        told: of `_little`.
         group, bins: of each row.
     """
-    known = np.maximum(values, 0.0)
-    total = max(float(known.sum()), 1e-300)
-    independent = known.sum(axis=1) * known[:, far].sum() / total
-    answers = values[:, far]
-    little = (answers < LITTLE * stddev) & (independent - answers > BELOW * stddev)
-    shown = np.maximum(answers, 1e-9 * stddev)
-    wanted = shown * np.maximum(1 - (REACH * stddev / shown) ** 2, 0.0) * (bins.size / total)
+    total = max(float(np.maximum(values, 0.0).sum()), 1e-300)
+    little, wanted = told[0], told[1] * (bins.size / total)
     have = np.bincount(group[bins == far], minlength=values.shape[0])
     donors = np.where(little, 0, have)
     few = np.flatnonzero(little & (have > wanted)) if donors.sum() else np.zeros(0, np.int64)

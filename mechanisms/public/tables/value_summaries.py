@@ -24,8 +24,8 @@ def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
     """Column → rows, count, missing (share), mean, stddev and quantiles of its values, as the schema reads them.
 
     Values beyond the bounds count as the bounds, and `beyond` is the share that they are of all values. What is
-    missing, other or not placed has no value. Dates are texts, their standard deviation is in days or seconds. NOT private of a
-    private table.
+    missing, other or not placed has no value. Dates are texts, their standard deviation is in days or seconds. NOT
+    private of a private table.
     """
     columns = numbers_of(schema)
     if not columns:
