@@ -15,6 +15,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.tables.engine_instances import shared_engine
 
 BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
 Do not publish it and do not share it. What may leave is in ../release, under the terms of its privacy.json.
@@ -112,7 +113,8 @@ def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
     """
     folder = RunFolder(root)
     not_in_release(root, "hydra.run.dir")
-    with nothing_left(folder.internal, unless=lambda: folder.charged, but={BOOKING}), _locked(folder, resume):
+    left = nothing_left(folder.internal, unless=lambda: folder.charged, but={BOOKING})
+    with left, _locked(folder, resume), shared_engine(folder.temporary / "engine"):
         yield folder
 
 

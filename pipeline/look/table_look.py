@@ -22,6 +22,7 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
+from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, percent, unplaced_values
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, stream
@@ -76,7 +77,8 @@ def check(config: CheckConfig) -> TableLook:
     bound = None if asked else config.privacy.max_records or config.data.max_records
     privacy = config.privacy if config.privacy.unit == build.RECORD else replace(config.privacy, max_records=bound or 1)
     unit = build.build_unit(Config(data=config.data, privacy=privacy))
-    with tempfile.TemporaryDirectory(prefix="check-") as folder:  # mode 0700
+    # mode 0700
+    with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         path, work = Path(str(config.data.path)), Path(folder)
         source = open_with(path, config.data.delimiter, config.limits, work, setting="data.delimiter")
         build.check_unit(unit, source.names)

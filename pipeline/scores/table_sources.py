@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.inspect_file import shown
 from mechanisms.public.tables.scan import Source, open_table
 from pipeline.frames.frame_files import Table, table_files
@@ -30,7 +31,8 @@ def opened(
             work = Path(folder) / name
             work.mkdir(mode=0o700)
             sources[name] = _opened(path, delimiter, limits or LimitsConfig(), work)
-        yield sources
+        with shared_engine(Path(folder) / "engine"):
+            yield sources
 
 
 def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:

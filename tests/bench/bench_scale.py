@@ -99,7 +99,8 @@ def whole_run(engine: str, millions: int) -> dict[str, Any]:
 def _row(name: str, millions: int, watch: Watch, cells: int, said: str) -> dict[str, Any]:
     facts = {"name": f"{name}, {millions} million", "rows": millions * 1_000_000, "columns": 35, "cells": cells}
     spent = {"seconds": watch.seconds, "cpu_seconds": watch.cpu_seconds, "peak_mb": round(watch.peak_bytes / 1e6)}
-    return {**facts, **spent, "reference": said}
+    held = ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in watch.peaks.items() if size)
+    return {**facts, **spent, "reference": f"{held}; {said}"}
 
 
 CASES = {

@@ -3,10 +3,10 @@
     python -m tests.bench.predict --rows 1e6 5e6 --cpu 60 90 --cells 191746
 
 The model: a session costs the same processor time whatever it reads; each row costs the same on every core, and all
-cores are busy; each slice of rows sends the counts of all cells, 8 bytes each, to the tasks that sum them, one per
-block of cells, which sum as fast as this machine does. Left away: how long a cluster takes to start executors and to
-hand out tasks, slow file systems, disks and networks of the shuffle, stragglers, and units (which have a shuffle of
-their own).
+cores are busy; each task that counts (one per slice of rows, and 4,096 at most) sends the counts of all cells, 8 bytes
+each, to the tasks that sum them, one per block of cells, which sum as fast as this machine does. Left away: how long a
+cluster takes to start executors and to hand out tasks, slow file systems, disks and networks of the shuffle,
+stragglers, and units (which have a shuffle of their own).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from mechanisms.sensitive.engines.slices import SLICE_ROWS
-from mechanisms.sensitive.engines.spark_tasks import BLOCK, blocks_of, sum_blocks
+from mechanisms.sensitive.engines.spark_counts import BLOCK, TASKS, blocks_of, sum_blocks
 
 ROWS = (10**9, 10**10, 10**11)
 CORES = (16, 64, 256, 1024)
@@ -25,9 +25,9 @@ CORES = (16, 64, 256, 1024)
 
 def sum_bytes_per_second(repeats: int = 400) -> float:
     """How many bytes of dense counts one task sums in a second of processor time, measured here."""
-    (batch,) = blocks_of(np.arange(1, BLOCK + 1))
+    (block,) = blocks_of(np.arange(1, BLOCK + 1))
     began = time.process_time()
-    list(sum_blocks(iter([batch] * repeats)))
+    list(sum_blocks([block] * repeats))
     return repeats * 8 * BLOCK / (time.process_time() - began)
 
 
@@ -40,8 +40,7 @@ def predicted(rows: int, cores: int, *, fixed: float, per_row: float, cells: int
         cells: of the request.
         summing: bytes per second and task.
     """
-    slices = -(-rows // SLICE_ROWS)
-    travel = 8 * cells * slices
+    travel = 8 * cells * min(-(-rows // SLICE_ROWS), TASKS)
     tasks = min(-(-cells // BLOCK), cores)
     return fixed + rows * per_row / cores + travel / tasks / summing, travel
 

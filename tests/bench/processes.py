@@ -35,23 +35,26 @@ def _fields(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def cpu_seconds() -> float:
-    """Processor time of the family, with that of its members which have ended and were waited for."""
-    total = 0
+def cpu_ticks() -> dict[tuple[int, str], int]:
+    """Process and its start → its processor time, of the family's members that live."""
+    ticks = {}
     for pid in family():
         try:
-            total += sum(map(int, _fields(pid)[11:15]))
+            fields = _fields(pid)
         except OSError:
             continue
-    return total / TICKS
+        ticks[pid, fields[19]] = sum(map(int, fields[11:13]))
+    return ticks
 
 
-def memory_bytes() -> int:
-    """Resident memory of the family; pages that its members share count for each of them."""
-    total = 0
+def memory_bytes() -> dict[str, int]:
+    """Resident memory of this process (driver), of Java, and of all others; pages that they share count for each."""
+    total = {"driver": 0, "java": 0, "others": 0}
     for pid in family():
         try:
-            total += int(_fields(pid)[21]) * PAGE
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            kind = "driver" if pid == os.getpid() else "java" if name == "java" else "others"
+            total[kind] += int(_fields(pid)[21]) * PAGE
         except OSError:
             continue
     return total
@@ -62,18 +65,21 @@ class Watch:
 
     Attributes:
         seconds: of wall time.
-        cpu_seconds: of all processes.
+        cpu_seconds: of all processes; of one that has ended, until the last look.
         peak_bytes: the most that they held at one of the looks.
+        peaks: the same for each kind of process, as of `memory_bytes`.
     """
 
     def __init__(self) -> None:
         self.seconds = self.cpu_seconds = 0.0
         self.peak_bytes = 0
+        self.peaks: dict[str, int] = {}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Watch:
-        self._began, self._cpu = time.perf_counter(), cpu_seconds()
+        self._began, self._before = time.perf_counter(), cpu_ticks()
+        self._ticks = dict(self._before)
         self._thread.start()
         return self
 
@@ -82,10 +88,18 @@ class Watch:
 
     def end(self) -> None:
         """The figures, while all processes are still there."""
-        self.seconds, self.cpu_seconds = time.perf_counter() - self._began, cpu_seconds() - self._cpu
         self._stop.set()
         self._thread.join()
+        self._look()
+        self.seconds = time.perf_counter() - self._began
+        self.cpu_seconds = (sum(self._ticks.values()) - sum(self._before.values())) / TICKS
+
+    def _watch(self) -> None:
+        while not self._stop.wait(EVERY):
+            self._look()
 
     def _look(self) -> None:
-        while not self._stop.wait(EVERY):
-            self.peak_bytes = max(self.peak_bytes, memory_bytes())
+        self._ticks |= cpu_ticks()  # nobody waits for workers of Spark that end: their time is nowhere else
+        held = memory_bytes()
+        self.peak_bytes = max(self.peak_bytes, sum(held.values()))
+        self.peaks = {kind: max(size, self.peaks.get(kind, 0)) for kind, size in held.items()}

@@ -21,16 +21,9 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines import slices as slicing
+from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blocks, summed
 from mechanisms.sensitive.engines.spark_session import explained
-from mechanisms.sensitive.engines.spark_tasks import (
-    BLOCK,
-    FAULT,
-    CountCodes,
-    EncodeSlices,
-    add_blocks,
-    encoded_fields,
-    sum_blocks,
-)
+from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices, encoded_fields
 from tests.engines.contract import HEAD, KEY, SETTINGS, TABLES, Row, contract_schema, loaded, seen
 from tests.pipeline.conftest import TOWN, command
 from tests.public.table_worlds import source
@@ -82,14 +75,14 @@ def test_counts_of_parts_sum_to_the_counts_of_the_whole(seed: int, sizes: list[i
     columns = [rng.integers(0, a.size, sum(sizes)).astype(np.int32) for a in DOMAIN.attributes]
     weights = rng.integers(0, 1 << 20, sum(sizes)).astype(np.int32)
     arrays = [*columns, *([weights] if weighted else [])]
-    task, ends = CountCodes(DOMAIN, CLIQUES, weighted), np.cumsum([0, *sizes])
-    blocks = []
-    for start, end in itertools.pairwise(ends):
-        part = [pa.array(a[start:end]) for a in arrays]
-        blocks += task(iter([pa.RecordBatch.from_arrays(part, names=list("abcw")[: len(part)])]))
-    sums: dict[int, Any] = {}
-    for batch in sum_blocks(iter(blocks)):
-        add_blocks(batch, sums)
+    names = tuple("abcw"[: len(arrays)])
+    task, blocks = CountCodes(DOMAIN, CLIQUES, names, weighted), []
+    with tempfile.TemporaryDirectory() as folder:
+        for start, end in itertools.pairwise(np.cumsum([0, *sizes])):
+            path = f"{folder}/{len(blocks)}.parquet"
+            pq.write_table(pa.table(dict(zip(names, [a[start:end] for a in arrays], strict=True))), path)
+            blocks += task.of_files([path])
+    sums = summed(sum_blocks(blocks))
     flat = np.concatenate([sums.get(i, np.zeros(BLOCK, np.int64)) for i in range(4)])
     from mechanisms.public.coded_table import CodedTable, code_dtype
 
@@ -123,7 +116,7 @@ def test_a_slice_that_cannot_be_read_gives_its_reason_as_data(tmp_path: Path) ->
 def test_an_error_of_a_task_holds_no_value_of_a_row() -> None:
     wrong = pa.RecordBatch.from_pydict({"a": ["secret"]})
     with pytest.raises(RuntimeError, match=r"a task failed with ValueError at \w+\.py:\d+") as caught:
-        list(CountCodes(Domain((Attribute("a", 3),)), (("a",),), False)(iter([wrong])))
+        list(CountCodes(Domain((Attribute("a", 3),)), (("a",),), ("a",), False).of_batches([wrong]))
     assert "secret" not in str(caught.value) and caught.value.__suppress_context__
 
 

@@ -65,6 +65,37 @@ def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town) -
     same_release(town, *TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent")
 
 
+def test_private_copies_lie_where_the_setting_says_whatever_the_folder_is_called(spark, tmp_path) -> None:
+    from mechanisms.sensitive.engines.spark_engine import SparkEngine, private_place
+
+    folder = tmp_path / "the ä%20 [1], {a}*"
+    with private_place(spark.session, str(folder)) as place:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        table = write(tmp_path / "t.csv", mixed(30))
+        here, there = ({}, {"engine": SparkEngine(spark.session, place)})
+        seen_by = [seen(loaded(table, SETTINGS[2], tmp_path / str(len(e)), **e)) for e in (here, there)]
+        assert seen_by[0] == seen_by[1] and any(folder.glob("codes-*/part-*"))
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_scratch_folder_that_has_no_path_gives_the_same(spark, tmp_path) -> None:
+    """An address of Hadoop's: Spark writes and reads what elsewhere the tasks do."""
+    from mechanisms.sensitive.engines.spark_engine import SparkEngine, private_place
+
+    hadoop = spark.session.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("fs.viewfs.mounttable.there.link./copies", f"file://{tmp_path}")
+    tables = {"csv": mixed(300), "parquet": mixed(2)}
+    with private_place(spark.session, "viewfs://there/copies/private") as place:
+        engine = SparkEngine(spark.session, place)
+        for form, rows in tables.items():
+            table = write(tmp_path / f"t.{form}", rows)
+            for i in (0, 2, 5):
+                here = seen(loaded(table, SETTINGS[i], tmp_path / f"a{i}{form}"))
+                assert seen(loaded(table, SETTINGS[i], tmp_path / f"b{i}{form}", engine=engine)) == here
+        assert any((tmp_path / "private").glob("codes-*/*.parquet"))
+
+
 @pytest.mark.slow
 def test_spark_learns_the_same_under_every_setting(spark, tmp_path) -> None:
     tables = {"empty": [], "one": mixed(1), "many": mixed(3000)}

@@ -7,11 +7,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.scan import open_table, stream
 from tests.public.table_worlds import codes as encode
 from tests.public.table_worlds import csv, schema, source
@@ -190,3 +192,15 @@ def test_times_beyond_the_engines_years_are_unreadable(tmp_path):
         source(tmp_path / "far.parquet").connect() as engine,
     ):
         engine.execute(f"SELECT c0 FROM {source(tmp_path / 'far.parquet').relation}").fetchall()
+
+
+def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_table(tmp_path):
+    table = source(csv(tmp_path, b"a\n1\n2\n"))
+    with shared_engine(tmp_path / "engine"), table.connect() as one, table.connect() as other:
+        one.execute("CREATE TEMP TABLE own AS SELECT 1 AS n")
+        with pytest.raises(duckdb.CatalogException, match="own"):
+            other.execute("SELECT n FROM own")
+        one.execute("CREATE TABLE common AS SELECT 1 AS n")
+        assert other.execute("SELECT n FROM common").fetchone() == (1,)
+    with table.connect() as alone, pytest.raises(duckdb.CatalogException, match="common"):
+        alone.execute("SELECT n FROM common")

@@ -7,6 +7,7 @@ every pair of q² attributes: 72 of 8 attributes for 64, the covering design tha
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 #: Prime powers up to 13, each as p and the lower coefficients, the constant first, of a monic polynomial that is
 #: irreducible over the integers modulo p, so that its residues are a field of p^k elements.
@@ -34,13 +35,19 @@ def lines(q: int, points: int) -> list[tuple[int, ...]]:
         q: a key of FIELDS.
         points: at most q² + q + 1.
     """
+    left = [tuple(p for p in line if p < points) for line in _whole(q)]
+    return [line for line in left if len(line) > 1]
+
+
+@cache
+def _whole(q: int) -> tuple[tuple[int, ...], ...]:
+    """All lines of the plane."""
     sloped = [
         (*(x * q + _sum(q, _product(q, m, x), b) for x in range(q)), q * q + m)
         for m, b in itertools.product(range(q), repeat=2)
     ]
     upright = [(*(c * q + y for y in range(q)), q * q + q) for c in range(q)]
-    left = [tuple(p for p in line if p < points) for line in [*sloped, *upright, tuple(range(q * q, q * q + q + 1))]]
-    return [line for line in left if len(line) > 1]
+    return (*sloped, *upright, tuple(range(q * q, q * q + q + 1)))
 
 
 def orders(points: int) -> list[int]:

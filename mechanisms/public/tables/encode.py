@@ -60,7 +60,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
         else:
             inner.append(f"{source.text(index)} AS t{i}")
             labels = _labels(column, typed=source.typed(index))
-            types.append(f"CREATE TYPE e{i} AS ENUM ({', '.join(map(literal, labels))})")
+            types.append(f"CREATE TEMP TYPE e{i} AS ENUM ({', '.join(map(literal, labels))})")
             expression = _texts(column, f"t{i}", f"e{i}", labels)
         outer.append(f"CAST({expression} AS UINTEGER) AS v{i}")
     outer += values

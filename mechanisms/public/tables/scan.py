@@ -14,6 +14,7 @@ import duckdb
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
+from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.parts import check_same, table_parts
 
 Format = Literal["csv", "parquet"]
@@ -143,24 +144,16 @@ class Source:
 
     @contextmanager
     def connect(self) -> Iterator[Any]:
-        """An engine of its own, in memory, that spills below the workdir."""
+        """An engine in memory, that spills below the workdir or where that of the whole command does."""
         with mapped_errors(self):
             spill = self.workdir / "spill"
             private_folder(spill)
-            connection = duckdb.connect(
-                config={
-                    "threads": self.threads,
-                    "memory_limit": f"{max(self.memory_limit_bytes, 1 << 27)}B",
-                    "temp_directory": str(spill),
-                    "preserve_insertion_order": True,
-                    "autoinstall_known_extensions": False,
-                }
-            )
+            engine = connection(spill, self.memory_limit_bytes, self.threads)
             try:
-                connection.execute("SET enable_progress_bar = false")  # progress is the caller's to show
-                yield connection
+                engine.execute("SET enable_progress_bar = false")  # progress is the caller's to show
+                yield engine
             finally:
-                connection.close()
+                engine.close()
 
 
 def _clock(index: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CountedTable
@@ -28,18 +29,10 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows
 from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
+from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame
 from mechanisms.sensitive.engines.spark_scores import scored_rows
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
-from mechanisms.sensitive.engines.spark_tasks import (
-    FAULT,
-    MARKS,
-    WEIGHT,
-    EncodeSlices,
-    ReadTexts,
-    SliceTask,
-    code_name,
-    refuse_faults,
-)
+from mechanisms.sensitive.engines.spark_tasks import WEIGHT, EncodeSlices, ReadTexts, SliceTask, code_fields
 
 #: Up to so many units above the bound are sent to every executor; more meet their rows in a shuffle.
 BROADCAST = 500_000
@@ -75,16 +68,16 @@ def spark_engine(settings: SparkSettings, workdir: Path) -> Iterator[SparkEngine
     """
     with spark_session(settings.master, dict(settings.settings), workdir) as session:
         shared = settings.scratch or str(workdir)
-        with _private_folder(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
+        with private_place(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
             yield SparkEngine(session, place, settings.score_rows)
 
 
 @contextmanager
-def _private_folder(session: Any, folder: str) -> Iterator[str]:
+def private_place(session: Any, folder: str) -> Iterator[str]:
     """A folder for the owner alone, where the file system knows owners; deleted at the end."""
     java, context = session._jvm, session._jsc
     try:
-        path = java.org.apache.hadoop.fs.Path(folder if "://" in folder else Path(folder).resolve().as_uri())
+        path = java.org.apache.hadoop.fs.Path(folder if "://" in folder else f"{PATHS}{Path(folder).resolve()}")
         files = path.getFileSystem(context.hadoopConfiguration())
         mode = java.org.apache.hadoop.fs.permission.FsPermission("700")
         made = files.mkdirs(path, mode)
@@ -119,16 +112,9 @@ class SparkEngine:
         progress: Progress | None,
     ) -> EncodedRows:
         """As of `Engine`; codes are kept once as Parquet in the engine's folder."""
-        place = self.new_place("codes")
-        task = EncodeSlices(source, unit, contents, self.memory_of(source), schema)
-        with spark_errors():
-            self.rows_of(task).write.parquet(place)
-            rows = self.session.read.parquet(place)
-            noted = rows.where(rows[MARKS].isNotNull() | rows[FAULT].isNotNull()).select(MARKS, FAULT).collect()
-        refuse_faults(row[1] for row in noted)
-        facts = [row[0] for row in noted]
-        report = _report(schema, np.array(facts, np.int64).reshape(len(facts), -1 if facts else 1))
-        return EncodedRows(self, source, schema, unit, rows.drop(MARKS, FAULT), report, workdir)
+        rows = self.keep(EncodeSlices(source, unit, contents, self.memory_of(source), schema), "codes")
+        marks = np.array(rows.marks, np.int64).reshape(len(rows.marks), -1 if rows.marks else 1)
+        return EncodedRows(self, source, schema, unit, rows, _report(schema, marks), workdir)
 
     def values(
         self,
@@ -142,12 +128,9 @@ class SparkEngine:
     ) -> dict[str, list[ValueCount]]:
         """As of `Engine`."""
         contents = aside is not None and needs_content(replace(unit, clip="weight"), aside)
-        place = self.new_place("texts")
+        texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
         with spark_errors():
-            self.rows_of(ReadTexts(source, unit, contents, self.memory_of(source), columns)).write.parquet(place)
-            rows = self.session.read.parquet(place)
-            refuse_faults(row[0] for row in rows.where(rows[FAULT].isNotNull()).select(FAULT).collect())
-            left = rows if aside is None else not_aside(rows, unit, aside)
+            left = texts.frame if aside is None else not_aside(texts.frame, unit, aside)
             return {c.name: _values(left, f"v{i}", c, unit, key) for i, c in enumerate(columns)}
 
     def scored(
@@ -160,14 +143,9 @@ class SparkEngine:
             progress(0, 0, f"a sample of {self.score_rows:,} rows")
         return scored_rows(self, source, schema, report, workdir)
 
-    def rows_of(self, task: SliceTask) -> Any:
-        """A data frame of what the task makes of each slice of its table, a partition for each."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        parts = slices(task.source)
-        given = self.session.sparkContext.parallelize(parts, max(len(parts), 1))
-        frame = self.session.createDataFrame(given, "part string, relation string")
-        return frame.mapInArrow(task, from_arrow_schema(task.fields))
+    def keep(self, task: SliceTask, name: str) -> KeptRows:
+        """What the task makes of the slices of its table, in the engine's folder."""
+        return keep(self.session, task, slices(task.source), self.new_place(name))
 
     def memory_of(self, source: Source) -> int:
         """What the reader of one slice may use."""
@@ -206,7 +184,7 @@ class EncodedRows:
     source: Source
     schema: Schema
     unit: PrivacyUnit
-    rows: Any
+    rows: KeptRows
     report: EncodingReport
     workdir: Path
 
@@ -223,7 +201,7 @@ class EncodedRows:
         from pyspark.sql import functions as f
 
         with spark_errors():
-            rows = self.rows if aside is None else not_aside(self.rows, self.unit, aside)
+            rows = self.rows.frame if aside is None else not_aside(self.rows.frame, self.unit, aside)
             each = rows.groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
             counted_sizes = each.groupBy("size", each[UNIT].isNull().alias("alone")).agg(f.count(f.lit(1))).collect()
         sizes = sorted((int(n), int(units)) for n, alone, units in counted_sizes if not alone)
@@ -232,9 +210,10 @@ class EncodedRows:
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; codes and weights are written once more where rows or weights change."""
-        unit, rows, weighted, complete = self.unit, self.rows, False, aside is None
-        if aside is not None:
-            rows = not_aside(rows, unit, aside)
+        unit, weighted, complete = self.unit, False, aside is None
+        if unit.column is None and complete:
+            return Clipped(self._counted(self.rows, weighted=False), complete=True, aside=None)
+        rows = self.rows.frame if aside is None else not_aside(self.rows.frame, unit, aside)
         held = None if aside is None else aside_rows(self.source, unit, aside, workdir=self.workdir)
         if unit.column is not None:
             sizes = self.unit_sizes()
@@ -245,30 +224,27 @@ class EncodedRows:
                 rows, weighted = _weighted(self._with_sizes(rows, int(heavy)), unit), True
             elif heavy:
                 rows, complete = _truncated(self._with_sizes(rows, int(heavy)), unit, key), False
-        if not complete or weighted:
-            rows = self._kept(rows, weighted)
-        return Clipped(self._counted(rows, weighted), complete=complete, aside=held)
+        kept = self.rows if complete and not weighted else self._kept(rows, weighted)
+        return Clipped(self._counted(kept, weighted), complete=complete, aside=held)
 
     def _with_sizes(self, rows: Any, heavy: int) -> Any:
         """The rows with `size`: how many records their unit has, where it has more than C; else null."""
         from pyspark.sql import functions as f
 
-        large = self.rows.where(self.rows[UNIT].isNotNull()).groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
+        frame = self.rows.frame
+        large = frame.where(frame[UNIT].isNotNull()).groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
         large = large.where(large["size"] > f.lit(self.unit.max_records))
         return rows.join(f.broadcast(large) if heavy <= BROADCAST else large, UNIT, "left")
 
-    def _kept(self, rows: Any, weighted: bool) -> Any:
-        """The rows that count, without their units, from files of their own."""
-        place = self.engine.new_place("kept")
-        names = [code_name(i) for i in range(len(self.schema.measured))]
-        with spark_errors():
-            rows.select(*names, *([WEIGHT] if weighted else [])).write.parquet(place)
-            return self.engine.session.read.parquet(place)
+    def _kept(self, rows: Any, weighted: bool) -> KeptRows:
+        """The rows that count, without their units, in files of their own."""
+        fields = pa.schema([*code_fields(self.schema.measured), *([(WEIGHT, pa.int32())] if weighted else [])])
+        return keep_frame(self.engine.session, rows, fields, self.engine.new_place("kept"))
 
-    def _counted(self, rows: Any, weighted: bool) -> CountedTable:
+    def _counted(self, rows: KeptRows, weighted: bool) -> CountedTable:
         domain = self.schema.measured
         with spark_errors():
-            total = self.report.rows if rows is self.rows else int(rows.count())
+            total = self.report.rows if rows is self.rows else int(rows.frame.count())
         return CountedTable(domain, total, weighted, lambda cliques: counted(rows, domain, cliques, weighted=weighted))
 
 

@@ -17,29 +17,23 @@ from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Scored
 from mechanisms.sensitive.engines.spark_counts import counted
+from mechanisms.sensitive.engines.spark_files import KeptRows
 from mechanisms.sensitive.engines.spark_session import spark_errors
-from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeTruth, SampleRows, SliceTask, refuse_faults
+from mechanisms.sensitive.engines.spark_tasks import ROWS, EncodeTruth, SampleRows, SliceTask
 
 
 class Tasks(Protocol):
     """What scores need of the engine."""
 
     @property
-    def session(self) -> Any: ...
-
-    @property
     def score_rows(self) -> int: ...
 
-    def rows_of(self, task: SliceTask) -> Any:
-        """A data frame of what the task makes of its slices."""
+    def keep(self, task: SliceTask, name: str) -> KeptRows:
+        """What the task makes of the slices of its table, in the engine's folder."""
         ...
 
     def memory_of(self, source: Source) -> int:
         """What the reader of one slice may use."""
-        ...
-
-    def new_place(self, name: str) -> str:
-        """A path that nothing has used."""
         ...
 
 
@@ -49,14 +43,11 @@ def scored_rows(engine: Tasks, source: Source, schema: Schema, report: EncodingR
     The driver holds what it writes of the sample, a batch at a time.
     """
     unit, memory = PrivacyUnit(), engine.memory_of(source)
-    truth, drawn = engine.new_place("truth"), engine.new_place("sample")
     share = engine.score_rows / report.rows
+    drawn = engine.keep(SampleRows(source, unit, False, memory, share), "sample")
     with spark_errors():
-        engine.rows_of(SampleRows(source, unit, False, memory, share)).write.parquet(drawn)
-        path = _written(engine.session.read.parquet(drawn).toLocalIterator(), workdir / "sample.parquet")
-        engine.rows_of(EncodeTruth(source, unit, False, memory, schema)).write.parquet(truth)
-        rows = engine.session.read.parquet(truth)
-        refuse_faults(row[0] for row in rows.where(rows[FAULT].isNotNull()).select(FAULT).collect())
+        path = _written(drawn.column(ROWS), workdir / "sample.parquet")
+    rows = engine.keep(EncodeTruth(source, unit, False, memory, schema), "truth")
     domain = with_apart(schema, report.apart(schema)).domain
     whole = CountedTable(domain, report.rows, False, lambda asked: counted(rows, domain, asked, weighted=False))
     sample = open_table(
@@ -65,13 +56,12 @@ def scored_rows(engine: Tasks, source: Source, schema: Schema, report: EncodingR
     return Scored(sample, whole)
 
 
-def _written(rows: Iterable[Any], path: Path) -> Path:
-    """The rows of `SampleRows` as one Parquet file; no more than one stream of them is held."""
+def _written(streams: Iterable[Any], path: Path) -> Path:
+    """The streams of `SampleRows` as one Parquet file; no more than one of them is held."""
     private_folder(path.parent)
     writer = None
     try:
-        for streamed, fault in rows:
-            refuse_faults([fault])
+        for streamed in streams:
             with pa.ipc.open_stream(bytes(streamed)) as stream:
                 writer = writer or pq.ParquetWriter(path, stream.schema)
                 writer.write_table(stream.read_all())

@@ -225,7 +225,7 @@ CAUSES = (
         "free some space there, or another engine.scratch",
     ),
     (
-        r"FileNotFoundException|PATH_NOT_FOUND|NoSuchFile",
+        r"FileNotFound(Exception|Error)|PATH_NOT_FOUND|NoSuchFile",
         "a part of the table, or of the folder for private copies, is gone",
         "leave both alone while it runs, on a file system that all executors see",
     ),

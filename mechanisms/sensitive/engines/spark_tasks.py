@@ -1,4 +1,4 @@
-"""What Spark's executors do: slices are encoded, codes are counted, counts are summed. Arrow batches in and out.
+"""What Spark's executors make of slices of a table: codes, texts with their units, a sample. Arrow batches come out.
 
 The work is done by the functions that the embedded engine uses. No error that leaves a task holds a value of a row.
 """
@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import add_counts
 from mechanisms.public.rules.engineering import Engineering, engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -33,14 +31,9 @@ from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms
 from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, row_names
 
 Batches = Iterator[Any]
-#: Of an encoded row: what encoding marked in its batch (in the first row of each), and why a slice could not be read.
-MARKS, FAULT, WEIGHT, ROWS = "marks", "fault", "weight", "rows"
-#: Cells that travel together.
-BLOCK = 1 << 16
-#: Blocks in a batch of Arrow.
-BLOCKS = 32
-#: Of counts: the number of a block, its cells where they are few, and their counts.
-BLOCK_FIELDS = pa.schema([("block", pa.int32()), ("cells", pa.binary()), ("counts", pa.binary())])
+#: Of a batch, in its first row: what encoding marked, and why a slice could not be read (alone, in a batch of its own).
+MARKS, FAULT = "marks", "fault"
+WEIGHT, ROWS = "weight", "rows"
 BESIDE = [(UNIT, pa.string()), (CONTENT, pa.string()), (FAULT, pa.string())]
 
 
@@ -80,17 +73,21 @@ class SliceTask:
     memory_limit_bytes: int
 
     def __call__(self, batches: Batches) -> Batches:
-        """A row per slice in, rows out; a slice that cannot be read gives a row that says why."""
+        """A row per slice in, rows out."""
         for batch in batches:
             for part, relation in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                with tempfile.TemporaryDirectory(prefix="slice-") as folder:
-                    try:
-                        yield from self.rows(self._slice(Path(part), relation, Path(folder)))
-                    except UserError as error:
-                        fault = json.dumps([error.what, error.where, error.fix])
-                        yield pa.RecordBatch.from_pylist([{FAULT: fault}], schema=self.fields)
-                    except Exception as error:
-                        raise without_values(error) from None
+                yield from self.slice(part, relation)
+
+    def slice(self, part: str, relation: str) -> Batches:
+        """The rows of a slice, in batches that have some; one that cannot be read gives a row that says why."""
+        with tempfile.TemporaryDirectory(prefix="slice-") as folder:
+            try:
+                batches = self.rows(self._slice(Path(part), relation, Path(folder)))
+                yield from (batch for batch in batches if batch.num_rows)
+            except UserError as error:
+                yield pa.RecordBatch.from_pylist([{FAULT: fault_of(error)}], schema=self.fields)
+            except Exception as error:
+                raise without_values(error) from None
 
     def _slice(self, part: Path, relation: str, folder: Path) -> Source:
         limits = {"memory_limit_bytes": self.memory_limit_bytes, "threads": 1}
@@ -150,6 +147,11 @@ class EncodeSlices(SliceTask):
         noted = pa.array([facts, *[None] * (batch.num_rows - 1)], pa.list_(pa.int64()))
         codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
         return pa.RecordBatch.from_arrays([*codes, noted, *self.beside_of(batch)], schema=self.fields)
+
+
+def fault_of(error: UserError) -> str:
+    """An error of the user's as text, for the driver."""
+    return json.dumps([error.what, error.where, error.fix])
 
 
 def refuse_faults(faults: Iterable[str | None]) -> None:
@@ -242,87 +244,6 @@ class ReadTexts(SliceTask):
             for batch in stream(source, connection, f"SELECT {', '.join(named)} FROM {source.relation}"):
                 values = [batch.column(i).cast(pa.string()) for i in range(len(texts))]
                 yield pa.RecordBatch.from_arrays([*values, *self.beside_of(batch)], schema=self.fields)
-
-
-@dataclass(frozen=True)
-class CountCodes:
-    """Rows of codes become counts of marginals: those of one partition, in blocks of cells.
-
-    Attributes:
-        domain: of the columns that are read, in their order.
-        weighted: whether the last column holds weights.
-    """
-
-    domain: Domain
-    cliques: tuple[Clique, ...]
-    weighted: bool
-
-    def __call__(self, batches: Batches) -> Batches:
-        """Rows in, blocks of counts out, of which those without any count are left away."""
-        try:
-            flat = np.zeros(sum(self.domain.cells(c) for c in self.cliques), np.int64)
-            parts = np.split(flat, np.cumsum([self.domain.cells(c) for c in self.cliques])[:-1])
-            for batch in batches:
-                add_counts(parts, self._table(batch), self.cliques)
-            yield from blocks_of(flat)
-        except Exception as error:
-            raise without_values(error) from None
-
-    def _table(self, batch: Any) -> CodedTable:
-        arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-        codes = [a.astype(code_dtype(b.size)) for a, b in zip(arrays, self.domain.attributes, strict=False)]
-        weights = arrays[-1].astype(np.uint32) if self.weighted else None
-        return CodedTable(self.domain, tuple(codes), weights)
-
-
-def sum_blocks(batches: Batches) -> Batches:
-    """Blocks of counts from several partitions → each block once, with the sum of its counts."""
-    try:
-        sums: dict[int, NDArray[np.int64]] = {}
-        for batch in batches:
-            add_blocks(batch, sums)
-        for block, counts in sums.items():
-            yield _batch([(block, counts)])
-    except Exception as error:
-        raise without_values(error) from None
-
-
-def blocks_of(flat: NDArray[np.int64]) -> Batches:
-    """The blocks of a vector of counts that hold any."""
-    held: list[tuple[int, NDArray[np.int64]]] = []
-    for block in range(-(-flat.size // BLOCK)):
-        counts = flat[block * BLOCK : (block + 1) * BLOCK]
-        if counts.any():
-            held.append((block, counts))
-        if len(held) == BLOCKS:
-            yield _batch(held)
-            held = []
-    if held:
-        yield _batch(held)
-
-
-def _batch(blocks: Sequence[tuple[int, NDArray[np.int64]]]) -> Any:
-    """Blocks as Arrow: all counts of a block, or its cells that are not 0 where these take less room."""
-    numbers, cells, counts = [], [], []
-    for number, values in blocks:
-        places = np.flatnonzero(values).astype(np.int32)
-        sparse = 12 * places.size < 8 * values.size
-        numbers.append(number)
-        cells.append(places.tobytes() if sparse else None)
-        counts.append((values[places] if sparse else values).tobytes())
-    arrays = [pa.array(numbers, pa.int32()), pa.array(cells, pa.binary()), pa.array(counts, pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, schema=BLOCK_FIELDS)
-
-
-def add_blocks(batch: Any, sums: dict[int, NDArray[np.int64]]) -> None:
-    """Add the blocks of a batch to the sums, by the number of the block."""
-    for number, cells, counts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-        total = sums.setdefault(number, np.zeros(BLOCK, np.int64))
-        values = np.frombuffer(counts, np.int64)
-        if cells is None:
-            total[: values.size] += values
-        else:
-            total[np.frombuffer(cells, np.int32)] += values
 
 
 def without_values(error: Exception) -> RuntimeError:

@@ -1,0 +1,72 @@
+"""Embedded engines in memory; to start one takes longer than most questions, so that a command's tables share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: A machine's smallest: below it the engine does not start.
+LEAST_BYTES = 1 << 27
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """The engines that run, by what they may use; all spill to one place."""
+
+    spill: Path
+    engines: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+
+_SHARED: ContextVar[_Shared | None] = ContextVar("shared engines", default=None)
+
+
+@contextmanager
+def shared_engine(spill: Path) -> Iterator[None]:
+    """Tables that are asked within this block, by this thread, share an engine, which ends with it.
+
+    Args:
+        spill: the folder where it spills, in one that is closed to others and outlives the block.
+    """
+    spill.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shared = _Shared(spill)
+    token = _SHARED.set(shared)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+        for engine in shared.engines.values():
+            engine.close()
+
+
+def connection(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
+    """A connection with temporary tables of its own, to the shared engine or to one of its own.
+
+    Args:
+        spill: of an engine of its own.
+    """
+    shared = _SHARED.get()
+    if shared is None:
+        return _started(spill, memory_limit_bytes, threads)
+    key = (memory_limit_bytes, threads)
+    if key not in shared.engines:
+        shared.engines[key] = _started(shared.spill, memory_limit_bytes, threads)
+    return shared.engines[key].cursor()
+
+
+def _started(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
+    import duckdb  # slow to import
+
+    return duckdb.connect(
+        config={
+            "threads": threads,
+            "memory_limit": f"{max(memory_limit_bytes, LEAST_BYTES)}B",
+            "temp_directory": str(spill),
+            "preserve_insertion_order": True,
+            "autoinstall_known_extensions": False,
+            "enable_external_file_cache": False,  # what was read of a table does not stay in memory
+        }
+    )
