@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_residual_costs_its_part_and_has_less_noise(run):
-    """The ledger booked μ = sensitivity / σ of each answer, and the statement's sum of squares is that of the budget."""
+    """The ledger booked μ = sensitivity / σ of each answer; all of them together are the stated ε."""
     known = load_measurements(run / "release" / "measurements")
     asked = [a for a in known.answers if isinstance(a.query, ResidualQuery)]
     assert any(a.clique == PAIR for a in asked)
