@@ -157,7 +157,7 @@ def mgd(
     cliques = [clique_at(schema, t) for t in targets.marginals]
     scored = []
     whole = real.rows and synthetic.rows and not (real.weighted or synthetic.weighted)
-    ends = MgdEnds([real.domain.cells(c) for c in cliques]) if whole else None
+    ends = MgdEnds(real, synthetic, cliques) if whole else None
     counted, axes_of = paired_cells(real, synthetic, cliques, progress), AxesOf(schema)
     for place, (target, clique, cells) in enumerate(zip(targets.marginals, cliques, counted, strict=True)):
         cost = partial(marginal_cost, axes=axes_of(target), alpha=alpha, solver=solver)
