@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.anita.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
+from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
@@ -134,15 +135,15 @@ def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> d
     n = sums = squares = products = np.zeros((len(names), len(names)))
     complete = all(np.isfinite(values).all() for values in numbers.values())
     for start in range(0, table.rows, STEP):
-        x = np.stack([numbers[name][table.column(name)[start : start + STEP]] for name in names])
+        x = np.stack([numbers[name][table.column(name)[start : start + STEP]] for name in names]).T
         if complete:
-            n, sums, squares = n + x.shape[1], sums + x.sum(axis=1)[:, None], squares + (x * x).sum(axis=1)[:, None]
-            products = products + x @ x.T
+            n, sums, squares = n + len(x), sums + x.sum(axis=0)[:, None], squares + (x * x).sum(axis=0)[:, None]
+            products = products + inner(x, x)
             continue
         has = np.asarray(np.isfinite(x), float)
         x = np.where(has > 0, x, 0.0)
-        n, sums = n + has @ has.T, sums + x @ has.T
-        squares, products = squares + (x * x) @ has.T, products + x @ x.T
+        n, sums = n + inner(has, has), sums + inner(x, has)
+        squares, products = squares + inner(x * x, has), products + inner(x, x)
     with np.errstate(invalid="ignore", divide="ignore"):
         cov = products - sums * sums.T / n
         var = squares - sums * sums / n

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
-from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, Count
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques, count_sparse
 from mechanisms.public.progress import Progress
@@ -17,6 +18,8 @@ from mechanisms.public.units import WEIGHT_BITS
 
 #: Marginals of up to so many cells are counted densely, many in one pass over the rows; larger ones by sorting.
 DENSE_CELLS = 4_000_000
+#: Cells of marginals whose counts are kept for other metrics (8 bytes each, for either table).
+REMEMBERED_CELLS = 2_000_000
 #: All pairs of up to 200 columns; of wider tables so many are looked at.
 MOST_PAIRS = 20_000
 
@@ -28,6 +31,29 @@ def pairs_looked_at(names: Sequence[str]) -> list[tuple[str, str]]:
         return every
     drawn = np.random.default_rng(0).choice(len(every), MOST_PAIRS, replace=False)
     return [every[i] for i in np.sort(drawn)]
+
+
+def remembered(table: CodedTable) -> CodedTable:
+    """The table, whose counts of marginals are kept while there is room: metrics that ask for the same count once."""
+    return table if table.known is not None else replace(table, known=_Remembered())
+
+
+class _Remembered:
+    """Counts of marginals of one table's rows."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Clique, NDArray[np.int64]] = {}
+        self._room = REMEMBERED_CELLS
+
+    def __call__(self, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
+        """The counts of each marginal: those that are known, and the others by `count`."""
+        absent = [c for c in dict.fromkeys(cliques) if c not in self._counts]
+        found = dict(zip(absent, count(table, absent), strict=True)) if absent else {}
+        for clique, counts in found.items():
+            if counts.size <= self._room:
+                self._counts[clique] = counts
+                self._room -= counts.size
+        return [found[c] if c in found else self._counts[c] for c in cliques]
 
 
 def paired_cells(

@@ -183,6 +183,7 @@ class Options:
         private: whether a statement says that the synthetic table is a private release.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
+        shared: what metrics of the same tables make in common, by what it is; None: nothing is kept.
         whole: all real records, counted where they are, where the real table is a sample of them; None where it is all.
         seed: of every draw.
     """
@@ -199,6 +200,7 @@ class Options:
     private: bool = False
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
+    shared: dict[Any, Any] | None = None
     whole: CountedTable | None = None
     seed: int = 0
 
@@ -247,6 +249,17 @@ class Inputs:
         """Column of tables of values → the number of each of its codes; empty for tables of a schema's codes."""
         values = self.options.values
         return {} if values is None or self.schema is not None else values.numbers(self.real.domain)
+
+    def bucketed(self, m: int) -> tuple[CodedTable, CodedTable]:
+        """Both tables over at most m buckets per attribute, as of `bucket_tables`; made once for all metrics."""
+        from evaluation.anita.anita_buckets import bucket_tables
+
+        shared = {} if self.options.shared is None else self.options.shared
+        key = ("buckets", id(self.real), id(self.synthetic), m)
+        if key not in shared:  # with the tables themselves, so that no other ones get their identity
+            shared[key] = (*bucket_tables(self.real, [self.synthetic], m=m), self.real, self.synthetic)
+        real, synthetic, *_ = shared[key]
+        return real, synthetic
 
     @property
     def ready(self) -> Any:

@@ -149,7 +149,7 @@ def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Refere
     metric = inputs.metric
     seed, rows = inputs.options.seed, inputs.synthetic.rows
     ready = {**inputs.options.ready, metric.name: inputs.ready}
-    options = replace(inputs.options, progress=None, ready=ready, whole=None)
+    options = replace(inputs.options, progress=None, ready=ready, whole=None, shared=None)
     unit = options.unit if options.unit is not None else options.subject[0] if options.subject is not None else None
 
     def score(real: CodedTable, synthetic: CodedTable) -> float | None:

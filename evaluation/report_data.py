@@ -129,7 +129,9 @@ def _distances(card: Scorecard) -> dict[str, Any] | None:
     for name, part in (("dcr", outcome.result.dcr), ("nndr", outcome.result.nndr)):
         if part is not None and part.synthetic.size:
             curves[name] = part.curve(POINTS).to_dict("list")
-    return curves | {"passed": outcome.result.passed, "columns": len(outcome.result.columns)} if curves else None
+    result = outcome.result
+    about = {"passed": result.passed, "columns": len(result.columns), "rows": result.measured}
+    return curves | about if curves else None
 
 
 def _map(

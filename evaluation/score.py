@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evaluation.counts import remembered
 from evaluation.metric import Options
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.mgd.deep_dive import DeepDive, dive_worst
@@ -187,7 +188,8 @@ def score_tables(
     """
     from evaluation.verdict.judge import judge  # settings are read without scipy
 
-    options = replace(spec.options, progress=progress)
+    options = replace(spec.options, progress=progress, shared={})
+    real, synthetic = remembered(real), remembered(synthetic)
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")

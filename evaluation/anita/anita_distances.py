@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,9 +11,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, check_same_domain
+from mechanisms.public.coded_table import CodedTable, check_same_domain, code_dtype
 from mechanisms.public.domain import Domain
-from mechanisms.public.jit import compiled, compiled_with
+from mechanisms.public.jit import compiled
 
 Kind = Literal["hamming", "mixed"]
 Codes = NDArray[np.unsignedinteger]
@@ -58,13 +60,36 @@ def nearest(queries: CodedTable, reference: CodedTable, *, kind: Kind = "hamming
     if n == 0 or reference.rows == 0:
         return Nearest(np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1, np.int64))
     if kind == "mixed":
-        first, second, index = _search_mixed(_positions(queries), _positions(reference))
+        first, second, index = _side_by_side(_search_mixed, n, _positions(queries), _positions(reference))
         for values in (first, second):
             values[values < TOLERANCE] = 0.0
         return Nearest(first, second, index)
-    dtype = np.uint8 if max(a.size for a in queries.domain.attributes) <= 256 else np.uint32
-    a, b = (np.ascontiguousarray(np.stack([c.astype(dtype) for c in t.columns])) for t in (queries, reference))
-    return Nearest(*_search_hamming(a, b, np.uint8(0) if len(a) < 256 else np.uint16(0)))
+    zero = np.uint8(0) if len(queries.columns) < 256 else np.uint16(0)
+    return Nearest(*_side_by_side(_search_hamming, n, *_by_width(queries), *_by_width(reference), zero))
+
+
+def _side_by_side(search: Callable[..., Found], rows: int, *given: Any) -> Found:
+    """A search of all rows on all cores.
+
+    Threads of Python in place of numba's: the loop lets go of the lock, and compiles in a fraction of the time.
+    """
+    ends = np.linspace(0, rows, numba.get_num_threads() + 1).astype(np.int64)
+    with ThreadPoolExecutor(ends.size - 1) as threads:
+        parts = list(threads.map(lambda a, b: search(*given, a, b), ends[:-1], ends[1:]))
+    first, second, index = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return first, second, index
+
+
+def _by_width(table: CodedTable) -> tuple[Codes, Codes]:
+    """Columns × rows: those of a byte, and all others; narrow ones are compared many at a time."""
+    sizes = [a.size for a in table.domain.attributes]
+    wide = code_dtype(max(*sizes, 1 << 9))
+    parts: list[list[Codes]] = [[], []]
+    for size, column in zip(sizes, table.columns, strict=True):
+        parts[size > 256].append(np.asarray(column).astype(np.uint8 if size <= 256 else wide))
+    narrow: Codes = np.array(parts[0], np.uint8).reshape(len(parts[0]), table.rows)
+    others: Codes = np.array(parts[1], wide).reshape(len(parts[1]), table.rows)
+    return narrow, others
 
 
 def _positions(table: CodedTable) -> NDArray[np.float32]:
@@ -77,19 +102,26 @@ def _positions(table: CodedTable) -> NDArray[np.float32]:
     return np.ascontiguousarray(np.stack(rows).astype(np.float32))
 
 
-@compiled_with(parallel=True)
-def _search_hamming(queries: Codes, reference: Codes, zero: np.unsignedinteger) -> Found:
-    """Columns × rows; `zero` has the type in which differences are counted."""
-    width, n = queries.shape
-    m = reference.shape[1]
+@compiled
+def _search_hamming(
+    queries: Codes, others: Codes, reference: Codes, further: Codes, zero: np.unsignedinteger, begin: int, end: int
+) -> Found:
+    """The rows from `begin` to `end`.
+
+    Columns × rows, twice: of a byte, and wider; `zero` has the type in which differences are counted.
+    """
+    n, m = end - begin, reference.shape[1]
+    width = queries.shape[0] + others.shape[0]
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index = np.full(n, -1, np.int64)
-    for i in numba.prange(n):
-        apart = np.full(TILE, zero)
+    apart = np.full(TILE, zero)
+    for i in range(n):
         one, two, where = width + 1, width + 1, -1
         for start in range(0, m, TILE):
             size = min(TILE, m - start)
-            _differences(queries[:, i], reference, start, apart[:size])
+            apart[:] = 0
+            _differences(queries[:, begin + i], reference, start, apart[:size])
+            _differences(others[:, begin + i], further, start, apart[:size])
             if _least(apart[:size]) < two:
                 for j in range(size):
                     d = np.int64(apart[j])
@@ -105,8 +137,7 @@ def _search_hamming(queries: Codes, reference: Codes, zero: np.unsignedinteger) 
 
 @compiled
 def _differences(query: Codes, reference: Codes, start: int, apart: Codes) -> None:
-    """In how many columns one record differs from each of a tile."""
-    apart[:] = 0
+    """Add in how many columns one record differs from each of a tile."""
     for c in range(query.size):
         value = query[c]
         row = reference[c, start : start + apart.size]
@@ -123,19 +154,19 @@ def _least(values: NDArray[Any]) -> Any:
     return least
 
 
-@compiled_with(parallel=True)
-def _search_mixed(queries: Places, reference: Places) -> Found:
+@compiled
+def _search_mixed(queries: Places, reference: Places, begin: int, end: int) -> Found:
     """The same for places on lines."""
-    n = queries.shape[1]
+    n = end - begin
     m = reference.shape[1]
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index = np.full(n, -1, np.int64)
-    for i in numba.prange(n):
-        apart = np.empty(TILE, np.float32)
+    apart = np.empty(TILE, np.float32)
+    for i in range(n):
         one, two, where = np.inf, np.inf, -1
         for start in range(0, m, TILE):
             size = min(TILE, m - start)
-            _gaps(queries[:, i], reference, start, apart[:size])
+            _gaps(queries[:, begin + i], reference, start, apart[:size])
             if _least(apart[:size]) < two:
                 for j in range(size):
                     if apart[j] < one:

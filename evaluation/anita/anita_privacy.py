@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,8 @@ class Privacy:
     Attributes:
         columns: the columns compared.
         kind: how distances are measured.
-        rows: of training, synthetic and holdout.
+        rows: of training, synthetic and holdout, among which equal records are looked for.
+        measured: the same for the distances.
         dcr, nndr: distances to the closest record, and ratios of the nearest to the second nearest.
         closer: shares nearer to training, tied, nearer to the holdout; None without a holdout.
         synthetic_matches, holdout_matches: records that equal a training record, wholly or but for one attribute.
@@ -70,6 +71,7 @@ class Privacy:
     holdout_matches: Matches | None = None
     warnings: tuple[str, ...] = ()
     reason: str = ""
+    measured: dict[str, int] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool | None:
@@ -97,6 +99,7 @@ class Privacy:
             "distance": self.kind,
             "columns": list(self.columns),
             "rows": self.rows,
+            "distance_rows": self.measured,
             **{name: None if part is None else part.to_json() for name, part in parts.items()},
             "warnings": list(self.warnings),
         }
@@ -111,6 +114,7 @@ def privacy(
     m: int | None = None,
     kind: Kind = "hamming",
     max_rows: int | None = None,
+    distance_rows: int | None = None,
     seed: int = 0,
 ) -> Privacy:
     """DCR, NNDR and matches of synthetic records against training records, judged by a holdout.
@@ -124,6 +128,7 @@ def privacy(
         columns: those to compare; None for all.
         m: buckets per attribute for the distances, as in the paper's example; None to compare the codes as they are.
         max_rows: random samples of at most so many rows of each table; None for all rows.
+        distance_rows: of these, at most so many for the distances, whose cost is rows × rows; None for all of them.
     """
     names = training.domain.canonical(training.domain.names if columns is None else columns)
     tables = {"training": training, "synthetic": synthetic, **({} if holdout is None else {"holdout": holdout})}
@@ -135,19 +140,21 @@ def privacy(
     matched = matches(cut["synthetic"], cut["training"])
     held = None if holdout is None else matches(cut["holdout"], cut["training"])
     warnings = () if held is None else overlap_warning(cut["training"], held)
+    cut = {k: _sample(t, distance_rows or t.rows, rng) for k, t in cut.items()}
+    measured = {k: t.rows for k, t in cut.items()}
     if m is not None:
         cut = dict(zip(cut, bucket_tables(cut["training"], list(cut.values())[1:], m=m), strict=True))
     nearest_records = nearest(cut["synthetic"], cut["training"], kind=kind)
     if holdout is None:
         parts = [compare(x, None) for x in (nearest_records.first, nearest_records.ratio)]
-        return Privacy(names, kind, rows, parts[0], parts[1], None, matched)
+        return Privacy(names, kind, rows, parts[0], parts[1], None, matched, measured=measured)
     unseen = nearest(cut["holdout"], cut["training"], kind=kind)
     dcr = compare(nearest_records.first, unseen.first, clusters=nearest_records.index)
     nndr = compare(nearest_records.ratio, unseen.ratio, clusters=nearest_records.index)
     nearer = closer(
         cut["training"], cut["synthetic"], cut["holdout"], kind=kind, rng=rng, nearest_records=nearest_records
     )
-    return Privacy(names, kind, rows, dcr, nndr, nearer, matched, held, warnings)
+    return Privacy(names, kind, rows, dcr, nndr, nearer, matched, held, warnings, measured=measured)
 
 
 def closer(

@@ -24,7 +24,7 @@ class DistanceSettings(MetricSettings):
     Attributes:
         distance_columns: what is compared.
         distance: how; distance_buckets: after how many buckets per column.
-        max_rows: of each table.
+        max_rows: of each table; distance_rows: of these, for the distances.
     """
 
     distance_columns: list[str] = columns(
@@ -39,6 +39,9 @@ class DistanceSettings(MetricSettings):
         None, "buckets per column that distances are measured in; null for the values as they are", least=2
     )
     max_rows: int | None = setting(60_000, "at most so many rows of each table; null for all", least=1)
+    distance_rows: int | None = setting(
+        20_000, "at most so many of these rows for the distances, a random sample; null for all of them", least=1
+    )
 
 
 def prepared(own: DistanceSettings, schema: Schema, seed: int) -> None:
@@ -57,6 +60,7 @@ def _privacy(inputs: Inputs) -> Privacy:
         m=own.distance_buckets,
         kind="mixed" if one_of(own.distance, KINDS, "evaluation.distance") == "mixed" else "hamming",
         max_rows=own.max_rows,
+        distance_rows=own.distance_rows,
         seed=options.seed,
     )
 

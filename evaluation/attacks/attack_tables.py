@@ -62,7 +62,8 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     tables = (inputs.real, holdout)
     # As many units of either side, so that a control is no easier or harder to tell apart among its own.
     share = min(own.attack_rows / max(t.rows, 1) for t in tables)
-    most = max(int(min(share, 1.0) * min(map(_count, ids))), 1)
+    counts = [int(i.max(initial=-1)) + 1 for i in ids]
+    most = max(int(min(share, 1.0) * min(counts)), 1)
     chosen = [_whole_units(unit, most, rng) for unit in ids]
     cut = [rows_at(t, rows) for t, rows in zip(tables, chosen, strict=True)]
     made = inputs.synthetic

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.learning.roc import auc_with_error
+from evaluation.products import inner, times
 
 Floats = NDArray[np.float64]
 Inputs = NDArray[np.float32]
@@ -81,9 +82,9 @@ def _ridge(x: Inputs, y: Floats, asked: Inputs) -> Floats:
     """Least squares with a small penalty (Hoerl & Kennard 1970) of each column of y, about their means."""
     middle, level = x.mean(axis=0), y.mean(axis=0)
     centred = x - middle
-    normal = (centred.T @ centred).astype(np.float64) + RIDGE * np.eye(x.shape[1])
-    weights = np.linalg.solve(normal, centred.T.astype(np.float64) @ (y - level))
-    return np.asarray((asked - middle) @ weights + level)
+    normal = inner(centred, centred).astype(np.float64) + RIDGE * np.eye(x.shape[1])
+    weights = np.linalg.solve(normal, inner(centred.astype(np.float64), y - level))
+    return np.asarray(times(asked - middle, weights) + level)
 
 
 def class_quality(shares: Floats, truth: Labels, classes: Labels) -> dict[str, float]:

@@ -88,16 +88,35 @@ def _counted(table: CountedTable, domain: Domain, coarser: Sequence[tuple[str, N
     return CountedTable(domain, table.rows, table.weighted, count)
 
 
+class AxesOf:
+    """How mass moves along the attributes of a schema's marginals; each axis is made once.
+
+    Raises:
+        UserError: as of `axes_at`.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._made: dict[tuple[str, int, Weight], Axis] = {}
+
+    def __call__(self, target: TargetMarginal) -> tuple[Axis, ...]:
+        return tuple(map(self.axis, target.attributes, target.levels, target.weights))
+
+    def axis(self, name: str, level: int, weight: Weight) -> Axis:
+        """That of one attribute at a level."""
+        key = (name, level, weight)
+        if key not in self._made:
+            self._made[key] = _axis(self._schema, name, level, weight)
+        return self._made[key]
+
+
 def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:
     """How mass moves along each attribute of a target marginal, at its level and weight.
 
     Raises:
         UserError: a coarser level of an attribute whose distances are an explicit matrix.
     """
-    return tuple(
-        _axis(schema, name, level, weight)
-        for name, level, weight in zip(target.attributes, target.levels, target.weights, strict=True)
-    )
+    return AxesOf(schema)(target)
 
 
 def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
-from evaluation.mgd.levels import at_levels, axes_at, clique_at
+from evaluation.mgd.levels import AxesOf, at_levels, clique_at
 from evaluation.mgd.mgd_ends import MgdEnds
 from evaluation.mgd.targets import TargetMarginal, Targets
 from evaluation.readings.reading import Ends
@@ -157,10 +157,10 @@ def mgd(
     cliques = [clique_at(schema, t) for t in targets.marginals]
     scored = []
     whole = real.rows and synthetic.rows and not (real.weighted or synthetic.weighted)
-    ends = MgdEnds([real.domain.cells(c) for c in cliques]) if whole else None
-    counted = paired_cells(real, synthetic, cliques, progress)
+    ends = MgdEnds(real, synthetic, cliques) if whole else None
+    counted, axes_of = paired_cells(real, synthetic, cliques, progress), AxesOf(schema)
     for place, (target, clique, cells) in enumerate(zip(targets.marginals, cliques, counted, strict=True)):
-        cost = partial(marginal_cost, axes=axes_at(schema, target), alpha=alpha, solver=solver)
+        cost = partial(marginal_cost, axes=axes_of(target), alpha=alpha, solver=solver)
         size = real.domain.cells(clique)
         over = {float(delta): cost(cells, delta=delta) for delta in deltas}
         low, found = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)

@@ -10,99 +10,108 @@ from numpy.typing import NDArray
 
 from evaluation.cells import Cells
 from evaluation.mgd.aemc import Aemc
+from evaluation.mgd.drawn_counts import TOGETHER, DrawnCounts, product
 from evaluation.readings.reading import Ends, Z
+from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.domain import Clique
 
 Floats = NDArray[np.float64]
 #: The cost of a marginal's cells.
 Cost = Callable[[Cells], Aemc]
 
-#: Marginals that are drawn anew, their cells, and the cells of all of them: seconds are for the scores themselves.
-MARGINALS, CELLS, ALL_CELLS = 20, 10_000, 60_000
+#: Marginals that are drawn anew (of tables of fewer than FEW_ROWS rows twice as many), their cells, and the cells of
+#: all of them: seconds are for the scores themselves.
+MARGINALS, CELLS, ALL_CELLS, FEW_ROWS = 20, 10_000, 60_000, 5_000
+#: Draws of both tables, and of an honest pair.
+DRAWS = 4
 #: Tables whose numbers of rows differ by more are not compared with an honest one: MGD charges the records that lack,
 #: and how that adds up over sparse cells no redrawn counts tell.
 ALIKE = 0.05
-#: The mean distance of two normal draws, in standard deviations.
-APART = 2 / math.sqrt(math.pi)
 
 
 class MgdEnds:
     """Collects, marginal by marginal, what MGD is read against.
 
-    Of some small marginals the counts of both tables are drawn anew (multinomial), twice from the real shares (an
-    honest table) and twice from each table's own (the score with other rows), and once with independent columns. MGD of
-    all marginals is taken to be to these as it is on the marginals that were drawn. Marginals have records in common:
-    standard deviations are added as if all moved together, which is more than they do.
+    Of some small marginals the counts of both tables are drawn anew: two samples of the real records (an honest table),
+    a sample of each table (the score with other rows), and independent columns. Marginals have records in common: of
+    tables of few rows they are counted in the same drawn rows, so that they move together as they do; of many rows each
+    is drawn by itself, and their standard deviations are added as if all moved together.
 
     Args:
-        sizes: the cells of every marginal.
+        real, synthetic: at the levels of the marginals.
+        cliques: the marginals.
     """
 
-    def __init__(self, sizes: Sequence[int], *, seed: int = 0) -> None:
-        self._rng = np.random.default_rng(seed)
-        self._drawn: list[tuple[float, ...]] = []
-        self._alike = True
-        small = [int(i) for i in self._rng.permutation(len(sizes)) if sizes[i] <= CELLS][:MARGINALS]
+    def __init__(self, real: AnyTable, synthetic: CodedTable, cliques: Sequence[Clique], *, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        n, m = real.rows, synthetic.rows
+        self._together = isinstance(real, CodedTable) and max(n, m) <= TOGETHER
+        self._alike = abs(n - m) <= ALIKE * n
+        self._cliques = cliques
+        self._drawn: list[tuple[float, float, float, list[float], list[float]]] = []
+        sizes = [real.domain.cells(c) for c in cliques]
+        most = MARGINALS * (1 + (max(n, m) < FEW_ROWS))
+        small = [int(i) for i in rng.permutation(len(sizes)) if sizes[i] <= CELLS][:most]
         whole = np.cumsum([sizes[i] for i in small])
         self._chosen = {i for i, cells in zip(small, whole, strict=True) if cells <= ALL_CELLS}
+        self._real = [DrawnCounts(real, n, rng) for _ in range(DRAWS)]
+        self._honest = [DrawnCounts(real, m, rng) for _ in range(DRAWS)]
+        self._made = [DrawnCounts(synthetic, m, rng) for _ in range(DRAWS)]
+        self._rows, self._rng = (n, m), rng
 
     def add(self, place: int, weight: float, cells: Cells, found: Aemc, cost: Cost) -> None:
         """A marginal of two tables with records, of whole records each, and what it costs."""
         if found.value is None or place not in self._chosen:
             return
-        n, m = int(cells.q.sum()), int(cells.p.sum())
-        self._alike = abs(n - m) <= ALIKE * n
-        p, q = (_smooth(cells, counts) for counts in (cells.p, cells.q))
 
-        def cost_of(synthetic: Floats, real: Floats) -> float:
-            drawn = (self._rng.multinomial(rows, part.ravel()) for rows, part in ((m, synthetic), (n, real)))
-            return cost(Cells.dense(*(counts.reshape(cells.shape) for counts in drawn))).value or 0.0
+        def costs(synthetic: Sequence[Floats]) -> list[float]:
+            return [cost(Cells.dense(p, q)).value or 0.0 for p, q in zip(synthetic, truth, strict=False)]
 
-        honest = [cost_of(q, q) for _ in range(2)]
-        scores = [cost_of(p, q) for _ in range(2)]
-        spreads = (abs(honest[0] - honest[1]) / APART, abs(scores[0] - scores[1]) / APART)
+        clique = self._cliques[place]
+        truth = [d.counts(clique, cells, cells.q) for d in self._real]
+        honest = costs([d.counts(clique, cells, cells.q) for d in self._honest])
+        scores = costs([d.counts(clique, cells, cells.p) for d in self._made])
+        middle = math.fsum(honest) / DRAWS
         # Of one column, independent columns are a second sample.
-        one = np.count_nonzero(np.array(cells.shape) > 1) < 2
-        middle = sum(honest) / 2
-        lost = middle if one else max(cost_of(_product(cells, cells.q), q), middle)
-        self._drawn.append((weight, found.value, middle, lost, *spreads))
+        lost = middle
+        if np.count_nonzero(np.array(cells.shape) > 1) > 1:
+            free = self._rng.multinomial(self._rows[1], product(cells, cells.q).ravel()).reshape(cells.shape)
+            lost = max(costs([free.astype(np.float64)])[0], middle)
+        self._drawn.append((weight, found.value, lost, honest, scores))
 
     def ends(self, score: float) -> Ends:
         """For the weighted mean of all costs."""
         if not self._drawn:
             return Ends()
-        rows = np.array(self._drawn)
-        weights = rows[:, 0] / rows[:, 0].sum()
-        found, middle, lost, spread, moved = (rows[:, i] for i in range(1, 6))
-        cost = float(found @ weights)
-        scale = score / cost if cost and score else 1.0
-        honest, poor = (scale * float(part @ weights) for part in (middle, lost))
+        rows = np.array([row[:3] for row in self._drawn])
+        weights, found, lost = rows[:, 0] / rows[:, 0].sum(), rows[:, 1], rows[:, 2]
+        honest, scores = (np.array([row[i] for row in self._drawn]) for i in (3, 4))
+        middle = honest.mean(axis=1)
+        # What all marginals score to those that were drawn: of an honest table as of this one, as far as both go along.
+        scale = score / cost if (cost := float(found @ weights)) and score else 1.0
+        spread, moved = (scale * m for m in self._moved(honest, scores, weights))
+        expected, poor = (scale * float(part @ weights) for part in (middle, lost))
         # Other marginals might have been drawn.
-        other = scale * float(np.sqrt((weights**2) @ (middle - found * (honest / max(score, 1e-300))) ** 2))
-        error = Z * scale * float(moved @ weights)
-        by = f"95 % at least, had other rows been drawn; from {len(rows)} marginals drawn anew"
-        spread_of = math.hypot(scale * float(spread @ weights), other)
-        low, high = max(score - error, 0.0), score + error
+        other = scale * float(np.sqrt((weights**2) @ (middle - found * (expected / max(score, 1e-300))) ** 2))
+        least = "" if self._together else " at least"
+        by = f"95 %{least}, had other rows been drawn; from {len(rows)} marginals drawn anew"
+        low, high = max(score - Z * moved, 0.0), score + Z * moved
         if not self._alike:
             return Ends(low=low, high=high, interval_is=by)
-        return Ends(honest, spread_of, poor, low, high, interval_is=by)
+        return Ends(expected, math.hypot(spread, other), poor, low, high, interval_is=by)
 
+    def _moved(self, honest: Floats, scores: Floats, weights: Floats) -> tuple[float, float]:
+        """The standard deviations of two weighted means of (marginals, draws) costs.
 
-def _smooth(cells: Cells, counts: Floats) -> Floats:
-    """The shares of all cells; those that no record occupies get what the records that are alone in theirs tell.
-
-    So large a share of new records lies in such cells (Good 1953); it is spread as by independent columns. Without it
-    the counts of sparse cells would vary more when they are drawn again than they did at first.
-    """
-    total = float(counts.sum())
-    alone = float((counts == 1).sum()) / total
-    whole = np.zeros(math.prod(cells.shape))
-    whole[cells.ids] = counts / total
-    return np.asarray((1 - alone) * whole.reshape(cells.shape) + alone * _product(cells, counts))
-
-
-def _product(cells: Cells, counts: Floats) -> Floats:
-    """The shares of independent columns."""
-    product = np.ones(())
-    for codes, size in zip(cells.codes, cells.shape, strict=True):
-        product = np.multiply.outer(product, np.bincount(codes, counts, size) / counts.sum())
-    return product
+        Of few rows: those of independent marginals, times how much further the means of the drawn rows moved in both;
+        a few draws tell that badly, and it is taken to be as much larger as Student's distribution is wider.
+        """
+        each = [costs.std(axis=1, ddof=1) for costs in (honest, scores)]
+        if not self._together:
+            return float(each[0] @ weights), float(each[1] @ weights)
+        alone = [float(np.sqrt(weights**2 @ e**2)) for e in each]
+        moved = [float((weights @ costs).std(ddof=1)) for costs in (honest, scores)]
+        ratios = [(m / a) ** 2 for m, a in zip(moved, alone, strict=True) if a]
+        free = (DRAWS - 1) * len(ratios)
+        further = math.sqrt(max(math.fsum(ratios) / max(len(ratios), 1), 1.0) * free / max(free - 2, 1))
+        return alone[0] * further, alone[1] * further

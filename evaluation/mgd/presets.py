@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from evaluation.mgd.aemc import flow_nodes
-from evaluation.mgd.levels import axes_at, grouped
+from evaluation.mgd.geometry import Axis
+from evaluation.mgd.levels import AxesOf, grouped
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, subsets, target
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
@@ -198,6 +200,7 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
     is taken with its ordinal attributes in groups of neighbours; where that takes long too, it is left out.
     """
     rng = np.random.default_rng(spec.seed)
+    axes_of = AxesOf(schema)
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
@@ -209,11 +212,12 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
         for place, clique in wanted.drawn(schema.domain.names, k, spec.max_marginals, rng):
             if len(sample) == spec.max_marginals:
                 break
-            one, needed = _affordable(schema, target(schema, clique, delta=spec.delta), ALL_WORK - work)
-            if one is None:
+            levels, needed = _affordable(schema, axes_of, clique, ALL_WORK - work)
+            if levels is None:
                 left += 1
             else:
-                sample[place], work = one, work + needed
+                one = target(schema, clique, delta=spec.delta)
+                sample[place], work = replace(one, levels=levels), work + needed
         chosen = [sample[i] for i in sorted(sample)]
         grouped_ones = sum(GROUPS in one.levels for one in chosen)
         coarse = f", {grouped_ones} with columns in groups of neighbours for their cost" if grouped_ones else ""
@@ -223,18 +227,22 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
     return Targets(tuple(marginals), tuple(notes))
 
 
-def _affordable(schema: Schema, one: TargetMarginal, room: int) -> tuple[TargetMarginal | None, int]:
-    """The marginal, or the same in groups, or None; and the work that it takes."""
-    levels = tuple(GROUPS if grouped(schema[n]) else v for n, v in zip(one.attributes, one.levels, strict=True))
-    for choice in (one, replace(one, levels=levels)):
-        work, nodes = predicted_work(schema, choice)
+def _affordable(schema: Schema, axes_of: AxesOf, clique: Clique, room: int) -> tuple[tuple[int, ...] | None, int]:
+    """The levels at which a marginal is affordable, its leaves or groups of them, or None; and the work that it takes.
+
+    What the weights of ordinal attributes are plays no part.
+    """
+    leaves = tuple(schema[n].hierarchy.depth for n in clique)
+    groups = tuple(GROUPS if grouped(schema[n]) else leaf for n, leaf in zip(clique, leaves, strict=True))
+    weights = [Fraction(1) if schema.domain[n].ordered >= 2 else None for n in clique]
+    for levels in (leaves, groups):
+        work, nodes = predicted_work(tuple(map(axes_of.axis, clique, levels, weights)))
         if nodes <= MAX_FLOW_NODES and work <= min(MOST_WORK, room):
-            return choice, work
+            return levels, work
     return None, 0
 
 
-def predicted_work(schema: Schema, one: TargetMarginal) -> tuple[int, int]:
-    """Cells × nodes of the flow of a marginal, and its nodes; 0 where it needs no flow."""
-    axes = axes_at(schema, one)
+def predicted_work(axes: tuple[Axis, ...]) -> tuple[int, int]:
+    """Cells × nodes of the flow of a marginal with these axes, and its nodes; 0 where it needs no flow."""
     nodes = flow_nodes(axes)
     return math.prod(a.size for a in axes) * nodes, nodes

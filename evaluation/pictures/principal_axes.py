@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.products import inner, times
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
 
@@ -48,16 +49,16 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> dict[s
 
     known = features(fitted)
     center = known.mean(axis=0)
-    variances, axes = np.linalg.eigh((known - center).T @ (known - center) / len(known))
+    variances, axes = np.linalg.eigh(inner(known - center, known - center) / len(known))
     if len(variances) < 2 or variances[-2] <= 1e-12:
         return None
     plane = axes[:, [-1, -2]] * np.where(axes[np.abs(axes).argmax(axis=0), range(len(axes))] < 0, -1, 1)[[-1, -2]]
-    ends = np.quantile((known - center) @ plane, INSIDE, axis=0)
+    ends = np.quantile(times(known - center, plane), INSIDE, axis=0)
     width = np.maximum(ends[1] - ends[0], 1e-9) * MARGIN
     low, high = ends[0] - width, ends[1] + width
     points, rows = {}, {}
     for name, table in tables.items():
-        places = (features(_some(table, DRAWN, rng)) - center) @ plane
+        places = times(features(_some(table, DRAWN, rng)) - center, plane)
         points[name] = _text((places - low) / (high - low))
         rows[name] = min(table.rows, DRAWN)
     explained = (variances[[-1, -2]] / variances.sum()).tolist()

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
+from mechanisms.public.jit import compiled
 
 Floats = NDArray[np.float64]
 
 #: Random rows of each table and draws of their weights that tell how far a mean distance moves; and so many marginals.
 ROWS, DRAWS, MARGINALS = 1_000, 40, 100
+#: Sums are held for all cells of a marginal of so few.
+FEW_CELLS = 2_000
 
 
 #: Of a mean over single columns: independent columns keep these, so that the other end is no overlap at all.
@@ -80,8 +83,9 @@ class DistanceEnds:
         weights = [w - w.mean(axis=1, keepdims=True) for w in weights]
         n, m = sizes
         scale = [1 / math.sqrt(r * size) for r, size in zip(rows, sizes, strict=True)]
-        self._drawn: Floats = np.concatenate([weights[0] * scale[0], weights[1] * scale[1]], axis=1)
-        self._honest: Floats = weights[0] * math.sqrt((1 / n + 1 / m) / rows[0])
+        drawn = np.concatenate([weights[0] * scale[0], weights[1] * scale[1]], axis=1)
+        self._drawn: Floats = np.ascontiguousarray(drawn.T)
+        self._honest: Floats = np.ascontiguousarray(weights[0].T * math.sqrt((1 / n + 1 / m) / rows[0]))
         self._sums = np.zeros((2, DRAWS))
 
     def add(self, clique: Clique, shape: Sequence[int], ids: NDArray[np.int64], p: Floats, q: Floats) -> None:
@@ -91,10 +95,10 @@ class DistanceEnds:
             return
         self.poor.append(independent_tvd(shape, ids, q, self.sizes[1]))
         places = [_cells(table, clique, shape, ids) for table in self._tables]
-        at, moved = _summed(np.concatenate(places), self._drawn)
+        at, moved = _summed(np.concatenate(places), self._drawn, ids.size)
         apart = np.asarray(p - q)[at]
-        self._sums[0] += 0.5 * np.abs(apart + moved).sum(axis=1)
-        self._sums[1] += 0.5 * np.abs(_summed(places[0], self._honest)[1]).sum(axis=1)
+        self._sums[0] += 0.5 * np.abs(apart[:, None] + moved).sum(axis=0)
+        self._sums[1] += 0.5 * np.abs(_summed(places[0], self._honest, ids.size)[1]).sum(axis=0)
 
     def ends(self, score: float) -> Ends:
         """For a mean distance."""
@@ -121,8 +125,19 @@ def _cells(table: CodedTable, clique: Clique, shape: Sequence[int], ids: NDArray
     return np.searchsorted(ids, np.ravel_multi_index(codes, tuple(shape)))
 
 
-def _summed(places: NDArray[np.int64], weights: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """The places that occur, and (draws, places) sums of the rows' weights."""
-    order = np.argsort(places, kind="stable")
-    at, starts = np.unique(places[order], return_index=True)
-    return at, np.add.reduceat(weights[:, order], starts, axis=1)
+def _summed(places: NDArray[np.int64], weights: Floats, cells: int) -> tuple[NDArray[np.int64] | slice, Floats]:
+    """Cells, among them all that occur, and (cells, draws) sums of the (rows, draws) weights of their rows."""
+    at: NDArray[np.int64] | slice = slice(None)
+    if cells > FEW_CELLS:
+        at, places = np.unique(places, return_inverse=True)
+        cells = at.size
+    sums = np.zeros((cells, weights.shape[1]))
+    _add_up(places, weights, sums)
+    return at, sums
+
+
+@compiled
+def _add_up(places: NDArray[np.int64], weights: Floats, sums: Floats) -> None:
+    for i in range(places.size):
+        for draw in range(weights.shape[1]):
+            sums[places[i], draw] += weights[i, draw]

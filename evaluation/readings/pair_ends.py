@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.products import times
 from evaluation.readings.distance_ends import DRAWS, sampled
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
@@ -46,7 +47,7 @@ class Multipliers:
     def _sum(self, side: int, influence: Floats, share: float) -> Floats:
         rows = self.rows[side].size
         centred = influence - influence.mean(axis=0)
-        return np.asarray(self._weights[side] @ centred * math.sqrt(share / rows))
+        return np.asarray(times(self._weights[side], centred) * math.sqrt(share / rows))
 
 
 def correlation_ends(
@@ -121,6 +122,7 @@ def _of_cramer(one: NDArray[np.int64], two: NDArray[np.int64], shape: tuple[int,
     """
     shares = np.bincount(one * shape[1] + two, minlength=shape[0] * shape[1]).reshape(shape) / one.size
     across, up = shares.sum(axis=1), shares.sum(axis=0)
+    places = [(np.cumsum(part > 0) - 1)[codes] for part, codes in ((across, one), (up, two))]
     shares, across, up = shares[across > 0][:, up > 0], across[across > 0], up[up > 0]
     k = min(shares.shape) - 1
     if k < 1:
@@ -133,7 +135,6 @@ def _of_cramer(one: NDArray[np.int64], two: NDArray[np.int64], shape: tuple[int,
     table = 2 * shares / product - left[:, None] - right[None, :]
     free = (shares.shape[0] - 1) * (shares.shape[1] - 1)
     factor = math.sqrt(max(1 - free / (2 * one.size * square), 0.5))
-    places = [np.unique(codes, return_inverse=True)[1] for codes in (one, two)]
     return np.asarray(table[places[0], places[1]] * factor / (2 * math.sqrt(square * k)))
 
 

@@ -27,6 +27,8 @@ FURTHER = (0.02, 0.05, 0.1, 0.2, 0.5)
 CANDIDATES, WEIGHED = 2_000, 20_000
 #: A copy counts as at most so many times as likely as a natural match: no single match outweighs many.
 LIKELIER = 6.0
+#: Bits by which rows are told apart before they are looked up.
+BITS = 22
 #: Weights are whole multiples of 1 / STEPS.
 STEPS = 6
 
@@ -104,6 +106,10 @@ def neighbours(pool: Pool, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         marks = _marks(pool.tables[0], i)
         rest = pool.sums - marks[pool.column(i)]
         asked, place = np.unique(rest[rows], return_inverse=True)
+        # Nearly all rows are told apart from those asked for by their first bits: few are looked up.
+        there = np.zeros(1 << BITS, bool)
+        there[asked >> np.uint64(64 - BITS)] = True
+        rest = rest[there[rest >> np.uint64(64 - BITS)]]
         at = np.minimum(np.searchsorted(asked, rest), asked.size - 1)
         found += np.bincount(at[asked[at] == rest], minlength=asked.size)[place] - pool.repeats[rows]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def _tally_pair(
 
 
 @compiled
-def _tally(counts: NDArray[np.int64], keys: NDArray[np.int64], rows: int) -> None:
+def _tally(counts: NDArray[np.int64], keys: NDArray[np.integer[Any]], rows: int) -> None:
     for i in range(rows):
         counts[keys[i]] += 1
 
@@ -98,6 +99,9 @@ def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: Coded
         for out, places in jobs:
             if weights is None and len(places) == 2:
                 _tally_pair(out, columns[places[0]], columns[places[1]], sizes[places[1]])
+                continue
+            if weights is None and len(places) == 1:
+                _tally(out, columns[places[0]], part.stop - part.start)
                 continue
             keys[:] = 0
             for place in places:

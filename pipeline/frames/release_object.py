@@ -32,6 +32,7 @@ from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
+from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings import build
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
@@ -227,20 +228,24 @@ class Release:
             raise UserError(f"cannot write {target} ({error.strerror})", where="path", fix="another folder") from error
         return target
 
-    def score(self, real: Table, **settings: Any) -> Scorecard:
-        """Scores of the released synthetic table against a real one; NOT private.
+    def score(self, real: Table, *, holdout: Table | None = None, **settings: Any) -> Scorecard:
+        """Scores of the released synthetic table against a real one, with what the statement says; NOT private.
 
         Args:
             real: a data frame, or the path of a table.
+            holdout: likewise, with real records that were set aside, for the verdict on privacy.
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
         refuse_part(self.given, "scores")
         name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
-        with table_files({"real": real}) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
-            for inner in (name, "schema.yaml"):
-                (Path(work) / inner).write_bytes(self._files[inner])
+        tables = {"real": real} | ({} if holdout is None else {"holdout": holdout})
+        with table_files(tables) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
+            for inner in (name, "schema.yaml", STATEMENT, MANIFEST):
+                if inner in self._files:
+                    (Path(work) / inner).write_bytes(self._files[inner])
             config.real, config.synthetic = str(paths["real"]), str(Path(work) / name)
+            config.holdout = str(paths["holdout"]) if holdout is not None else config.holdout
             config.schema = str(Path(work) / "schema.yaml")
             return two_tables.score(config, quiet=True)
 

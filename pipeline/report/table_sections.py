@@ -129,9 +129,11 @@ class DistancesSection:
 def distances_section(distances: Mapping[str, Any]) -> DistancesSection:
     """From the part `distances` of figures.json."""
     notes = {"dcr": f"in columns that differ, of {distances['columns']}", "nndr": "1: neither stands out"}
+    rows = distances.get("rows") or {}
+    among = "; ".join(["quantiles over the records", *(f"{n:,} {name} ones" for name, n in rows.items())])
     titles = {"dcr": "Distance to the closest record", "nndr": "Nearest over second nearest"}
     cards = [
-        Card(title, _quantiles(distances[name], title), f"{notes[name]}; quantiles over the records")
+        Card(title, _quantiles(distances[name], title), f"{notes[name]}; {among}")
         for name, title in titles.items()
         if name in distances
     ]

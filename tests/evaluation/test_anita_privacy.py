@@ -133,5 +133,8 @@ def test_columns_samples_and_buckets_are_said():
     some = privacy(*tables, columns=["year", "sex"], max_rows=100)
     assert some.columns == ("sex", "year")
     assert some.rows == {"training": 100, "synthetic": 100, "holdout": 100}
+    near = privacy(*tables, max_rows=100, distance_rows=40)
+    assert near.rows == some.rows and near.measured == dict.fromkeys(near.rows, 40)
+    assert near.dcr.synthetic.size == 40 and near.synthetic_matches.rows == 100
     assert privacy(*tables, m=3).dcr.synthetic.max() <= 4
     assert len(privacy(*tables).dcr.curve()) == 101

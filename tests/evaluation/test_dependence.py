@@ -12,6 +12,7 @@ import yaml
 from evaluation.counts import pairs_looked_at
 from evaluation.dependence import dependence_kept, pair_dependence
 from evaluation.lost_dependence import change
+from evaluation.products import inner, times
 from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -231,3 +232,12 @@ def test_wide_tables_are_judged_by_a_seeded_sample_of_their_pairs():
     drawn = pairs_looked_at(names)
     assert len(set(drawn)) == len(drawn) == 20_000 and drawn == sorted(drawn, key=lambda p: [names.index(n) for n in p])
     assert pairs_looked_at(names) == drawn and len(pairs_looked_at(names[:200])) == 19_900
+
+
+@pytest.mark.parametrize("shape", [(7, 3, 2), (900, 40, 30), (50, 300, 200), (0, 2, 2), (4, 0, 3)])
+def test_products_in_steps_are_those_of_whole_matrices(shape):
+    rows, a, b = shape
+    rng = np.random.default_rng(0)
+    one, two, other = rng.normal(size=(rows, a)), rng.normal(size=(rows, b)), rng.normal(size=(a, b))
+    np.testing.assert_allclose(inner(one, two), one.T @ two, atol=1e-9)
+    np.testing.assert_allclose(times(one, other), one @ other, atol=1e-9)

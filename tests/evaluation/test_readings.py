@@ -103,6 +103,20 @@ def test_mgd_is_read_against_counts_that_are_drawn_anew():
     )
 
 
+def test_mgd_of_few_rows_tells_independent_columns_from_an_honest_table():
+    """Marginals move together far less than wholly: a spread that says so calls all that few rows tell good."""
+    columns = {f"c{i}": {"kind": "integer", "min": 0, "max": 5, "missing": False} for i in range(6)}
+    schema = parse_schema({"columns": columns}, where="six.yaml")
+    targets = preset_targets(schema, PresetSpec("kway", (), (1, 2, 3), 300, 2.0, 0))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        real, other = crowd(500, rng), crowd(500, rng)
+        tables = [CodedTable(schema.domain, t.columns) for t in (real, other, apart(other, rng))]
+        honest, lost = (mgd(tables[0], t, schema, targets) for t in tables[1:])
+        one, two = (reading(r.score, r.ends, "", low_is_good=True).label for r in (honest, lost))
+        assert one == "good" and two in {"fair", "weak"}
+
+
 def labels(real: CodedTable, synthetic: CodedTable, **options: object) -> dict[str, str]:
     names = ("tvd", "anita_1way", "anita_2way", "anita_3way")
     found = {name: compute(METRICS[name], real, synthetic, None, Options(**options)) for name in names}

@@ -6,9 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from evaluation import counts
 from evaluation.metrics import ScoreSpec
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
+from evaluation.mgd.levels import axes_at
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, PresetSpec, predicted_work, preset_targets
 from evaluation.mgd.targets import GROUPS, Targets
@@ -17,6 +19,7 @@ from evaluation.tvd import tvd, tvd_cliques
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -117,7 +120,7 @@ def test_marginals_whose_flow_would_take_long_are_taken_in_groups_and_said():
     assert levels[("x", "y")] == (GROUPS, GROUPS)
     assert levels[("x", "z")] == (1, 1)
     assert "in groups of neighbours" in targets.note[1]
-    assert all(predicted_work(schema_of(fine), t)[0] <= MOST_WORK for t in targets.marginals)
+    assert all(predicted_work(axes_at(schema_of(fine), t))[0] <= MOST_WORK for t in targets.marginals)
 
 
 def test_marginals_that_take_long_even_in_groups_are_left_out_and_said():
@@ -171,3 +174,19 @@ def test_an_impossible_setting_is_named(field):
 
 def test_the_card_says_that_it_is_not_private():
     assert "NOT private" in score(people(5, 1), people(5, 2))["not_private"]
+
+
+def test_metrics_that_ask_for_the_same_marginal_count_it_once_while_there_is_room(monkeypatch):
+    table, counted = people(50, 1), []
+
+    def count(given, cliques):
+        counted.extend(cliques)
+        return count_cliques(table, cliques)
+
+    monkeypatch.setattr(counts, "REMEMBERED_CELLS", 14)
+    known = counts.remembered(table)
+    asked = [("age",), ("age",), ("age", "sex"), ("job",)]
+    for _ in range(2):
+        told = known.known(known, asked, count)
+        assert [c.tolist() for c in told] == [c.tolist() for c in count_cliques(table, asked)]
+    assert counted == [("age",), ("age", "sex"), ("job",), ("age", "sex")], "6 and 4 cells have room, 12 have not"

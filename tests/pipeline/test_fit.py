@@ -123,7 +123,10 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     release = pipeline.fit(patients(), FEW, **QUICK)
     release.sample(10)
-    release.score(patients(), metrics=["tvd"])
+    card = release.score(patients(), holdout=patients(60, seed=2), metrics=["tvd"])
+    said = f"private: ε = {release.statement['guarantee']['epsilon']:.6g}"
+    assert card.release["private"] and said in repr(card) and said in card._repr_html_(), "as beside a file"
+    assert card.privacy.to_json()["rows"]["holdout"] == 60
     assert pipeline.score(patients(), patients(), FEW, metrics=["tvd"]).tvd["2-way"]["max"] == 0
     with pytest.raises(UserError, match="smoker"):
         pipeline.fit(patients().assign(smoker="perhaps"), FEW, **QUICK)

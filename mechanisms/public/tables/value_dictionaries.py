@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,10 @@ class Dictionary:
     codes: NDArray[np.int32]
     values: pa.Array
 
-    @property
+    @cached_property
     def counts(self) -> NDArray[np.int64]:
         """How many rows have each of the values."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+        return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
 
 
 def raw_expressions(source: Source, names: Sequence[str]) -> dict[str, str]:
