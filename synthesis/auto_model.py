@@ -19,6 +19,7 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.projection import product, soften
+from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import RowModel, Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Synthesized
@@ -137,7 +138,7 @@ class AutoSpec(Synthesizer):
 
     def _mended(self, measurements: Measurements, zeros: Zeros, progress: Progress | None) -> MendedRows | None:
         """The model and the targets of its rows; None where the columns, or the zeros, are more than it may have."""
-        evidence = gathered(measurements.domain, measurements.answers)
+        evidence = gathered(measurements.domain, completed(measurements).answers)
         try:
             inside = self._inside(measurements, evidence, zeros)
         except UserError:

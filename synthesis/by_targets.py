@@ -11,6 +11,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Targets, consistent
 from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, rare_zeros
+from synthesis.consistency.residual_parts import completed
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
@@ -31,7 +32,7 @@ class ByTargets(Synthesizer):
     ) -> Synthesized:
         """Rows that follow the consistent marginals."""
         groups = {} if zeros else merged_values(measurements)
-        reduced = compressed(measurements, groups) if groups else measurements
+        reduced = compressed(completed(measurements), groups) if groups else measurements
         rare, floor = self.rare_rule
         never = rare_zeros(measurements, groups, rare=rare, floor=floor)
         targets = consistent(reduced, nonnegative=self.cells_rule, zeros=[*zeros, *never])

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.residual_parts import completed
 
 #: Draws of the noise that the error of the consistent marginals is estimated from.
 DRAWS = 10
@@ -40,23 +42,24 @@ class MarginalTable:
 
 
 def marginal_tables(measurements: Measurements, *, draws: int = DRAWS, seed: int = 0) -> list[MarginalTable]:
-    """Every marginal that was measured whole, once, in the order measured.
+    """Every marginal that was measured whole, or whose residual was, once, in the order measured.
 
     Guarantee: post-processing; costs no privacy.
     Args:
         draws: how often the noise is drawn anew.
         seed: of these draws; they protect nobody.
     """
-    whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity))
-    if not whole:
+    whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
+    rebuilt = completed(replace(measurements, answers=whole)).answers
+    if not rebuilt:
         return []
     whole_answers = replace(measurements, answers=whole)
     settled = consistent(whole_answers)
     errors = _errors(whole_answers, settled, draws, np.random.default_rng(seed))
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
-    for clique in dict.fromkeys(a.clique for a in whole):
-        mean, error = _averaged([a for a in whole if a.clique == clique])
+    for clique in dict.fromkeys(a.clique for a in rebuilt):
+        mean, error = _averaged([a for a in rebuilt if a.clique == clique])
         values = shapes[clique].values
         tables.append(MarginalTable(clique, mean.reshape(values.shape), error, values, errors[clique]))
     return tables
@@ -77,7 +80,8 @@ def _errors(
         return {c: np.full(v.shape, np.nan) for c, v in centres.items()}
     squares = {c: np.zeros(v.shape) for c, v in centres.items()}
     for _ in range(draws):
-        again = tuple(replace(a, values=centres[a.clique].ravel() + _noise(a, rng)) for a in measurements.answers)
+        exact = [a.query.answer(centres[a.clique].ravel()) for a in measurements.answers]
+        again = tuple(replace(a, values=e + _noise(a, rng)) for a, e in zip(measurements.answers, exact, strict=True))
         for target in consistent(replace(measurements, answers=again)).marginals:
             squares[target.clique] += (target.values - centres[target.clique]) ** 2
     return {c: np.sqrt(s / draws) for c, s in squares.items()}

@@ -16,6 +16,7 @@ from mechanisms.public.extras import need_extra
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
+from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
@@ -81,7 +82,8 @@ def mbi_rows(
     mbi = _library()
     domain = measurements.domain
     mbi_measurements = [
-        mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query, mbi)) for a in measurements.answers
+        mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query, mbi))
+        for a in completed(measurements).answers  # of a residual the library would hold every entry
     ]
     space = mbi.Domain(domain.names, domain.shape(domain.names))
     report = (lambda value: progress(0, 0, str(value))) if progress is not None else None

@@ -13,6 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
@@ -75,7 +76,7 @@ def weights_table(measurements: Measurements, spec: WeightsSpec) -> NDArray[np.f
     if domain.cells(domain.names) > MAX_CELLS:
         fix = f"fewer columns: their domain may have {MAX_CELLS:,} cells"
         raise UserError("multiplicative weights hold every cell of the whole table", where="synthesis", fix=fix)
-    answers = [a for a in measurements.answers if isinstance(a.query, Identity)]
+    answers = [a for a in completed(measurements).answers if isinstance(a.query, Identity)]
     shape = domain.shape(domain.names)
     table = np.full(shape, total / max(domain.cells(domain.names), 1))
     tables = table.copy()

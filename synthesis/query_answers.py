@@ -14,6 +14,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.least_squares import least_weights
+from synthesis.consistency.residual_parts import Rebuilt, rebuilt_of
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one.
 MAX_SOLVED = 2_000
@@ -59,6 +60,8 @@ def estimate_count(measurements: Measurements, weights: dict[str, Values]) -> Es
 
 
 def _combined(measurements: Measurements, clique: Clique, weights: Values | None) -> Estimate:
+    if (rebuilt := rebuilt_of(measurements, clique)) is not None:
+        return _of_parts(rebuilt, weights)
     having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
     estimates = [(a.clique, _told(measurements.domain, a, clique, weights)) for a in having]
     usable = [(c, t) for c, t in estimates if t is not None]
@@ -79,6 +82,14 @@ def _combined(measurements: Measurements, clique: Clique, weights: Values | None
     values = (precision * np.array([t[0] for _, t in usable])).sum(axis=0) / precision.sum(axis=0)
     sources = tuple(dict.fromkeys(c for c, _ in usable))
     return Estimate(values, precision.sum(axis=0) ** -0.5, sources)
+
+
+def _of_parts(rebuilt: Rebuilt, weights: Values | None) -> Estimate:
+    """Cells, or their weighted sum, of a marginal from its parts."""
+    if weights is None:
+        return Estimate(rebuilt.values.ravel(), np.full(rebuilt.values.size, rebuilt.noise.error), rebuilt.sources)
+    value, moved = float((rebuilt.values * weights).sum()), rebuilt.noise.times(weights.reshape(1, -1))
+    return Estimate(np.array([value]), np.array([float(np.linalg.norm(moved))]), rebuilt.sources)
 
 
 def _told(

@@ -151,16 +151,17 @@ class AdaptivePlan:
             return event
         return slot.event if slot is not None and slot.event.admits(event) else None
 
-    def measurement_event(self, name: str, part: float) -> NoiseEvent:
-        """A measurement of columns of norm 1 that costs a part of the reserve.
+    def measurement_event(self, name: str, part: float, sensitivity: float | None = None) -> NoiseEvent:
+        """A measurement that costs a part of the reserve.
 
         Args:
             name: after the prefix that the ledger knows the reserve by.
             part: above 0, at most 1.
+            sensitivity: in records; None: that of columns of norm 1.
         """
         whole, strength = self._of_reserve(part)
-        scale = units.round_up(whole.sensitivity / strength)
-        return noise_event(whole.kind, f"{RESERVE}{name}", whole.sensitivity, scale)
+        moved = whole.sensitivity if sensitivity is None else sensitivity
+        return noise_event(whole.kind, f"{RESERVE}{name}", moved, units.round_up(moved / strength))
 
     def scores_event(self, number: int, part: float, scores: int) -> NoiseEvent:
         """So many distances under one charge that costs a part of the reserve; its id tells how many.

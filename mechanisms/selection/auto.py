@@ -15,8 +15,9 @@ from mechanisms.public.designs.allocation import Known, Wanted, allocate
 from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
+from mechanisms.public.designs.residual_pairs import with_residuals
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
-from mechanisms.public.designs.tree_model import TreeModel, followed
+from mechanisms.public.designs.tree_model import TreeModel, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
@@ -115,7 +116,9 @@ class Auto(ScoredPairs):
         queries = self._queries(context, expected, len(given))
         spread = {a.clique: a.stddev for a in context.known}
         level = LOOK_LEVEL * float(context.reserve_noise(np.array([PAIRS_PART / len(given)]))[0])
-        view = PairView(queries, expected, spread, sides_of(given, tuple(queries)), level, dict(self.important))
+        asked, factor = with_residuals(context.domain, queries, context.bound)
+        sides = sides_of(given, tuple(queries))
+        view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
         known = _known(context, view, {c: expected(c) for c in given})
         look = _first_look(context, view)
         wanted = NO_PAIRS if look is None else look.wanted
@@ -129,8 +132,8 @@ class Auto(ScoredPairs):
         rest = 1 - sum(first.values())
         part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
         pays = (1 - part) * WHOLE
-        context.spend([(c, queries[c], p * pays) for c, p in zip(forest, first.values(), strict=True)])
-        tree = _tree(context, forest, queries, expected)
+        context.spend([(c, asked[c], p * pays) for c, p in zip(forest, first.values(), strict=True)])
+        tree = tree_of(context.domain, [a for a in context.known if a.clique in forest], expected)
         wanted = _second_look(context, view, tree, look, others, part)
         left = rest * (1 - part)
         if left <= LEAST_PART:
@@ -141,7 +144,7 @@ class Auto(ScoredPairs):
         again_parts = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
         pairs_again = {c: again_parts.pop(c) for c in forest}
         chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
-        questions = combined_questions(context.domain, pairs_again | chosen, queries, self.combine_cells)
+        questions = combined_questions(context.domain, pairs_again | chosen, asked, self.combine_cells)
         questions += whole_questions(context.domain, again_parts)
         context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest) + 1)
 
@@ -192,9 +195,9 @@ class _Look:
 def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
     """Marginals that were asked, with the mean absolute noise of their answers; of one that was charged and lost: as if
     never asked."""
-    noise = {a.clique: a.mean_abs for a in context.known}
-    weights = np.array([view.weight(c) for c in expected])
-    return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights)
+    noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
+    weights, factor = (np.array([told(c) for c in expected]) for told in (view.weight, lambda c: view.factor.get(c, 1)))
+    return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 
 def _first_look(context: Context, view: PairView) -> _Look | None:
@@ -209,18 +212,6 @@ def _first_look(context: Context, view: PairView) -> _Look | None:
     stddev = context.stddev(context.places(SCORES)[0])
     wanted = view.wanted(range(len(cells)), cells, more, np.full(more.size, stddev))
     return _Look(cells, more, stddev, wanted)
-
-
-def _tree(
-    context: Context, forest: Sequence[Clique], queries: Mapping[Clique, QueryMatrix], expected: Expected
-) -> TreeModel:
-    """What follows from the forest's answers; an answer that was charged and lost tells nothing."""
-    domain = context.domain
-    answers = {a.clique: a for a in context.known if a.clique in forest}
-    edges = {
-        c: followed(expected(c).reshape(domain.shape(c)), queries[c], a.values, a.stddev) for c, a in answers.items()
-    }
-    return TreeModel({n: expected((n,)) for n in domain.names}, edges)
 
 
 def _second_look(

@@ -110,6 +110,10 @@ class Context(Protocol):
         """One of the candidates, out of the reserve."""
         ...
 
+    def bound(self, query: QueryMatrix) -> float:
+        """The sensitivity of the answers to a matrix, in records."""
+        ...
+
     def reserve_noise(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean absolute noise of an answer, in records, from its part of the reserve."""
         ...

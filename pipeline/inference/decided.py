@@ -15,6 +15,7 @@ from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
 from pipeline.inference.release_evidence import Evidence
@@ -77,7 +78,8 @@ def decided(measurements: Measurements) -> Decided:
     every = list(itertools.combinations(names, 2))
     inside = {p for c in asked for p in itertools.combinations([n for n in c if n in set(names)], 2)}
     records = max(estimate_total(measurements), 1.0)
-    cells = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
+    every_cell = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
+    cells = replace(measurements, answers=every_cell)
     whole = [t for p in inside if (t := told(cells, p)) is not None]
     expected = independent_marginals(measurements)
     noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]

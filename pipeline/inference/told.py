@@ -18,6 +18,7 @@ from pipeline.inference.noise_bounds import (
     BLOCK,
     DRAWS,
     SEED,
+    SIMULATED_CELLS,
     Term,
     merged_terms,
     quantile_above,
@@ -26,6 +27,7 @@ from pipeline.inference.noise_bounds import (
     tail,
 )
 from synthesis.consistency.least_squares import least_weights
+from synthesis.consistency.residual_parts import Layers, rebuilt_of
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one; and cells of their queries.
 MAX_SOLVED, MAX_ASKED = 200, 5_000
@@ -39,6 +41,63 @@ class Mixed:
 
     weights: Values
     term: Term
+
+    @property
+    def errors(self) -> Values:
+        return np.asarray(math.sqrt(self.term.variance) * np.linalg.norm(self.weights, axis=1))
+
+    @property
+    def gaussian(self) -> bool:
+        return self.term.noise == GAUSSIAN.name
+
+    def moved(self, weights: Values) -> Values:
+        """Weighted sums of the cells (sums × cells) as sums of independent noise of variance 1."""
+        return np.asarray(math.sqrt(self.term.variance) * (weights @ self.weights))
+
+    def draw(self, rng: np.random.Generator, rows: int) -> Values:
+        """The noise of all cells, so many times."""
+        return self.term.draw(rng, rows * self.many).reshape(rows, self.many) @ self.weights.T
+
+    @property
+    def many(self) -> int:
+        """How many numbers make one draw."""
+        return int(self.weights.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Layered:
+    """Noise that the cells share: that of parts of the marginal, each a residual of some of its columns."""
+
+    layers: Layers
+
+    @property
+    def errors(self) -> Values:
+        return np.full(self.many, self.layers.error)
+
+    @property
+    def gaussian(self) -> bool:
+        return True
+
+    def moved(self, weights: Values) -> Values:
+        """As of `Mixed`."""
+        return self.layers.times(weights)
+
+    def draw(self, rng: np.random.Generator, rows: int) -> Values:
+        """As of `Mixed`."""
+        return self.layers.times(rng.standard_normal((rows, self.many)))
+
+    @property
+    def many(self) -> int:
+        return math.prod(self.layers.shape)
+
+    def large_sum(self, alpha: float) -> float:
+        """t with P(Σ |noise of a cell| > t) ≤ α, in records: by mean and variance (Cantelli's inequality).
+
+        For Gaussian noise of variance σ² and correlation ρ, Cov(|x|, |y|) ≤ (1 − 2/π) ρ² σ².
+        """
+        mean = self.many * self.layers.error * GAUSSIAN.mean_abs
+        variance = (1 - GAUSSIAN.mean_abs**2) * self.layers.squares / max(self.layers.error, 1e-300) ** 2
+        return mean + math.sqrt(variance * (1 / alpha - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,33 +116,34 @@ class Told:
     values: Values
     terms: tuple[Term, ...]
     sources: tuple[Clique, ...]
-    mixed: Mixed | None = None
+    mixed: Mixed | Layered | None = None
 
     @property
     def errors(self) -> Values:
         """The standard error of each cell, in records."""
         if self.mixed is None:
             return np.full(self.values.size, stddev_of(self.terms))
-        return np.asarray(math.sqrt(self.mixed.term.variance) * np.linalg.norm(self.mixed.weights, axis=1))
+        return self.mixed.errors
 
     @property
     def gaussian(self) -> bool:
         """Whether weighted sums of the cells have Gaussian noise."""
-        terms = self.terms if self.mixed is None else (self.mixed.term,)
-        return all(t.noise == GAUSSIAN.name for t in terms)
+        if self.mixed is not None:
+            return self.mixed.gaussian
+        return all(t.noise == GAUSSIAN.name for t in self.terms)
 
     def spread(self, weights: Values) -> float:
         """The standard error of a weighted sum of the cells, in records."""
         if self.mixed is None:
             return stddev_of(self.terms) * float(np.linalg.norm(weights))
-        return math.sqrt(self.mixed.term.variance) * float(np.linalg.norm(self.mixed.weights.T @ weights))
+        return float(np.linalg.norm(self.mixed.moved(weights.reshape(1, -1))))
 
     def covariance(self, weights: Values) -> Values:
         """The covariance of several weighted sums of the cells (sums × cells), in records²."""
         if self.mixed is None:
             return stddev_of(self.terms) ** 2 * (weights @ weights.T)
-        mixed = weights @ self.mixed.weights
-        return self.mixed.term.variance * (mixed @ mixed.T)
+        mixed = self.mixed.moved(weights)
+        return np.asarray(mixed @ mixed.T)
 
     def reach(self, alpha: float) -> Values:
         """Per cell t with P(some cell's |noise| > its t) ≤ α, in records (Bonferroni)."""
@@ -98,17 +158,19 @@ class Told:
         """t with P(Σ |noise of a cell| > t) ≤ α, in records."""
         if self.mixed is None:
             return sum_bound(self.values.size, self.terms, alpha)
+        if isinstance(self.mixed, Layered) and self.values.size > SIMULATED_CELLS:
+            return self.mixed.large_sum(alpha)
         return quantile_above(np.concatenate([np.abs(n).sum(axis=1) for n in self.draws()]), alpha)
 
     def draws(self) -> Iterator[Values]:
         """DRAWS draws of the cells' noise by a public seed, some rows of all cells at a time."""
         rng = np.random.default_rng(SEED)
-        many = self.values.size if self.mixed is None else self.mixed.weights.shape[1]
+        many = self.values.size if self.mixed is None else self.mixed.many
         step = max(BLOCK // max(many, 1), 1)
         for start in range(0, DRAWS, step):
             rows = min(step, DRAWS - start)
             if self.mixed is not None:
-                yield self.mixed.term.draw(rng, rows * many).reshape(rows, many) @ self.mixed.weights.T
+                yield self.mixed.draw(rng, rows)
             else:
                 yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
 
@@ -116,10 +178,13 @@ class Told:
 def told(measurements: Measurements, clique: Clique) -> Told | None:
     """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
 
-    Where no whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
+    Where the residual of it or of a part of it was asked, it is made of its parts by least squares (`Parts`). Where no
+    whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
 
     Guarantee: post-processing; costs no privacy.
     """
+    if (rebuilt := rebuilt_of(measurements, clique)) is not None:
+        return Told(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
     having = measurements.answers_about(clique)
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:

@@ -23,6 +23,7 @@ from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.context import Scores, once
@@ -102,10 +103,15 @@ class AdaptiveRun:
         self._measure([(place, self._planned(place, clique, query)) for place, clique, query in questions])
 
     def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:
-        """Measure one round out of the reserve: each question with its part of it, numbered from `first`."""
+        """Measure one round out of the reserve: each question with its part of it, numbered from `first`.
+
+        A residual has the noise of its own sensitivity; other matrices that of columns of norm 1.
+        """
         planned = []
         for number, (clique, query, part) in enumerate(questions, first):
-            event = self.plan.measurement_event(f"{number:04d}:measure", part).with_sensitivity(self.bound(query))
+            bound = self.bound(query)
+            own = bound if isinstance(query, ResidualQuery) else None
+            event = self.plan.measurement_event(f"{number:04d}:measure", part, own).with_sensitivity(bound)
             planned.append((len(self.plan.slots) + number, PlannedMeasurement(clique, query, part, event)))
         self._measure(planned)
 

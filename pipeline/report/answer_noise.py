@@ -12,6 +12,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
+from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 
 #: Bounds C that the report compares, besides that of the run.
@@ -44,9 +45,9 @@ class SignalToNoise:
 
 
 def signal_to_noise(measurements: Measurements) -> list[SignalToNoise]:
-    """Every answer of a release, the weakest first; computed from the release alone."""
+    """Every answer of a release, residuals made whole, the weakest first; computed from the release alone."""
     rows = []
-    for answer in measurements.answers:
+    for answer in completed(measurements).answers:
         values, stddev = answer.values, answer.stddev
         mean = float(np.clip(values, 0, None).mean()) if values.size else 0.0
         above = float((values > 2 * stddev).mean()) if values.size else 0.0
@@ -63,7 +64,7 @@ def said_drowned(measurements: Measurements) -> list[str]:
     """
     total = estimate_total(measurements)
     noise: dict[Clique, float] = {}  # of a marginal that was measured in several rounds: where it is least
-    for a in measurements.answers:
+    for a in completed(measurements).answers:
         own = a.query.rows * a.mean_abs
         noise[a.clique] = min(own, noise.get(a.clique, own))
     lost = [clique for clique, own in noise.items() if own >= 2 * total]

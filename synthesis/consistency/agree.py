@@ -16,6 +16,7 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
 from synthesis.consistency.nonnegative import NONNEGATIVE, Nonnegative, norm_sub
 from synthesis.consistency.projection import between, fit, product, soften
+from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.impossible import Impossible, Zeros, check_zeros, impossible_cells
 
@@ -66,7 +67,8 @@ def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zer
     """Targets from noisy answers (Li et al. 2021b, section 3.2; PriView, Qardaji et al. 2014).
 
     The linear step makes all marginals agree, without bias: whole marginals in closed form (`agreed`), answers to other
-    linear queries by generalised least squares with their covariance (`joint_least_squares`). Then every attribute,
+    linear queries by generalised least squares with their covariance (`joint_least_squares`). Residuals are made whole
+    before (`completed`), so that their smaller marginals agree already. Then every attribute,
     every overlap and every clique is settled once, in the order of inclusion: negative cells are taken out by a
     projection that keeps the total, interactions that noise explains are softened, and the smaller sets, settled
     before, stay as they are. So heavy noise in large marginals cannot spoil small ones, and two-way marginals agree
@@ -80,7 +82,7 @@ def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zer
     """
     one_of(nonnegative, NONNEGATIVE, "synthesis.nonnegative")
     domain, total = measurements.domain, estimate_total(measurements)
-    evidence = gathered(domain, measurements.answers)
+    evidence = gathered(domain, completed(measurements).answers)
     impossible = check_zeros(domain, zeros)
     if total <= 0:
         nothing = tuple(Target(e.clique, np.zeros(e.shape), e.stddev) for e in evidence)

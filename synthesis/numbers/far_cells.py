@@ -15,6 +15,7 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.shapes import Shape
+from synthesis.consistency.residual_parts import completed
 
 #: Bins lie far where their values are off the mean by more than so many standard deviations of the column.
 FAR = 0.25
@@ -40,7 +41,7 @@ def with_far_cells_cleared(
         shapes: of the columns whose bins may be exchanged.
     """
     columns = {n: np.array(table.column(n)) for n in shapes}
-    for answer in measurements.answers:
+    for answer in completed(measurements).answers:
         labels = pair_labels(answer, table.domain)
         for axis in (0, 1) if labels is not None else ():
             name, by = answer.clique[axis], answer.clique[1 - axis]

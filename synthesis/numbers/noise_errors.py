@@ -15,6 +15,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges
 from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
+from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.far_cells import LITTLE, far_groups, middles, pair_labels
 from synthesis.numbers.fine_evidence import Answer
 from synthesis.numbers.value_shapes import answers_about, shape_of, shapes_of
@@ -100,7 +101,8 @@ def group_errors(schema: Schema, measurements: Measurements, name: str, by: str)
         of it apart.
     """
     shape = shapes_of(schema, measurements, (name,)).get(name)
-    pairs = [(a, pair_labels(a, measurements.domain)) for a in measurements.answers if set(a.clique) == {name, by}]
+    answers = [a for a in completed(measurements).answers if set(a.clique) == {name, by}]
+    pairs = [(a, pair_labels(a, measurements.domain)) for a in answers]
     known = [(a.stddev, a, labels) for a, labels in pairs if labels is not None]
     if shape is None or not known:
         return None

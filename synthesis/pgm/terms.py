@@ -14,6 +14,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.kernels import add_to_cells, add_to_rows, entries_by_cell, squared_gap
 
@@ -188,6 +189,8 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
 def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
     if one is two or (isinstance(one, Identity) and isinstance(two, Identity)):
         return True
+    if isinstance(one, ResidualQuery):
+        return one == two
     if isinstance(one, SparseQuery) and isinstance(two, SparseQuery):
         a, b = one.scaled, two.scaled
         pairs = [(a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data)]

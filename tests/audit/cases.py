@@ -67,6 +67,10 @@ CHOICES: dict[str, list[str]] = {
     "public": ["selection=public", "selection.public=PUBLIC"],
     "privbasis": ["selection=privbasis", "selection.items=2", "selection.pairs=1"],
     "privbasis pairs": ["selection=privbasis", "selection.items=3", "selection.pairs=1"],
+    "auto residuals": [
+        *("selection=auto", "selection.fine_cells=0", "selection.combine_cells=0"),
+        *("selection.important=[a,c]", "selection.important_weight=50", "selection.split=[1,0.1,50]"),
+    ],
 }
 #: Selections that measure no whole marginal of a mapped column with its source.
 PRIVBASIS = ("privbasis", "privbasis pairs")

@@ -38,6 +38,8 @@ POINTS = {
     "public rows": "mechanisms.sensitive.private_table:PrivateTable.public_rows",
     "encode": "mechanisms.public.tables.codec:encode_columns",
     "sensitivity": "mechanisms.public.queries.query_matrices:sensitivity",
+    "residual's norm": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_norm",
+    "residual's distance": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_distance",
     "histogram's sensitivity": "mechanisms.public.rules.unit_histogram:RecordsPerUnit.sensitivity",
     "scores": "mechanisms.sensitive.private_choice:distance_scores",
     "measure plan": "pipeline.measuring.rounds:measure_plan",

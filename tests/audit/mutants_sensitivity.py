@@ -33,6 +33,22 @@ def sensitivity_in_the_wrong_norm(original: Any) -> Any:
     return lambda query, **named: original(query, **{**named, "norm": "l2"})
 
 
+@mutant("replay residuals/gaussian/ /add_remove/", "residual's norm")
+def residual_counted_by_its_dimensions(original: Any) -> Any:
+    """Noise outside of the residual is taken off again, and so it is left out of what a record moves."""
+
+    def norm(self: Any, of: Any) -> float:
+        return float(original(self, of) * np.prod([1 - 1 / k for k in self.shape]) ** 0.5)
+
+    return norm
+
+
+@mutant("replay residuals/gaussian/ /replace/", "residual's distance")
+def residual_under_replace_counted_as_add_remove(original: Any) -> Any:
+    """One record less and another more count as one of them."""
+    return lambda self, norm: self.largest_column_norm(norm)
+
+
 @mutant("replay /replace/ histogram", "histogram's sensitivity")
 def histogram_under_replace_counted_once(original: Any) -> Any:
     """A unit that is replaced leaves one cell of a histogram and enters another."""

@@ -32,11 +32,18 @@ class Known:
         expected: per marginal its cells, in records.
         noise: per marginal the mean absolute noise of its answers so far, in records.
         weights: how often the error of each counts.
+        factor: the noise of asking each once more, over that of all cells of a marginal for the same part.
     """
 
     expected: Sequence[Values]
     noise: Values
     weights: Values | float = 1.0
+    factor: Values | float = 1.0
+
+    @property
+    def factors(self) -> Values:
+        """The factor of each marginal."""
+        return np.broadcast_to(np.asarray(self.factor, np.float64), self.noise.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,7 @@ class Wanted:
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
         certain: the places of pairs that are measured with the others, where that promises less error than no pair.
         weights: how often the error of each pair counts.
+        factor: the noise of each pair's answers, over that of all cells of a marginal for the same part.
     """
 
     left: Callable[[int, Values], Values]
@@ -60,11 +68,17 @@ class Wanted:
     gaps: Values
     certain: tuple[int, ...] = ()
     weights: Values | float = 1.0
+    factor: Values | float = 1.0
 
     @property
     def often(self) -> Values:
         """The weight of each pair."""
         return np.broadcast_to(np.asarray(self.weights, np.float64), self.cells.shape)
+
+    @property
+    def factors(self) -> Values:
+        """The factor of each pair."""
+        return np.broadcast_to(np.asarray(self.factor, np.float64), self.cells.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +142,8 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
     measured, and what noise leaves of it where it is (`Wanted.left`); the sides are the errors of its one-way
-    marginals, which every pair of theirs suffers from. A marginal of load w · cells gets a part in proportion to
-    (w · cells)^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
+    marginals, which every pair of theirs suffers from. A marginal of load w · cells · factor gets a part in proportion
+    to its load^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
     are the strengths); for a known marginal w is the weight of the pairs that its error shows in. Pairs are taken
     greedily: each step takes the one that lowers the sum most, until none does. PrivSyn's trade-off (Zhang et al. 2021,
     section 4.2) is the case of fixed parts for the one-way marginals.
@@ -168,7 +182,8 @@ class _Work:
 
     def before(self) -> Values:
         """The parts of the budget that would have given the known marginals the noise that they have."""
-        return np.asarray((self.noise(np.ones(1))[0] / self.known.noise) ** (1 / self.strength))
+        once = self.known.factors * self.noise(np.ones(1))[0]
+        return np.asarray((once / self.known.noise) ** (1 / self.strength))
 
     @property
     def strength(self) -> float:
@@ -177,8 +192,8 @@ class _Work:
 
     def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
         """The errors of known marginals that get these parts once more."""
-        before = self.known.noise[places]
-        return self.ones.at(places, 1 / np.sqrt(before**-2.0 + self.noise(np.maximum(parts, 1e-12)) ** -2.0))
+        before, more = self.known.noise[places], self.known.factors[places] * self.noise(np.maximum(parts, 1e-12))
+        return self.ones.at(places, 1 / np.sqrt(before**-2.0 + more**-2.0))
 
     def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
         """Those of the known marginals; per pair that of its two sides; and the pairs' own."""
@@ -186,7 +201,7 @@ class _Work:
         own = self.wanted.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
-            own[places] = self.pairs.at(places, self.noise(shares.parts))
+            own[places] = self.pairs.at(places, self.wanted.factors[places] * self.noise(shares.parts))
         return ones, np.sqrt((ones[self.wanted.sides] ** 2).sum(axis=1)), own
 
     def error(self, shares: Shares) -> float:
@@ -198,15 +213,17 @@ class _Work:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.known.expected))
         total = self.before() + shares.known
-        known = weights * self.ones.slope(places, self.noise(np.maximum(total, 1e-12)))
+        factor, often = self.wanted.factors, self.wanted.often
+        known = self.known.factors * weights
+        known = known * self.ones.slope(places, self.known.factors * self.noise(np.maximum(total, 1e-12)))
         parts = np.full(self.wanted.cells.size, np.nan)
         parts[list(shares.chosen)] = shares.parts
-        loads = (self.wanted.often * self.wanted.cells) ** self.power
+        loads = (often * self.wanted.cells * factor) ** self.power
         scale = float(np.mean(shares.parts / loads[list(shares.chosen)])) if shares.chosen else 1.0
         guess = np.minimum(scale * loads, 1.0)
-        noise = self.noise(np.where(np.isnan(parts), guess, parts)).tolist()
+        noise = (factor * self.noise(np.where(np.isnan(parts), guess, parts))).tolist()
         pairs = np.array([max(self.wanted.shown(i, n), 1.0) for i, n in enumerate(noise)])
-        return known**self.power, (self.wanted.often * pairs) ** self.power
+        return known**self.power, (often * pairs * factor) ** self.power
 
     def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
@@ -216,8 +233,9 @@ class _Work:
         for end in (0, 1):
             np.add.at(weights, sides[:, end], often * (errors[sides[:, end]] / np.maximum(both, 1e-9)))
         if first:
-            loads = (weights * np.array([e.size for e in self.known.expected], np.float64)) ** self.power
-            wanted = (often * self.wanted.cells) ** self.power
+            cells = np.array([e.size for e in self.known.expected], np.float64)
+            loads = (weights * cells * self.known.factors) ** self.power
+            wanted = (often * self.wanted.cells * self.wanted.factors) ** self.power
         else:
             loads, wanted = self.loads(shares, weights)
         before = self.before()
@@ -230,7 +248,8 @@ class _Work:
             row += weights[place] * self.side_errors(part, place)
         measured = np.zeros((0, STEPS))
         if wanted.size:
-            own = [self.pairs.at(i, self.noise(load * more / grid)) for i, load in enumerate(wanted)]
+            factors = self.wanted.factors.tolist()
+            own = [self.pairs.at(i, factors[i] * self.noise(load * more / grid)) for i, load in enumerate(wanted)]
             measured = often[:, None] * (np.stack(own) + both[:, None])
         chosen, sums = _greedy(grid, row, base, measured, often * (self.wanted.gaps + both), wanted, certain)
         known = np.maximum(loads * more / sums - before, 0.0)

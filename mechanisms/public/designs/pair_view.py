@@ -43,6 +43,7 @@ class PairView:
         sides: per candidate the places of the known marginals of its columns.
         level: a quarter of the noise that a measurement is likely to have: distances of cells count beyond it.
         important: columns whose errors count so many times; others count once.
+        factor: the noise of a pair's answers, over that of all its cells for the same part; absent: 1.
     """
 
     queries: Mapping[Clique, QueryMatrix]
@@ -51,6 +52,7 @@ class PairView:
     sides: NDArray[np.intp]
     level: float
     important: Mapping[str, float] = field(default_factory=dict)
+    factor: Mapping[Clique, float] = field(default_factory=dict)
 
     def weight(self, clique: Clique) -> float:
         """How often the error of a marginal counts: the product over its columns."""
@@ -101,6 +103,7 @@ class PairView:
             gaps,
             certain,
             weights,
+            np.array([self.factor.get(self.pairs[i], 1.0) for i in places]),
         )
 
 

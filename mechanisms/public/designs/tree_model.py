@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Clique
-from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.candidates import Expected
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.queries.residual_query import ResidualQuery, projected
+from mechanisms.public.release import NoisyMarginal
 
 Values = NDArray[np.float64]
 
@@ -87,3 +90,21 @@ def followed(expected: Values, query: QueryMatrix, answers: Values, stddev: floa
         cells = cells * (sides[0] / np.maximum(cells.sum(axis=1), 1e-300))[:, None]
         cells = cells * (sides[1] / np.maximum(cells.sum(axis=0), 1e-300))
     return np.asarray(cells)
+
+
+def tree_of(domain: Domain, answers: Iterable[NoisyMarginal], expected: Expected) -> TreeModel:
+    """What follows from the answers to the pairs of a forest.
+
+    Args:
+        expected: independent columns: their cells, in records.
+    """
+    edges = {}
+    for answer in answers:
+        cells = expected(answer.clique).reshape(domain.shape(answer.clique))
+        if isinstance(answer.query, ResidualQuery):  # of the sides it says nothing: they are as expected
+            values = (cells + answer.query.residual(answer.values) - projected(cells)).ravel()
+            noise = answer.query.noise(answer.stddev)
+            edges[answer.clique] = followed(cells, Identity(cells.size), values, noise)
+        else:
+            edges[answer.clique] = followed(cells, answer.query, answer.values, answer.stddev)
+    return TreeModel({n: expected((n,)) for n in domain.names}, edges)

@@ -11,6 +11,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
+from mechanisms.public.queries.residual_query import ResidualQuery
 
 #: Class name → the query of its arrays: ours, and those of plugins; a new kind of query is one line here.
 QUERIES: dict[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
@@ -18,6 +19,7 @@ QUERIES: dict[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
     "SparseQuery": SparseQuery.from_arrays,
     "GridQuery": GridQuery.from_arrays,
     "MergedQuery": MergedQuery.from_arrays,
+    "ResidualQuery": ResidualQuery.from_arrays,
 }
 
 
@@ -37,7 +39,7 @@ def check_stored(query: QueryMatrix) -> None:
         UserError: its class is not what stands in QUERIES under the name of the class.
     """
     cls = type(query)
-    if cls in (Identity, SparseQuery, GridQuery, MergedQuery):
+    if cls in (Identity, SparseQuery, GridQuery, MergedQuery, ResidualQuery):
         return
     name = cls.__name__
     if name not in QUERIES or type(query_of(name, query.arrays())) is not cls:

@@ -1,0 +1,193 @@
+"""Marginals from residuals: parts that lie in no smaller marginal, each of which answers tell on its own.
+
+With ⊗ (I − J/kᵢ) over the columns of a set S (its residual) and J/kᵢ over the others, a marginal is the sum of one part
+for each S (Xiao et al. 2023). Answers to whole marginals tell every part of theirs, those to a `ResidualQuery` one; the
+noise of parts is uncorrelated, so that the best estimate of each part alone is least squares over all answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import Values
+from mechanisms.public.noise_kinds import GAUSSIAN
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.residual_query import ResidualQuery, projected
+from mechanisms.public.release import Measurements, NoisyMarginal
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Gaussian noise of a marginal's cells: per set of its columns a strength, in records, times the projection onto
+    the part that is the residual of that set and even along the others, times standard normal noise.
+
+    Attributes:
+        shape: of the marginal.
+        strengths: by the axes of each set; parts of sets that are absent have no noise.
+    """
+
+    shape: tuple[int, ...]
+    strengths: Mapping[tuple[int, ...], float]
+
+    @property
+    def error(self) -> float:
+        """The standard deviation of a cell: the same for every one."""
+        return math.sqrt(self._sum(2) / math.prod(self.shape))
+
+    @property
+    def squares(self) -> float:
+        """The sum of the squares of all entries of the covariance matrix."""
+        return self._sum(4)
+
+    def _sum(self, power: int) -> float:
+        """Of the singular values of the matrix that makes the noise, to this power."""
+        return math.fsum(t**power * math.prod(self.shape[i] - 1 for i in s) for s, t in self.strengths.items())
+
+    def times(self, rows: Values) -> Values:
+        """Rows of numbers per cell (rows × cells), times the symmetric matrix that makes the noise."""
+        tables = rows.reshape(-1, *self.shape)
+        product = np.zeros_like(tables, np.float64)
+        for axes, strength in self.strengths.items():
+            part = tables.mean(axis=tuple(1 + i for i in range(len(self.shape)) if i not in axes), keepdims=True)
+            for i in axes:
+                part = part - part.mean(axis=1 + i, keepdims=True)
+            product = product + strength * part
+        return np.asarray(product.reshape(rows.shape), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rebuilt:
+    """A marginal from its parts: unbiased, in records, shaped; the law of its noise; and where it comes from."""
+
+    values: Values
+    noise: Layers
+    sources: tuple[Clique, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The residual of a set of columns, shaped, the variance of a cell before projection, and its sources."""
+
+    values: Values
+    variance: float
+    sources: tuple[Clique, ...]
+
+
+class Parts:
+    """The parts that the answers of a release tell, each estimated once."""
+
+    def __init__(self, measurements: Measurements) -> None:
+        self.domain, self.public_total = measurements.domain, measurements.public_total
+        self._known: dict[tuple[Clique, bool], _Part | None] = {}
+        self._having: dict[Clique, list[NoisyMarginal]] = {}
+        self._whole = [a for a in measurements.answers if isinstance(a.query, Identity) and a.noise == GAUSSIAN.name]
+        self._by_name: dict[str, list[NoisyMarginal]] = {}
+        for answer in self._whole:
+            for name in answer.clique:
+                self._by_name.setdefault(name, []).append(answer)
+        for answer in measurements.answers:
+            if isinstance(answer.query, ResidualQuery) and answer.noise == GAUSSIAN.name:
+                self._having.setdefault(answer.clique, []).append(answer)
+
+    @property
+    def asked(self) -> Collection[Clique]:
+        """The marginals whose residuals were asked."""
+        return self._having.keys()
+
+    def needed(self, clique: Clique) -> bool:
+        """Whether answers to residuals tell a part of the marginal."""
+        return any(set(c) <= set(clique) for c in self._having)
+
+    def rebuilt(self, clique: Clique, *, alone: bool = False) -> Rebuilt | None:
+        """The marginal from all parts; None where a part is not told.
+
+        Args:
+            alone: its own residual is taken from answers to it alone, not from whole marginals that contain it.
+        """
+        shape = self.domain.shape(clique)
+        values, strengths, sources = np.zeros(shape), {}, list[Clique]()
+        for size in range(len(clique), -1, -1):
+            for axes in itertools.combinations(range(len(clique)), size):
+                part = self._part(tuple(clique[i] for i in axes), alone=alone and size == len(clique))
+                if part is None:
+                    return None
+                others = [i for i in range(len(clique)) if i not in axes]
+                spread = math.prod(shape[i] for i in others)
+                values = values + np.expand_dims(part.values, others) / spread
+                strengths[axes] = math.sqrt(part.variance / spread)
+                sources += part.sources
+        return Rebuilt(values, Layers(shape, strengths), tuple(dict.fromkeys(sources)))
+
+    def _part(self, clique: Clique, *, alone: bool) -> _Part | None:
+        if (clique, alone) not in self._known:
+            self._known[clique, alone] = self._estimated(clique, alone)
+        return self._known[clique, alone]
+
+    def _estimated(self, clique: Clique, alone: bool) -> _Part | None:
+        """The mean of what all answers say of it, weighted by precision."""
+        if not clique and self.public_total is not None:
+            return _Part(np.array(float(self.public_total)), 0.0, ())
+        found: list[tuple[Values, float, Clique]] = []
+        for a in self._having.get(clique, []):
+            assert isinstance(a.query, ResidualQuery)
+            found.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))
+        for a in [] if alone else self._containing(clique):
+            others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
+            sums = a.values.reshape(self.domain.shape(a.clique)).sum(axis=others)
+            found.append((projected(np.asarray(sums)), a.values.size / sums.size * a.stddev**2, a.clique))
+        if not found:
+            return None
+        precision = math.fsum(1 / variance for _, variance, _ in found)
+        mean = sum(values / variance for values, variance, _ in found) / precision
+        return _Part(np.asarray(mean), 1 / precision, tuple(dict.fromkeys(c for _, _, c in found)))
+
+    def _containing(self, clique: Clique) -> Sequence[NoisyMarginal]:
+        if not clique:
+            return self._whole
+        fewest = min((self._by_name.get(n, []) for n in clique), key=len)
+        return [a for a in fewest if set(clique) <= set(a.clique)]
+
+
+def rebuilt_of(measurements: Measurements, clique: Clique) -> Rebuilt | None:
+    """A marginal from its parts, where answers to residuals tell one of them; None where none does, or one is absent.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    parts = parts_of(measurements)
+    return parts.rebuilt(clique) if parts.needed(clique) else None
+
+
+@lru_cache(maxsize=2)
+def parts_of(measurements: Measurements) -> Parts:
+    """The parts that the answers tell; the same object while one release is asked again and again."""
+    return Parts(measurements)
+
+
+def completed(measurements: Measurements) -> Measurements:
+    """The answers with those to residuals made whole: by what all whole marginals say of their smaller marginals.
+
+    For what takes whole marginals alone. The scale is that of a cell's noise; the noise of sums is less, as that of the
+    smaller marginals is. A residual whose smaller marginals nobody asked for is left out.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    parts = parts_of(measurements)
+    if not parts.asked:
+        return measurements
+    whole = {c: parts.rebuilt(c, alone=True) for c in parts.asked}
+    answers, done = [], set[Clique]()
+    for answer in measurements.answers:
+        if not isinstance(answer.query, ResidualQuery):
+            answers.append(answer)
+        elif (rebuilt := whole.get(answer.clique)) is not None and answer.clique not in done:
+            done.add(answer.clique)
+            query, values = Identity(rebuilt.values.size), rebuilt.values.ravel()
+            answers.append(replace(answer, query=query, values=values, scale=rebuilt.noise.error))
+    return replace(measurements, answers=tuple(answers))
