@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.anita.anita_buckets import bucketed
 from evaluation.counts import pairs_looked_at
 from evaluation.lost_dependence import Change, change
 from evaluation.readings.pair_ends import DependenceEnds
 from evaluation.readings.reading import Ends
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.progress import Progress
@@ -100,7 +100,12 @@ class Dependence:
 
 
 def dependence_kept(
-    real: CodedTable, synthetic: CodedTable, schema: Schema | None = None, *, progress: Progress | None = None
+    real: AnyTable,
+    synthetic: CodedTable,
+    schema: Schema | None = None,
+    *,
+    sample: CodedTable | None = None,
+    progress: Progress | None = None,
 ) -> Dependence:
     """How much of the dependence of all pairs of columns the synthetic table keeps.
 
@@ -108,15 +113,21 @@ def dependence_kept(
     [0, 1]; 1 is perfect, independent columns score about 0. Each pair over at most 32 buckets a column.
     Edge cases: a constant column depends on nothing; where no pair depends beyond what sampling explains, nothing can
     be lost, and the score is 1.
+
+    Args:
+        sample: rows of the real table, where it lies elsewhere: for the interval alone.
     """
     if real.rows == 0 or synthetic.rows == 0:
         return Dependence((), reason="a table without records has no dependence")
     if len(real.domain) < 2:
         return Dependence((), reason="fewer than two columns")
-    tables = bucket_tables(real, [synthetic], m=BUCKETS)
+    elsewhere = not isinstance(real, CodedTable)
+    tables = bucketed(real, [synthetic, *([sample] if elsewhere and sample is not None else [])], m=BUCKETS)
     pairs = pairs_looked_at(real.domain.names)
-    counts = _counted(tables, pairs, progress)
-    ends = None if real.weighted or synthetic.weighted else DependenceEnds(tables[0], tables[1])
+    counts = _counted(tables[:2], pairs, progress)
+    known, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None
+    if isinstance(known, CodedTable) and isinstance(drawn, CodedTable) and known.rows and not known.weighted:
+        ends = None if synthetic.weighted else DependenceEnds(known, drawn, (real.rows, synthetic.rows))
     found = [_pair(pair, *both, ends) for pair, both in zip(pairs, counts, strict=True)]
     worst = tuple(sorted((p for p in found if p.real > 0), key=lambda p: -p.lost))
     named = [p for p in worst[:NAMED] if p.lost >= LEAST]
@@ -134,7 +145,7 @@ def _pair(pair: Clique, real: Floats, synthetic: Floats, ends: DependenceEnds | 
 
 
 def _counted(
-    tables: Sequence[CodedTable], pairs: Sequence[Clique], progress: Progress | None
+    tables: Sequence[AnyTable], pairs: Sequence[Clique], progress: Progress | None
 ) -> Iterator[tuple[Floats, Floats]]:
     """The counts of each pair in both tables, in records."""
     for start in range(0, len(pairs), BATCH):
@@ -146,11 +157,11 @@ def _counted(
             yield one, two
 
 
-def _records(counts: NDArray[np.number], table: CodedTable) -> Floats:
-    return np.asarray(counts, np.float64) * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS)
+def _records(counts: NDArray[np.number], table: AnyTable) -> Floats:
+    return np.asarray(counts, np.float64) * (2.0**-WEIGHT_BITS if table.weighted else 1.0)
 
 
-def _change(real: CodedTable, synthetic: CodedTable, schema: Schema | None, pair: Clique) -> Change | None:
+def _change(real: AnyTable, synthetic: CodedTable, schema: Schema | None, pair: Clique) -> Change | None:
     if schema is None or real.domain.cells(pair) > EXAMPLE_CELLS:
         return None
     shape = real.domain.shape(pair)

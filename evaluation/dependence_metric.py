@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def _kept(inputs: Inputs) -> Dependence:
     from evaluation.dependence import dependence_kept
 
-    return dependence_kept(inputs.real, inputs.synthetic, inputs.schema, progress=inputs.options.progress)
+    progress = inputs.options.progress
+    return dependence_kept(inputs.all_rows, inputs.synthetic, inputs.schema, sample=inputs.real, progress=progress)
 
 
 DEPENDENCE = Metric(
@@ -29,4 +30,5 @@ DEPENDENCE = Metric(
     run=scored(_kept),
     ends=lambda result: result.ends,
     quick=True,
+    counted=True,
 )

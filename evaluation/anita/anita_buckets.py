@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Attribute, Domain
+from evaluation.counts import batches
+from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable, code_dtype
+from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.marginals import MOST_CELLS, count_cliques
 
 Values = NDArray[np.generic]
 
@@ -30,18 +32,54 @@ def bucket_tables(
         apart: ordinal values that many records have are buckets alone, as of `apart_edges`: a measure of dependence
             sees nothing of a column that is nearly always 0 where its zeros share a bucket with all else.
     """
+    return cast("list[CodedTable]", bucketed(real, others, m=m, apart=apart))
+
+
+def bucketed(real: AnyTable, others: Sequence[AnyTable], *, m: int, apart: bool = False) -> list[AnyTable]:
+    """As `bucket_tables`, for rows that may lie elsewhere: these stay there, and their counts are summed."""
     _check(m)
     tables = [real, *others]
-    counts = [count_cliques(replace(t, weights=None, known=None), [(n,) for n in t.domain.names]) for t in tables]
-    columns: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in tables]
-    attributes = []
+    counts = [count_cliques(_unweighted(t), [(n,) for n in t.domain.names]) for t in tables]
+    mappings, attributes = [], []
     for i, attribute in enumerate(real.domain.attributes):
         mapping, size, ordered = _mapping(attribute, [c[i] for c in counts], m, apart)
         attributes.append(Attribute(attribute.name, size, ordered))
-        for out, table in zip(columns, tables, strict=True):
-            out.append(mapping[table.columns[i]])
-    domain = Domain(tuple(attributes))
-    return [CodedTable(domain, tuple(c), t.weights) for c, t in zip(columns, tables, strict=True)]
+        mappings.append(mapping)
+    return [_mapped(table, Domain(tuple(attributes)), mappings) for table in tables]
+
+
+def _unweighted(table: AnyTable) -> AnyTable:
+    return replace(table, weights=None, known=None) if isinstance(table, CodedTable) else table
+
+
+def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsignedinteger]]) -> AnyTable:
+    """A table over buckets; of rows that lie elsewhere the counts over codes are summed over buckets."""
+    if isinstance(table, CodedTable):
+        columns = tuple(mapping[column] for mapping, column in zip(mappings, table.columns, strict=True))
+        return CodedTable(domain, columns, table.weights)
+
+    def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        fine, sums = table.domain, []
+        for batch in batches(fine, cliques):
+            if fine.cells(batch[0]) > MOST_CELLS:
+                what = f"{' × '.join(batch[0])} has too many cells"
+                raise UserError(what, where="marginal", fix="fewer or coarser columns")
+            for clique, counts in zip(batch, count_cliques(table, batch), strict=True):
+                summed = counts.reshape(fine.shape(clique))
+                for axis, place in enumerate(fine.axes(clique)):
+                    summed = _summed(summed, axis, mappings[place], domain.attributes[place].size)
+                sums.append(summed.ravel())
+        return sums
+
+    return CountedTable(domain, table.rows, table.weighted, count)
+
+
+def _summed(counts: NDArray[np.int64], axis: int, mapping: NDArray[np.unsignedinteger], size: int) -> NDArray[np.int64]:
+    """Counts over the buckets of one axis, from those over its codes."""
+    codes = np.moveaxis(counts, axis, 0)
+    sums = np.zeros((size, *codes.shape[1:]), np.int64)
+    np.add.at(sums, np.minimum(mapping, size - 1), codes)  # codes that do not occur have no bucket, and no counts
+    return np.moveaxis(sums, 0, axis)
 
 
 def _mapping(

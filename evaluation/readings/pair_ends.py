@@ -159,11 +159,12 @@ class DependenceEnds:
     """Collects, pair by pair, what the mean of the dependence that is kept is read against.
 
     Args:
-        real, synthetic: in the buckets that the pairs are counted in.
+        real, synthetic: in the buckets that the pairs are counted in; some of the real rows are enough.
+        sizes: how many rows there are, real and synthetic.
     """
 
-    def __init__(self, real: CodedTable, synthetic: CodedTable) -> None:
-        self._drawn = Multipliers(real, synthetic, (real.rows, synthetic.rows))
+    def __init__(self, real: CodedTable, synthetic: CodedTable, sizes: tuple[int, int]) -> None:
+        self._drawn = Multipliers(real, synthetic, sizes)
         self._parts: list[tuple[float, float, Floats, Floats]] = []
 
     def add(self, pair: Clique, gradient: Floats, strength: float, kept: float) -> None:

@@ -68,16 +68,19 @@ class Watch:
         cpu_seconds: of all processes; of one that has ended, until the last look.
         peak_bytes: the most that they held at one of the looks.
         peaks: the same for each kind of process, as of `memory_bytes`.
+        load: of the machine before it.
     """
 
     def __init__(self) -> None:
         self.seconds = self.cpu_seconds = 0.0
         self.peak_bytes = 0
         self.peaks: dict[str, int] = {}
+        self.load = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Watch:
+        self.load = os.getloadavg()[0]
         self._began, self._before = time.perf_counter(), cpu_ticks()
         self._ticks = dict(self._before)
         self._thread.start()

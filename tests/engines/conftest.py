@@ -12,6 +12,13 @@ from mechanisms.public.extras import need_extra
 from mechanisms.sensitive.engines.spark_session import check_java
 from tests.pipeline.conftest import write_town
 
+#: For tables of some rows: few tasks, and plans that are not compiled.
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 
 @pytest.fixture
 def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -39,5 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
     with pytest.MonkeyPatch.context() as patch:  # less compiling, in a session that lives for seconds
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        with spark_engine(SparkSettings("local[2]"), tmp_path_factory.mktemp("spark")) as engine:
+        with spark_engine(
+            SparkSettings("local[2]", settings=tuple(SMALL.items())), tmp_path_factory.mktemp("spark")
+        ) as engine:
             yield engine

@@ -14,8 +14,9 @@ from evaluation.dependence import dependence_kept, pair_dependence
 from evaluation.lost_dependence import change
 from evaluation.products import inner, times
 from evaluation.tvd import distances
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from pipeline.report.dependence_section import dependence_section
 from pipeline.scores.two_tables import encoded
@@ -53,6 +54,25 @@ def test_strength_and_what_is_kept_are_their_sums_over_the_cells():
     square = own - chance
     assert strength == pytest.approx(math.sqrt(square / (1 + square) * 3 / 2))
     assert kept == pytest.approx(min(max(both / square, 0.0), 1.0))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3000])
+def test_rows_that_lie_elsewhere_score_what_they_score_at_hand(rows):
+    """Counts over codes are summed over the same buckets; a sample of the rows says the interval alone."""
+    rng = np.random.default_rng(7)
+    kind = rng.integers(0, 4, rows)
+    columns = [(kind * s // 4 + rng.geometric(0.3, rows)) % s for s in (2, 90, 3, 400)]
+    domain = Domain(tuple(Attribute(f"c{i}", s, s - 1 if s > 50 else 0) for i, s in enumerate((2, 90, 3, 400))))
+    real = CodedTable(
+        domain, tuple(c.astype(code_dtype(a.size)) for c, a in zip(columns, domain.attributes, strict=True))
+    )
+    synthetic = CodedTable(domain, tuple(rng.permutation(c)[: rows // 2 + 1] for c in real.columns))
+    sample = CodedTable(domain, tuple(c[: rows // 3] for c in real.columns))
+    elsewhere = CountedTable(domain, rows, False, lambda cliques: count_cliques(real, cliques))
+    here, there = dependence_kept(real, synthetic), dependence_kept(elsewhere, synthetic, sample=sample)
+    assert there.pairs == here.pairs and there.reason == here.reason and there.looked_at == here.looked_at
+    assert rows < 3000 or (len(here.pairs) == 6 and here.ends.low < there.ends.high)
+    assert dependence_kept(elsewhere, synthetic).pairs == here.pairs
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.6, -0.9])

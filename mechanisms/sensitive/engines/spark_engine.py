@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,12 @@ def private_place(session: Any, folder: str) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class SparkEngine:
-    """A session, the folder for private copies, and how many rows scores may read."""
+    """A session, the folder for private copies and the numbers of places in it, and how many rows scores may read."""
 
     session: Any
     folder: str
     score_rows: int = SCORE_ROWS
+    places: Iterator[int] = field(default_factory=count)
 
     def encode(
         self,
@@ -153,7 +155,7 @@ class SparkEngine:
 
     def new_place(self, name: str) -> str:
         """A path in the engine's folder that nothing has used."""
-        return f"{self.folder}/{name}-{secrets.token_hex(6)}"
+        return f"{self.folder}/{name}-{next(self.places)}"
 
 
 def _report(schema: Schema, facts: NDArray[np.int64]) -> EncodingReport:
