@@ -66,6 +66,18 @@ def test_a_column_of_many_pairs_gets_a_larger_part_than_the_same_column_of_few()
     assert pair_by_column[1] < pair_by_column[0]
 
 
+def test_a_pair_with_less_noise_gets_a_smaller_part_and_all_errors_fall():
+    """Of two pairs alike, one has half the noise for the same part, as its residual has: loads count that once."""
+    known, wanted = world([4000] * 3, sizes=(5, 5, 5), seed=2)
+    wanted = replace(wanted, cells=np.full(3, 25.0))
+    alike = allocate(known, wanted, noise_of(3.0), POWER)
+    fewer = allocate(known, replace(wanted, factor=np.array([0.5, 1.0, 1.0])), noise_of(3.0), POWER)
+    parts = dict(zip(fewer.shares.chosen, fewer.shares.parts.tolist(), strict=True))
+    before = dict(zip(alike.shares.chosen, alike.shares.parts.tolist(), strict=True))
+    assert set(parts) == set(before) == {0, 1, 2} and fewer.error < alike.error
+    assert parts[0] / parts[1] == pytest.approx(0.5**POWER * before[0] / before[1], rel=0.05)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
     """Brute force over all sets of six pairs, shares by the same rule."""
