@@ -183,6 +183,7 @@ class Options:
         private: whether a statement says that the synthetic table is a private release.
         why: why something that a metric may need is not there, in place of its own words.
         progress: told how far a long metric is.
+        pairs: of columns, which a report draws before those that it chooses.
         shared: what metrics of the same tables make in common, by what it is; None: nothing is kept.
         whole: all real records, counted where they are, where the real table is a sample of them; None where it is all.
         seed: of every draw.
@@ -200,6 +201,7 @@ class Options:
     private: bool = False
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
     shared: dict[Any, Any] | None = None
     whole: CountedTable | None = None
     seed: int = 0

@@ -17,6 +17,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.extras import absent_extra
 from mechanisms.public.schema.table_schema import Schema
 
+#: Of a scorer without a formula for what an honest table gets.
+NO_LABEL = "; no label: evaluation.references=true measures what two samples of the real rows score"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
@@ -125,6 +128,8 @@ def _read(
     if ends.poor is None and poor is not None:
         ends = replace(ends, poor=poor)
     says = (metric.says or metric.title + ": {score:.4g}").format(score=score)
+    if metric.ends is None and ends.honest is None and metric.referable:
+        says += NO_LABEL
     return reading(score, ends, says, low_is_good=metric.goal == "low", private=options.private)
 
 

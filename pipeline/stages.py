@@ -47,7 +47,7 @@ from pipeline.release_folder import check_seal, write_release
 from pipeline.report.run_page import render_run
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
-from pipeline.settings import build
+from pipeline.settings import build, machine_limits
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings
@@ -338,8 +338,8 @@ def _private(
 def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | None = None) -> Source:
     """A table's file within the limits of the settings; with data.delimiter, unless another one is given."""
     limits = config.limits
-    memory = build.memory_limit_bytes(limits.memory_gb) // 2
-    cores = build.threads(limits.threads)
+    memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
+    cores = machine_limits.threads(limits.threads)
     work = folder.temporary
     mark = config.data.delimiter if delimiter is None else delimiter
     return open_table(path, delimiter=mark, workdir=work, memory_limit_bytes=memory, threads=cores)

@@ -19,6 +19,8 @@ from mechanisms.public.schema.table_schema import Schema
 
 #: Pairs of either sort, and cells in a row, at most.
 WORST, DEPENDENT, CELLS = 4, 2, 10
+#: Why a pair is drawn that the settings name.
+ASKED = "asked for"
 #: A pair is looked at in more cells than are drawn, but not in more than these.
 COUNTED = 4_000_000
 
@@ -26,16 +28,23 @@ Ints = NDArray[np.int64]
 
 
 def chosen_pairs(
-    distances: Sequence[tuple[Clique, float]], names: Sequence[str], strengths: Sequence[Sequence[float | None]]
+    distances: Sequence[tuple[Clique, float]],
+    names: Sequence[str],
+    strengths: Sequence[Sequence[float | None]],
+    asked: Sequence[tuple[str, str]] = (),
 ) -> list[tuple[str, str, str]]:
-    """Pairs and why each was chosen: those farthest from the truth, then the strongest dependences of the rest.
+    """Pairs and why each was chosen: those asked for, those farthest from the truth, then the strongest dependences.
 
     Args:
         distances: of marginals, of any number of columns.
         names, strengths: columns, and a symmetric matrix over them.
+        asked: pairs in the order in which they are drawn, rows of cells first.
     """
+    named = {frozenset(pair): (*pair, ASKED) for pair in asked}
     pairs = sorted((p for p in distances if len(p[0]) == 2), key=lambda p: -p[1])[:WORST]
-    chosen = {frozenset(clique): "farthest from the real table" for clique, _ in pairs}
+    chosen = dict.fromkeys(named, ASKED)
+    for clique, _ in pairs:
+        chosen.setdefault(frozenset(clique), "farthest from the real table")
     strong = sorted(
         ((value, names[i], names[j]) for i, line in enumerate(strengths) for j, value in enumerate(line[:i]) if value),
         reverse=True,
@@ -46,6 +55,9 @@ def chosen_pairs(
     order = {name: i for i, name in enumerate(names)}
     out = []
     for pair, why in chosen.items():
+        if pair in named:
+            out.append(named[pair])
+            continue
         a, b = sorted(pair, key=lambda n: (order.get(n, len(order)), n))
         out.append((a, b, why))
     return out

@@ -42,7 +42,7 @@ def pictures(
     real, synthetic = tables
     parts: dict[str, Any] = {
         "axes": _axes(real, synthetic, options),
-        "pair_maps": _pairs(card, options.whole or real, synthetic, schema),
+        "pair_maps": _pairs(card, options.whole or real, synthetic, schema, options.pairs),
         "densities": None if values is None else densities(names, values),
         "valid": None if options.values is None else valid_columns(options.values),
         "rules": broken_rules(declared.rules, declared.domain, real, synthetic),
@@ -60,11 +60,13 @@ def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> dict[str
     return principal_axes(same, seed=options.seed)
 
 
-def _pairs(card: Scorecard, real: Any, synthetic: CodedTable, schema: Schema) -> list[dict[str, Any]]:
+def _pairs(
+    card: Scorecard, real: Any, synthetic: CodedTable, schema: Schema, asked: Sequence[tuple[str, str]]
+) -> list[dict[str, Any]]:
     outcome = card.outcomes.get("tvd")
     distances = outcome.result.marginals if outcome is not None and isinstance(outcome.result, Tvd) else ()
     strong = card.correlations.get("cramers_v", {"names": [], "real": []})
-    return pair_maps(chosen_pairs(distances, strong["names"], strong["real"]), real, synthetic, schema)
+    return pair_maps(chosen_pairs(distances, strong["names"], strong["real"], asked), real, synthetic, schema)
 
 
 def _sequences(real: CodedTable, synthetic: CodedTable, options: Options) -> dict[str, Any] | None:

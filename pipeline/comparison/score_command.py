@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mechanisms.public.files import write_whole
 from pipeline.comparison.tidy import is_csv, tidy_text
-from pipeline.report import deep_dive_tables as report_dive
 from pipeline.report import last_lines as report_run
 from pipeline.scores import two_tables
 from pipeline.settings.config import ScoreConfig
@@ -28,7 +27,10 @@ def score_command(config: ScoreConfig) -> int:
         facts = several.to_json()
     else:
         card = two_tables.score(config)
-        print(report_dive.as_text(card, config.detail, config.top), end="", file=out)
+        if config.detail != "none":
+            from pipeline.report.deep_dive_tables import as_text  # slow to import
+
+            print(as_text(card, config.detail, config.top), end="", file=out)
         print(report_run.summary(card), file=out)
         facts = card.to_json()
     text = tidy_text(facts) if is_csv(config.output) else json.dumps(facts, indent=1, allow_nan=False) + "\n"

@@ -24,7 +24,7 @@ from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.release_evidence import Evidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
-from pipeline.settings import build
+from pipeline.settings import machine_limits
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
 
@@ -87,7 +87,7 @@ def table_bounds(
     else:
         asked, left = _columns_and_pairs(schema, measurements, names)
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-        memory, cores = build.memory_limit_bytes(None) // 2, build.threads(None)
+        memory, cores = machine_limits.memory_limit_bytes(None) // 2, machine_limits.threads(None)
         folder = Path(work) / "scan"
         source = open_table(table, delimiter=",", workdir=folder, memory_limit_bytes=memory, threads=cores)
         synthetic = encode_table(source, schema, workdir=Path(work) / "codes")

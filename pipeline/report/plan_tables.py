@@ -29,12 +29,12 @@ from pipeline.report.plan_words import expectations, in_words
 from pipeline.settings.build import (
     build_unit,
     grown_model_cells,
-    memory_limit_bytes,
     planned_model_cells,
     predicted_memory_bytes,
     said_limit,
 )
 from pipeline.settings.config import Config
+from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.policy import budget_warnings
 from pipeline.settings.selecting import replaced_choice
 

@@ -12,7 +12,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.inspect_file import shown
 from mechanisms.public.tables.scan import Source, open_table
 from pipeline.frames.frame_files import Table, table_files
-from pipeline.settings import build
+from pipeline.settings import machine_limits
 from pipeline.settings.config import LimitsConfig
 
 
@@ -51,7 +51,7 @@ def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *
         path.expanduser(),
         delimiter=delimiter,
         workdir=workdir,
-        memory_limit_bytes=build.memory_limit_bytes(limits.memory_gb) // 2,
-        threads=build.threads(limits.threads),
+        memory_limit_bytes=machine_limits.memory_limit_bytes(limits.memory_gb) // 2,
+        threads=machine_limits.threads(limits.threads),
         setting=setting,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Collection, Sequence
 
 from mechanisms.accounting.adaptive import AnyPlan
@@ -28,6 +27,7 @@ from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, sche
 from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.discovering_settings import asks_for_records, build_discovery, of_the_rest
 from pipeline.settings.inputs import check_roles
+from pipeline.settings.machine_limits import memory_limit_bytes, threads
 from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
 from synthesis.consistency.total import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
@@ -37,8 +37,6 @@ from synthesis.synthesizers import SYNTHESIZERS
 RECORD = "record"
 #: The largest C whose histogram of records per unit is measured.
 MAX_RECORDS_MEASURED = 10_000
-#: More threads than any machine has: beyond it the engine refuses in words of its own.
-MOST_THREADS = 1024
 #: What the interpreter and the libraries take before any work.
 LIBRARIES_BYTES = 400_000_000
 
@@ -240,22 +238,6 @@ def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Di
         discovery=discovery,
     )
     return dataclasses.replace(plan, selection=tries)
-
-
-def memory_limit_bytes(memory_gb: float | None) -> int:
-    """What a run may use: the setting, or 80 % of this machine's memory."""
-    if memory_gb is None:
-        return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    if not 0 < memory_gb < 1e9:
-        raise UserError(f"got {memory_gb}", where="limits.memory_gb", fix="gigabytes: a number above 0")
-    return int(memory_gb * 1e9)
-
-
-def threads(setting: int | None) -> int:
-    """How many threads to use."""
-    if setting is not None and not 1 <= setting <= MOST_THREADS:
-        raise UserError(f"got {setting}", where="limits.threads", fix=f"a whole number from 1 to {MOST_THREADS:,}")
-    return setting or len(os.sched_getaffinity(0))
 
 
 #: Types of a synthesizer's settings: what fits, and how to say so.

@@ -88,6 +88,7 @@ class EvaluationConfig:
     metrics: Any = "quick"
     references: bool = False
     groups: Any = field(default_factory=list)
+    pairs: Any = field(default_factory=list)
     holdout: float | None = None
     seed: int = 0
     subject: str | None = None

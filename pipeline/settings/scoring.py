@@ -21,6 +21,8 @@ from pipeline.settings.config import Config, EvaluationConfig
 MANY_ROWS = 5_000_000
 #: A column with more values makes no groups that anybody would read.
 MOST_GROUPS = 50
+#: Pairs that a report is asked to draw, and cells of one of them, at most.
+MOST_PAIRS, PAIR_CELLS = 20, 4_000_000
 #: Columns of the schema in roles that no single metric declares.
 SHARED_ROLES = ("order", "longitude", "latitude")
 
@@ -179,6 +181,7 @@ def build_scores(
     if report is not None and config.metrics == "quick":
         names += report_metrics(options, report)
     groups = check_groups(config.groups, schema)
+    options = replace(options, pairs=check_pairs(config.pairs, schema))
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
 
 
@@ -190,6 +193,7 @@ def check_scores(config: Config, schema: Schema) -> None:
         own, roles = config.evaluation, known_roles(config.evaluation, config.data.roles, schema)
         chosen_metrics(own.metrics, build_options(own, schema, roles, prepare=False))
         check_groups(own.groups, schema)
+        check_pairs(own.pairs, schema)
 
 
 def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
@@ -207,3 +211,25 @@ def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
             problem = f"column {name!r} has {schema[name].size:,} values, and groups of at most {MOST_GROUPS} are shown"
             raise UserError(problem, where=where, fix=fix)
     return tuple(dict.fromkeys(names))
+
+
+def check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
+    """The pairs of `evaluation.pairs`, each once.
+
+    Raises:
+        UserError: no list of pairs; a column that the schema has not; too many pairs, or cells of one.
+    """
+    where, fix = "evaluation.pairs", "a list of pairs of columns: 'evaluation.pairs=[[age,income]]'"
+    if not isinstance(pairs, list | tuple) or len(pairs) > MOST_PAIRS:
+        raise UserError(f"got {pairs!r}", where=where, fix=f"{fix}, at most {MOST_PAIRS}")
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(n, str) for n in pair):
+            raise UserError(f"got {pair!r}", where=where, fix=fix)
+        for name in pair:
+            check_column(name, schema, where)
+        if pair[0] == pair[1]:
+            raise UserError(f"{pair[0]!r} with itself is no pair", where=where, fix=fix)
+        if (cells := schema.domain.cells(tuple(pair))) > PAIR_CELLS:
+            problem = f"{' × '.join(pair)} has {cells:,} cells, and pairs of at most {PAIR_CELLS:,} are drawn"
+            raise UserError(problem, where=where, fix="columns of fewer values")
+    return tuple(dict.fromkeys((pair[0], pair[1]) for pair in pairs))

@@ -30,7 +30,7 @@ from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, not_in_release, nothing_left
 from pipeline.plugins.plugin_discovery import load_asked
-from pipeline.settings import build
+from pipeline.settings import build, machine_limits
 from pipeline.settings.compose import check_one_list
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
@@ -85,7 +85,7 @@ def sweep(overrides: Sequence[str]) -> int:
             with show.stage("sweep") as report:
                 launched = _launched(loader, master, longest_first(left), fixed, report)
             if launched:
-                print(efficiency(list(launched.values()), show.seconds["sweep"], build.threads(None)))
+                print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
             return _told([(j, ended[j.name]) for j in jobs], inside)
@@ -182,7 +182,7 @@ def _launched(
     """The outcomes of the jobs, run by Hydra's launcher."""
     if not jobs:
         return {}
-    memory, cores = build.memory_limit_bytes(None), build.threads(None)
+    memory, cores = machine_limits.memory_limit_bytes(None), machine_limits.threads(None)
     limits = {j.settings.limits.memory_gb for j in jobs if j.settings} - {None}
     memory = min([memory, *(int(x * 1e9) for x in limits if x is not None)])
     together = side_by_side(jobs, cores, memory)

@@ -161,15 +161,15 @@ def test_scores_of_a_large_table_count_all_rows_and_take_a_sample_where_they_nee
     """The sample has about 200 of 600 rows; counts, of values that the schema does not place too, are of all rows."""
     table = Path("town.csv").read_text(encoding="utf-8").replace(",12,", ",120,")
     Path("town.csv").write_text(table, encoding="utf-8")
-    metrics = ["evaluation.metrics=[mgd,tvd,gini,dependence]", "evaluation.seed=1"]
+    metrics = ["evaluation.metrics=[mgd,tvd,correlation,dependence]", "evaluation.seed=1"]
     common = ["run", *TOWN, *PAIRS, "seed=5", *metrics]
     for name, engine in (("one", []), ("other", ["engine=spark", "engine.score_rows=200"])):
         assert command(*common, *engine, f"hydra.run.dir={name}") == 0
     one, other = (json.loads(Path(n, "internal/scores.json").read_text()) for n in ("one", "other"))
     assert "sample" not in one and 120 < other["sample"]["rows"] < 280
-    assert other["sample"]["of"] == ["gini", "references", "numbers", "groups", "correlations"]
+    assert other["sample"]["of"] == ["correlation", "references", "numbers", "groups", "correlations"]
     assert other["rows"] == one["rows"] and other["tvd"] == one["tvd"] and other["mgd"] == one["mgd"]
-    assert other["metrics"]["gini"]["score"] != one["metrics"]["gini"]["score"]
+    assert other["metrics"]["correlation"]["score"] != one["metrics"]["correlation"]["score"]
     kept = [{**scores["metrics"]["dependence"]["details"], "ends": None} for scores in (one, other)]
     assert kept[0] == kept[1] and kept[0]["dependent_pairs"]
     assert "From a sample of" in Path("other/internal/report.html").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from evaluation.pictures.densities import POINTS, densities
-from evaluation.pictures.pair_maps import CELLS, chosen_pairs, pair_maps
+from evaluation.pictures.pair_maps import ASKED, CELLS, chosen_pairs, pair_maps
 from evaluation.pictures.principal_axes import DRAWN, principal_axes
 from evaluation.pictures.sequence_look import sequence_look
 from evaluation.pictures.validity import broken_rules, valid_columns
@@ -70,6 +70,9 @@ def test_pairs_are_the_farthest_and_then_the_strongest_of_the_rest():
     strong = [[None, 0.9, 0.1, 0.2], [0.9, None, 0.8, 0.3], [0.1, 0.8, None, 0.1], [0.2, 0.3, 0.1, None]]
     found = [(a, b) for a, b, _ in chosen_pairs(far, ["a", "b", "c", "d"], strong)]
     assert found == [("a", "c"), ("b", "d"), ("c", "d"), ("a", "b"), ("b", "c"), ("a", "d")]
+    asked = chosen_pairs(far, ["a", "b", "c", "d"], strong, [("d", "a"), ("c", "a")])
+    assert asked[:3] == [("d", "a", ASKED), ("c", "a", ASKED), ("b", "d", "farthest from the real table")]
+    assert len(asked) == len({frozenset(p[:2]) for p in asked})
 
 
 def test_cells_of_a_pair_are_the_shares_of_its_records_in_both_tables():

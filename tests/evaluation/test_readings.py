@@ -159,6 +159,16 @@ def test_a_label_needs_a_reference_and_knows_both_directions():
     assert both.honest == pytest.approx(0.3) and both.poor == pytest.approx(0.6) and both.low is None
 
 
+def test_a_scorer_without_a_formula_says_how_to_get_a_label():
+    rng = np.random.default_rng(6)
+    tables, told = (crowd(300, rng), crowd(300, rng)), "no label: evaluation.references=true"
+    alone = compute(METRICS["density"], *tables)
+    assert alone.reading.label == "" and told in alone.reading.words
+    measured = compute(METRICS["density"], *tables, references=True, repeats=1)
+    assert measured.reading.label and told not in measured.reading.words
+    assert told not in compute(METRICS["tvd"], *tables).reading.words
+
+
 def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
     rng = np.random.default_rng(5)
     real, other, held = (crowd(1000, rng) for _ in range(3))

@@ -68,7 +68,13 @@ def test_what_lies_beyond_the_bounds_is_told_beside_the_figures_that_it_changes(
 
 
 def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys):
-    run = [*TOWN, "evaluation.groups=[sex]", "selection.marginals=[[age,sex]]", "hydra.run.dir=out"]
+    run = [
+        *TOWN,
+        "evaluation.groups=[sex]",
+        "evaluation.pairs=[[sex,age]]",
+        "selection.marginals=[[age,sex]]",
+        "hydra.run.dir=out",
+    ]
     assert command("run", *run) == 0
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))
     made, real = pd.read_csv(town / "out" / "release" / "synthetic.csv"), people(600)
@@ -78,19 +84,35 @@ def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys)
             ages = frame.age[frame.sex == group["group"]]
             assert group[table]["count"] == ages.size and group[table]["mean"] == pytest.approx(ages.mean())
             assert group[table]["quantiles"][2] == pytest.approx(ages.median())
-    assert "By sex" in (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    report = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    assert "By sex" in report and "sex × age" in report
+    drawn = json.loads((town / "out" / "internal" / "figures.json").read_text(encoding="utf-8"))["pair_maps"]
+    assert [drawn[0][n] for n in ("a", "b", "why")] == ["sex", "age", "asked for"]
+    assert len(drawn) == 3 and np.array(drawn[0]["real"]).sum(axis=1) == pytest.approx(
+        [(real.sex == s).mean() for s in ("f", "m")]
+    )
     capsys.readouterr()
     paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "evaluation.groups=sex"]
     assert command("score", *paths) == 0
     assert "by sex:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("groups", "said"), [("[sax]", "no column 'sax'"), ("[age]", "groups of at most 50")])
-def test_groups_that_cannot_be_are_refused_before_anything_is_spent(town, capsys, groups, said):
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("groups=[sax]", "no column 'sax'"),
+        ("groups=[age]", "groups of at most 50"),
+        ("pairs=[[sex,agee]]", "did you mean 'age'"),
+        ("pairs=[[sex,sex]]", "with itself"),
+        ("pairs=[sex,age]", "[[age,income]]"),
+        ("pairs=[[sex,age,job]]", "[[age,income]]"),
+    ],
+)
+def test_groups_and_pairs_that_cannot_be_are_refused_before_anything_is_spent(town, capsys, setting, said):
     (town / "town.yaml").write_text((town / "town.yaml").read_text("utf-8").replace("bins: {count: 10}, ", ""), "utf-8")
-    assert command("run", *TOWN, f"evaluation.groups={groups}", "hydra.run.dir=out") == 1
+    assert command("run", *TOWN, f"evaluation.{setting}", "hydra.run.dir=out") == 1
     shown = capsys.readouterr().err
-    assert said in shown and "evaluation.groups" in shown and not (town / "out" / "release").exists()
+    assert said in shown and f"evaluation.{setting.split('=')[0]}" in shown and not (town / "out" / "release").exists()
 
 
 def test_correlations_of_both_tables_are_in_scores_and_report(town):
