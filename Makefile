@@ -26,9 +26,10 @@ JAVA := $(shell java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' && 
 	$(if $(JAVA),$(BIN)/pip install --quiet --requirement requirements-spark.txt,@echo "no Java 17: the tests of Spark are left out")
 	$(if $(JAVA),@touch .venv/spark-ready)
 
+# The tests start a hundred commands: bytecode is kept for these, whatever the shell says.
 test: .venv/ready .venv/spark-ready .venv/docs-ready ## lint, types, documentation and tests (minutes)
 	$(MAKE) --jobs=3 --output-sync lint types docs
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms
 	$(BIN)/ruff check .
