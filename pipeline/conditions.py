@@ -46,6 +46,8 @@ def build_condition(schema: Schema, where: Mapping[str, Any] | None) -> Conditio
     for name in where:
         if name not in schema.domain:
             raise no_column(schema, name, "where")
+        if isinstance(where[name], list | tuple) and not len(where[name]):
+            raise UserError(f"column {name!r}: an empty list", where="where", fix="values, or [low, high]")
         if sources := next((s.sources for s in schema.rules.computed if s.target == name), None):
             fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)

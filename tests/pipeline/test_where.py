@@ -97,6 +97,7 @@ def test_arrow_tables_say_what_was_asked(hospital):
         ({"sex": None}, "has no value"),
         ({"fare": 12.5}, r"a range: \[low, high\]"),
         ({"fare": [60, 70]}, "has no value there"),
+        ({"sex": []}, "an empty list"),
         ({"ward": "d", "sex": "F"}, "satisf"),
     ],
 )
