@@ -1,7 +1,6 @@
 """What a run says of marginals that it passes over, and of answers that drown in noise."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,7 +76,7 @@ def test_what_drowns_is_what_the_plan_counts():
     assert "about 1,000 records" in line
     assert answers(200.0, 1.0, noise="gaussian") == []  # its mean is smaller at the same scale
     assert len(answers(251.0, 1.0, noise="gaussian")) == 1
-    assert said_drowned(SimpleNamespace(answers=(), public_total=0)) == []
+    assert said_drowned(Measurements(domain, (), 0)) == []
 
 
 def test_a_marginal_of_several_rounds_drowns_only_if_its_best_answer_does():
