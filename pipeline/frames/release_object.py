@@ -265,8 +265,10 @@ def load(path: Path | str, **settings: Any) -> Release:
         path: RUN/release, or RUN.
         settings: how `sample` makes rows, as for `synth`: synthesis="pgm", **{"synthesis.max_cells": 10_000}.
     Raises:
-        UserError: no release there; a file was edited, is missing or is foreign.
+        UserError: no path; no release there; a file was edited, is missing or is foreign.
     """
+    if not isinstance(path, str | Path):
+        raise UserError(f"{path!r} is no path", where="path", fix="the folder of a run, or its release")
     folder = Path(path).expanduser()
     inner = folder / "release"
     sample = {name: f"sample({argument})" for name, argument in OF_SAMPLE.items()}

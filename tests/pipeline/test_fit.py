@@ -265,6 +265,8 @@ def test_a_saved_release_is_sound_and_loads_again(hospital, tmp_path):
         pipeline.load(saved)
     with pytest.raises(UserError, match="not the release folder"):
         pipeline.load(tmp_path)
+    with pytest.raises(UserError, match="3 is no path"):
+        pipeline.load(3)
 
 
 def test_scores_take_frames_on_either_side(town):
