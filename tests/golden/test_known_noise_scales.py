@@ -60,7 +60,7 @@ def test_the_classic_bound_is_never_below_what_is_enough(epsilon, delta):
     ],
 )
 def test_66_marginals_of_the_taxi_challenge(accountant, epsilon, bound, sigma):
-    """Paper 003, noise calibration: C√66/μ; its printed 5739.36 and 895 are the zCDP figures."""
+    """McKenna 2021, noise calibration: C√66/μ; its printed 5739.36 and 895 are the zCDP figures."""
     scales = {m.event.scale for m in plan(66, "gaussian", accountant, epsilon, 2.5e-5, bound).measurements}
     assert len(scales) == 1
     assert scales.pop() == pytest.approx(sigma, abs=0.005)
@@ -115,6 +115,6 @@ def test_where_gaussian_noise_under_zcdp_beats_laplace_noise_under_basic_composi
 
 
 def test_auto_takes_the_noise_with_the_smaller_error():
-    """Paper 002, section 2.5: few marginals, Laplace; many, Gaussian."""
+    """Li et al. 2021b, section 2.5: few marginals, Laplace; many, Gaussian."""
     assert plan(1, "auto", "basic", 1, 1e-8).measurements[0].event.kind == "laplace"
     assert plan(200, "auto", "zcdp", 1, 1e-8).measurements[0].event.kind == "gaussian"
