@@ -63,6 +63,8 @@ from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
+#: Said of a run, and of one that is resumed.
+EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,6 +167,7 @@ def run(
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
+        show.warn([EMPTY] if synthetic.rows == 0 else [])
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
@@ -258,9 +261,6 @@ def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sig
         check_seal(folder)
         return table, _reloaded(work, table)
     coded, rng = table_of(work, taken)
-    if coded.rows == 0:
-        empty = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
-        work.show.warn([empty])
     with work.show.stage("release") as report:
         content, rows = statement.to_json(), config.synthesis.rows
         write_release(

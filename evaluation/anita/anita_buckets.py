@@ -59,6 +59,7 @@ def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsig
         return CodedTable(domain, columns, table.weights)
 
     def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """Counts over buckets, summed from those over codes, which are asked for in batches that fit in memory."""
         fine, sums = table.domain, []
         for batch in batches(fine, cliques):
             if fine.cells(batch[0]) > MOST_CELLS:

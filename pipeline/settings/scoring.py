@@ -21,8 +21,8 @@ from pipeline.settings.config import Config, EvaluationConfig
 MANY_ROWS = 5_000_000
 #: A column with more values makes no groups that anybody would read.
 MOST_GROUPS = 50
-#: Pairs that a report is asked to draw, and cells of one of them, at most.
-MOST_PAIRS, PAIR_CELLS = 20, 4_000_000
+#: Pairs that a report is asked to draw, at most.
+MOST_PAIRS = 20
 #: Columns of the schema in roles that no single metric declares.
 SHARED_ROLES = ("order", "longitude", "latitude")
 
@@ -222,6 +222,10 @@ def check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
     where, fix = "evaluation.pairs", "a list of pairs of columns: 'evaluation.pairs=[[age,income]]'"
     if not isinstance(pairs, list | tuple) or len(pairs) > MOST_PAIRS:
         raise UserError(f"got {pairs!r}", where=where, fix=f"{fix}, at most {MOST_PAIRS}")
+    if not pairs:
+        return ()
+    from evaluation.pictures.pair_maps import COUNTED  # pictures load what settings alone do not need
+
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(n, str) for n in pair):
             raise UserError(f"got {pair!r}", where=where, fix=fix)
@@ -229,7 +233,7 @@ def check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
             check_column(name, schema, where)
         if pair[0] == pair[1]:
             raise UserError(f"{pair[0]!r} with itself is no pair", where=where, fix=fix)
-        if (cells := schema.domain.cells(tuple(pair))) > PAIR_CELLS:
-            problem = f"{' × '.join(pair)} has {cells:,} cells, and pairs of at most {PAIR_CELLS:,} are drawn"
+        if (cells := schema.domain.cells(tuple(pair))) > COUNTED:
+            problem = f"{' × '.join(pair)} has {cells:,} cells, and pairs of at most {COUNTED:,} are drawn"
             raise UserError(problem, where=where, fix="columns of fewer values")
     return tuple(dict.fromkeys((pair[0], pair[1]) for pair in pairs))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -16,18 +20,24 @@ EVERY = 0.25
 
 def family() -> list[int]:
     """This process and all that it has started, directly or not (as /proc knows them)."""
-    parents: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parents[int(folder.name)] = int(_fields(int(folder.name))[1])
-            except OSError:  # it has ended meanwhile
-                continue
+    numbers = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    parents = of_living(numbers, lambda pid: int(_fields(pid)[1]))
     ours, size = {os.getpid()}, 0
     while len(ours) > size:
         size = len(ours)
         ours |= {pid for pid, parent in parents.items() if parent in ours}
     return sorted(ours)
+
+
+def of_living(pids: Iterable[int], read: Callable[[int], T]) -> dict[int, T]:
+    """What `read` finds of each process, without those that have ended meanwhile."""
+    found = {}
+    for pid in pids:
+        try:
+            found[pid] = read(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
 
 
 def _fields(pid: int) -> list[str]:
@@ -37,27 +47,21 @@ def _fields(pid: int) -> list[str]:
 
 def cpu_ticks() -> dict[tuple[int, str], int]:
     """Process and its start → its processor time, of the family's members that live."""
-    ticks = {}
-    for pid in family():
-        try:
-            fields = _fields(pid)
-        except OSError:
-            continue
-        ticks[pid, fields[19]] = sum(map(int, fields[11:13]))
-    return ticks
+    living = of_living(family(), _fields)
+    return {(pid, fields[19]): sum(map(int, fields[11:13])) for pid, fields in living.items()}
 
 
 def memory_bytes() -> dict[str, int]:
     """Resident memory of this process (driver), of Java, and of all others; pages that they share count for each."""
     total = {"driver": 0, "java": 0, "others": 0}
-    for pid in family():
-        try:
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-            kind = "driver" if pid == os.getpid() else "java" if name == "java" else "others"
-            total[kind] += int(_fields(pid)[21]) * PAGE
-        except OSError:
-            continue
+    for pid, (name, fields) in of_living(family(), lambda p: (_name(p), _fields(p))).items():
+        kind = "driver" if pid == os.getpid() else "java" if name == "java" else "others"
+        total[kind] += int(fields[21]) * PAGE
     return total
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 class Watch:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evaluation.learning.features import rows_at
 from mechanisms.public.coded_table import CodedTable
 from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
@@ -19,6 +20,8 @@ from tests.bench.grid.cell import TooLong, at_most, measured, ours
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
 from tests.bench.grid.errors import distance, drawn_marginals, errors, kept, kept_of_pair
 from tests.bench.grid.families import FAMILIES, family_table
+from tests.bench.grid.learned import learned
+from tests.bench.grid.learned import page as learned_page
 from tests.bench.grid.methods import METHODS, Method, methods
 from tests.bench.grid.page import page
 from tests.bench.grid.peer_runs import peer_measured
@@ -300,3 +303,19 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path, capsys):
     assert main(["--tables=nowhere"]) == 2
     assert main(["--methods=nothing"]) == 2
     assert "no method is called 'nothing'" in capsys.readouterr().err
+
+
+def test_models_of_rows_without_dependence_guess_and_the_page_says_what_real_rows_reach():
+    table = family_table("binary", 0)
+    rows = rows_at(table, np.arange(4_000))
+    first = learned(METHODS[1], GridTable("binary", rows), 10.0, 0)
+    assert METHODS[1].name == "independent"
+    assert [r["model"] for r in first] == ["linear", "trees"]
+    for row in first:
+        assert row["auc_real"] > max(row["auc_synthetic"], 0.5) + 0.05
+        assert row["auc_majority"] == 0.5
+    other = [{**r, "auc_synthetic": r["auc_synthetic"] + 0.1} for r in first]
+    runs = [{"table": "binary", "method": "independent", "epsilon": 10.0, "seed": i} for i in range(2)]
+    written = learned_page([{**run, "models": m} for run, m in zip(runs, (first, other), strict=True)])
+    line = next(x for x in written.splitlines() if "| linear | auc |" in x)
+    assert f"{first[0]['auc_synthetic'] + 0.05:.3f} ± 0.050" in line

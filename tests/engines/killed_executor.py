@@ -16,7 +16,7 @@ from typing import Any
 
 from mechanisms.sensitive.engines import slices
 from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
-from tests.bench.processes import family
+from tests.bench.processes import family, of_living
 from tests.engines.contract import SETTINGS, loaded, seen
 from tests.engines.test_engines import write
 from tests.engines.test_spark import mixed
@@ -24,14 +24,8 @@ from tests.engines.test_spark import mixed
 
 def executors() -> set[int]:
     """The executors among the processes that this one has started, directly or not."""
-    ours = set()
-    for pid in family():
-        try:
-            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                ours.add(pid)
-        except OSError:  # it has ended meanwhile
-            continue
-    return ours
+    commands = of_living(family(), lambda pid: Path(f"/proc/{pid}/cmdline").read_bytes())
+    return {pid for pid, command in commands.items() if b"CoarseGrainedExecutorBackend" in command}
 
 
 def kill_one(session: Any, killed: list[int], stop: threading.Event) -> None:
