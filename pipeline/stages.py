@@ -163,7 +163,7 @@ def run(
         config, made, private, found = _concrete(config, made, private, ask, partial(read, engine=engine), show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
         show.warn(unplaced_lines(private.encoding))
-        work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start)
+        work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)

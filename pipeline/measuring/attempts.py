@@ -21,13 +21,13 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.noise import NoiseSource
-from mechanisms.sensitive.private_table import PrivateTable
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.measuring.discovery_stage import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
-from pipeline.measuring.streamed_rows import streamed_rows
+from pipeline.measuring.streamed_rows import Spread, streamed_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
@@ -47,6 +47,7 @@ class Work:
         aside: the probability with which units were set aside; None: none were.
         found: what was found out before the plan; None: nothing was asked.
         start: the public table whose rows are the first ones; None: none.
+        spread: where chunks of a model's rows are drawn.
     """
 
     config: Config
@@ -59,6 +60,7 @@ class Work:
     aside: float | None
     found: Discovered | None = None
     start: Start | None = None
+    spread: Spread = EMBEDDED.spread
 
     @property
     def answered(self) -> frozenset[str]:
@@ -141,8 +143,9 @@ def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator
         if most is not None and count > most:
             if (model := work.spec.model(coarse, zeros=schema.zeros, progress=report)) is not None:
                 _keep_convergence(work.folder, model.fit)
-                draw = partial(streamed_rows, model, schema, coarse, measurements, rng=rng, progress=report)
-                return draw(rows=count, chunk=most, folder=work.folder.temporary / "drawn")
+                place, answers = work.folder.temporary / "drawn", (coarse, measurements)
+                draw = partial(streamed_rows, model, schema, *answers, rows=count, chunk=most, rng=rng, folder=place)
+                return draw(spread=work.spread, progress=report)
             check(fixed=fixed)  # rows that are changed until they fit are held all together
         result = synthesize_recorded(coarse, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
         _keep_convergence(work.folder, result.record or result.fit)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +20,32 @@ from synthesis.contract import RowModel
 from synthesis.numbers.value_shapes import as_columns
 from synthesis.synthesize import rows_of_model
 
+#: Makes the parts of these numbers somewhere, and gives their columns in this order.
+Spread: TypeAlias = Callable[[Callable[[int], CodedTable], range], Iterator[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawChunk:
+    """Draws one chunk of a model's rows, wherever it is asked to; its generator follows from seed and number alone.
+
+    Attributes:
+        rows, chunk: of the whole table, and of a chunk; the last one is smaller.
+        generators: one for each chunk.
+    """
+
+    model: RowModel
+    schema: Schema
+    coarse: Measurements
+    measurements: Measurements
+    rows: int
+    chunk: int
+    generators: tuple[np.random.Generator, ...]
+
+    def __call__(self, number: int) -> CodedTable:
+        own, size = self.generators[number], min(self.chunk, self.rows - number * self.chunk)
+        drawn = rows_of_model(self.coarse, self.model, rows=size, rng=own, zeros=self.schema.zeros)
+        return as_columns(drawn, self.schema, self.measurements, own)
+
 
 def streamed_rows(
     model: RowModel,
@@ -28,6 +57,7 @@ def streamed_rows(
     chunk: int,
     rng: np.random.Generator,
     folder: Path,
+    spread: Spread,
     progress: Progress | None = None,
 ) -> CodedTable:
     """Rows of the table's columns; memory holds a chunk of them, and the table maps files.
@@ -39,20 +69,19 @@ def streamed_rows(
         chunk: rows that are drawn at a time; each chunk has a generator of its own, which follows from the seed of
             `rng` and the chunk's number alone.
         folder: where the columns go; made with mode 0700.
+        spread: where chunks are drawn; the rows are the same wherever that is.
     """
     private_folder(folder)
     domain = schema.domain
     paths = [folder / f"{i:04}.codes" for i in range(len(domain))]
-    starts = range(0, rows, chunk)
+    numbers = range(-(-rows // chunk))
+    draw = DrawChunk(model, schema, coarse, measurements, rows, chunk, tuple(rng.spawn(len(numbers))))
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("wb")) for path in paths]
-        for start, own in zip(starts, rng.spawn(len(starts)), strict=True):
-            size = min(chunk, rows - start)
-            drawn = rows_of_model(coarse, model, rows=size, rng=own, zeros=schema.zeros)
-            part = as_columns(drawn, schema, measurements, own)
-            for file, attribute in zip(files, domain.attributes, strict=True):
-                file.write(np.ascontiguousarray(part.column(attribute.name), code_dtype(attribute.size)).data)
+        for number, part in zip(numbers, spread(draw, numbers), strict=True):
+            for file, attribute, column in zip(files, domain.attributes, part, strict=True):
+                file.write(np.ascontiguousarray(column, code_dtype(attribute.size)).data)
             if progress is not None:
-                progress(start + size, rows, "rows drawn")
+                progress(min((number + 1) * chunk, rows), rows, "rows drawn")
     columns = (mapped(path, code_dtype(a.size)) for path, a in zip(paths, domain.attributes, strict=True))
     return CodedTable(domain, tuple(columns))

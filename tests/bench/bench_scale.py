@@ -106,6 +106,18 @@ def whole_run(engine: str, millions: int) -> dict[str, Any]:
     return _row(f"{engine}: run", millions, watch, 0, f"release {digest.hexdigest()}; {said}")
 
 
+def demo_run(millions: int) -> dict[str, Any]:
+    """Generated calls, the caller as the unit, to a release of 100,000 rows without scores, generation and all."""
+    with tempfile.TemporaryDirectory() as name, Watch() as watch:
+        given = [f"data.rows={millions * 1_000_000}", f"hydra.run.dir={name}/out", "synthesis.rows=100000"]
+        if main(["run", "data=demo", *given, "evaluation.enabled=false"]) != 0:
+            raise RuntimeError("the run failed")
+        watch.end()
+        stages = (Path(name) / "out/internal/run.log").read_text(encoding="utf-8")
+    said = stages.rpartition("seconds per stage: ")[2].strip().splitlines()[0]
+    return {**_row("duckdb: run of the demo", millions, watch, 0, said), "columns": 11}
+
+
 def two_cores(millions: int) -> dict[str, Any]:
     """How much faster two cores encode and count than one, each in a process of its own."""
     rows = []
@@ -136,3 +148,4 @@ CASES = {
     for engine in ENGINES
     for work in (counts, whole_run)
 } | {f"two_cores_{millions}_million": partial(two_cores, millions) for millions in (5, 20, 100)}
+CASES |= {f"demo_{millions}_million_run": partial(demo_run, millions) for millions in (10, 1000)}

@@ -7,9 +7,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.sensitive.engines import spark_engine
+from mechanisms.sensitive.engines.spark_parts import made_parts
 from tests.engines.contract import SETTINGS, loaded, seen
 from tests.engines.test_engines import refused, write
 from tests.pipeline.conftest import PAIRS, TOWN, command
@@ -34,8 +39,6 @@ def same_release(home: Path, *settings: str) -> None:
 
 def mixed(rows: int) -> list[Any]:
     """Rows of the contract's kinds, of units with one record and with a tenth of all."""
-    import numpy as np
-
     rng = np.random.default_rng(8)
     units = ["big", "", "NA", *(f"u{i}" for i in range(max(rows // 3, 1)))]
     share = [0.1, 0.02, 0.01, *[0.87 / (len(units) - 3)] * (len(units) - 3)]
@@ -61,8 +64,31 @@ def test_spark_learns_what_the_embedded_engine_learns(spark, tmp_path, monkeypat
     assert seen(loaded(table, SETTINGS[5], tmp_path / "b", engine=spark)) == here
 
 
-def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town) -> None:
-    same_release(town, *TOWN, "privacy.unit=person", "privacy.max_records=2", "synthesis=independent")
+def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town, monkeypatch) -> None:
+    monkeypatch.setattr("pipeline.settings.build.CHUNK_ROWS", 1000)
+    drawn = []
+    monkeypatch.setattr(spark_engine, "made_parts", lambda *a: drawn.append(a[2]) or made_parts(*a))
+    settings = ["privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "synthesis.rows=2500"]
+    same_release(town, *TOWN, *settings)
+    assert drawn == [range(3)]
+
+
+def test_a_part_that_cannot_be_made_or_written_ends_the_run_with_its_reason(spark, tmp_path) -> None:
+    domain = Domain((Attribute("a", 3, 0),))
+
+    def part(number: int) -> CodedTable:
+        if number == 2:
+            raise UserError("no row is possible", where="where", fix="less")
+        return CodedTable(domain, (np.full(2, number, np.uint8),))
+
+    made = made_parts(spark.session, part, range(2), str(tmp_path / "parts"))
+    assert [c.tolist() for (c,) in made] == [[0, 0], [1, 1]]
+    assert not any((tmp_path / "parts").iterdir())
+    with pytest.raises(UserError, match="no row is possible"):
+        next(made_parts(spark.session, part, range(3), str(tmp_path / "other")))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        next(made_parts(spark.session, part, range(1), str(tmp_path / "file")))
 
 
 def test_private_copies_lie_where_the_setting_says_whatever_the_folder_is_called(spark, tmp_path) -> None:

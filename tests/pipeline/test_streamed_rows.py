@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mechanisms.sensitive.private_table import EMBEDDED
 from pipeline.measuring.streamed_rows import streamed_rows
 from pipeline.release_folder import read_release
 from synthesis.numbers.value_shapes import for_synthesis
@@ -51,6 +52,7 @@ def test_a_chunk_depends_on_the_seed_and_its_number_alone(one_run, tmp_path) -> 
             chunk=100,
             rng=np.random.default_rng(3),
             folder=tmp_path / str(n),
+            spread=EMBEDDED.spread,
         )
         for n in (250, 430)
     ]

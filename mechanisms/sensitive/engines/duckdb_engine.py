@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,6 +101,11 @@ class DuckdbEngine:
     ) -> Scored | None:
         """As of `Engine`."""
         return None
+
+    def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
+        """As of `Engine`: one after the other, in this process."""
+        for number in numbers:
+            yield make(number).columns
 
 
 def row_names(source: Source, unit: PrivacyUnit, *, contents: bool) -> dict[str, str]:

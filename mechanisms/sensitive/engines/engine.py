@@ -1,8 +1,8 @@
-"""What an engine is: five verbs left of the wall, and one for scores. Nobody right of them learns which it was."""
+"""What an engine is: five verbs left of the wall, one for scores, one for drawing. Nobody learns which it was."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import AnyTable, CountedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -124,5 +124,17 @@ class Engine(Protocol):
         Args:
             report: of the same rows, encoded.
             workdir: where the sample goes; a folder with mode 0700.
+        """
+        ...
+
+    def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
+        """The columns of the parts that `make` gives for these numbers, in their order, made where there are cores.
+
+        No row of the private table is in reach: `make` holds a model that follows from noisy answers.
+
+        Args:
+            make: picklable; the same number gives the same part, wherever it is made.
+        Raises:
+            UserError: a part that cannot be made, or written where it waits.
         """
         ...

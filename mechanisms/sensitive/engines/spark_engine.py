@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CountedTable
+from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import refuse_conflicts
@@ -30,7 +30,8 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows
 from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
-from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame
+from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, path_of
+from mechanisms.sensitive.engines.spark_parts import made_parts
 from mechanisms.sensitive.engines.spark_scores import scored_rows
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import WEIGHT, EncodeSlices, ReadTexts, SliceTask, code_fields
@@ -144,6 +145,11 @@ class SparkEngine:
         if progress is not None:
             progress(0, 0, f"a sample of {self.score_rows:,} rows")
         return scored_rows(self, source, schema, report, workdir)
+
+    def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
+        """As of `Engine`: on the executors; on the driver where the folder has no path."""
+        folder = path_of(self.new_place("parts"))
+        return (make(n).columns for n in numbers) if folder is None else made_parts(self.session, make, numbers, folder)
 
     def keep(self, task: SliceTask, name: str) -> KeptRows:
         """What the task makes of the slices of its table, in the engine's folder."""
