@@ -167,7 +167,6 @@ def run(
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
         table, synthetic = _released(work, statement, taken, signer)
-        show.warn([EMPTY] if synthetic.rows == 0 else [])
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
@@ -255,28 +254,35 @@ def _statement(
 
 def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Signer | None) -> tuple[Path, CodedTable]:
     """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
-    config, schema, folder, form = work.config, work.schema, work.folder, work.config.release.format
-    table = folder.release / f"synthetic.{form}"
-    if folder.release.exists():  # a resumed run never changes what may be published already
-        check_seal(folder)
-        return table, _reloaded(work, table)
-    coded, rng = table_of(work, taken)
+    table = work.folder.release / f"synthetic.{work.config.release.format}"
+    if work.folder.release.exists():  # a resumed run never changes what may be published already
+        check_seal(work.folder)
+        coded = _reloaded(work, table)
+    else:
+        coded = _written(work, statement, taken, signer)
+        # computed columns have values now, and with them codes
+        coded = _reloaded(work, table) if work.schema.rules.computed else coded
+    work.show.warn([EMPTY] if coded.rows == 0 else [])
+    return table, coded
+
+
+def _written(work: Work, statement: PrivacyStatement, taken: Taken, signer: Signer | None) -> CodedTable:
+    """The rows of the try that is taken, once `release/` is there."""
+    config, (coded, rng) = work.config, table_of(work, taken)
     with work.show.stage("release") as report:
-        content, rows = statement.to_json(), config.synthesis.rows
         write_release(
-            folder,
-            schema,
-            content,
+            work.folder,
+            work.schema,
+            statement.to_json(),
             taken.known,
             coded,
-            form=form,
+            form=config.release.format,
             rng=rng,
-            rows_asked=rows,
+            rows_asked=config.synthesis.rows,
             signer=signer,
             progress=report,
         )
-    # computed columns have values now, and with them codes
-    return table, _reloaded(work, table) if schema.rules.computed else coded
+    return coded
 
 
 def _reloaded(work: Work, table: Path) -> CodedTable:
