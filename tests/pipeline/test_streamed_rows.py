@@ -70,3 +70,12 @@ def test_only_rows_that_are_changed_until_they_fit_need_memory_for_all_of_them(t
     assert command("run", *asked, "synthesis=gum", "hydra.run.dir=out") == 1
     assert "is predicted to need" in capsys.readouterr().err
     assert not Path("out/internal/ledger.jsonl").exists() and not Path("out/release").exists()
+
+
+def test_an_empty_table_is_said_by_the_run_and_by_one_that_is_resumed(town, capsys) -> None:
+    asked = ["run", *TOWN, "selection=oneway", "synthesis=independent", "seed=7", "privacy.epsilon=0.0001"]
+    asked += ["evaluation.enabled=false", "hydra.run.dir=out"]
+    for more in ((), ("resume=true",)):
+        assert command(*asked, *more) == 0
+        assert "the synthetic table has no rows" in " ".join(capsys.readouterr().err.split())
+    assert rows_of("out").empty
