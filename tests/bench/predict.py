@@ -58,7 +58,7 @@ def main() -> None:
     print("|---" * (2 + len(CORES)) + "|")
     for rows in ROWS:
         each = [predicted(rows, c, fixed=fixed, per_row=per_row, cells=given.cells, summing=summing) for c in CORES]
-        times = " | ".join(f"{seconds / 60:,.0f} min" for seconds, _ in each)
+        times = " | ".join(f"{s:,.0f} s" if s < 600 else f"{s / 60:,.0f} min" for s, _ in each)
         print(f"| {rows:.0e} | {each[0][1] / 1e9:,.2g} GB | {times} |")
 
 
