@@ -306,20 +306,21 @@ def _report(arguments: list[str]) -> int:
 
 
 def _query(overrides: list[str]) -> int:
-    """What a release tells: a marginal, a range, an estimate or bounds, as CSV."""
-    from pipeline.folders import check_output
+    """What a release tells: a marginal, a range, an estimate or bounds, as CSV or JSON."""
+    from pipeline.folders import ANSWER, check_output
     from pipeline.settings.compose import compose_config
     from pipeline.settings.config import QueryConfig, typed
     from pipeline.settings.inputs import check_release
 
     config = typed(compose_config("query", overrides), QueryConfig)
     release = check_release(config.source)
-    from pipeline.inference.asked import asked
+    from pipeline.inference.asked import as_text, asked
 
     answer = asked(release, config)
-    text = answer.to_csv(index=False, lineterminator="\n")
+    text = as_text(answer, config.format)
     if config.output:
-        check_output(Path(config.output), "output", own=[text[: text.index("\n") + 1]])  # the same answer, again
+        start = text[: text.index("\n") + 1] if config.format == "csv" else ANSWER
+        check_output(Path(config.output), "output", own=[start])  # the same answer, again
         write_whole(Path(config.output), text)
         print(f"{len(answer):,} answers, at no privacy cost: {config.output}")
     else:

@@ -18,12 +18,16 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.tables.engine_instances import shared_engine
 
 BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
-Do not publish it and do not share it. What may leave is in ../release, under the terms of its privacy.json.
+Do not publish it and do not share it. What may leave lies in a folder called release, under the terms of the
+privacy.json in it.
 """
+#: The file that says what may become of a folder: with rows in it, and of a run that reads none.
+SEEN, UNSEEN = "NOT_PRIVATE.txt", "NO_TABLE_READ.txt"
 #: Under a run's internal/: the random name of its booking in a shared budget, there before the booking is.
 BOOKING = "booking.json"
-#: How the files begin that a command writes and may replace: reports and their drawings, and scores.
+#: How the files begin that a command writes and may replace: reports and their drawings, scores, answers as JSON.
 PAGES, SCORES = ("<!doctype html", "<svg"), ('{\n "format": "scores/', "not_private,table,part,of,figure,value\n")
+ANSWER = '{\n "format": "answer/'
 #: What a run keeps under internal/ once it may have charged something.
 CHARGED = ("ledger.jsonl", "answers", "rows", "tries", "withheld.json")
 
@@ -102,11 +106,13 @@ def is_sweep(folder: Path) -> bool:
 
 
 @contextmanager
-def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
+def claimed(root: Path, *, resume: bool, public: str | None = None) -> Iterator[RunFolder]:
     """The folder, made, closed to others (mode 0700 under `internal/`) and locked against a second process.
 
     A mistake that ends the run before anything was charged leaves nothing of it in the folder.
 
+    Args:
+        public: of a run that reads no table: which of its files may be published, for the file that says so.
     Raises:
         UserError: the folder holds a run already and `resume` is off; there is nothing to resume; another process is
             at work in it; it cannot be written.
@@ -114,12 +120,12 @@ def claimed(root: Path, *, resume: bool) -> Iterator[RunFolder]:
     folder = RunFolder(root)
     not_in_release(root, "hydra.run.dir")
     left = nothing_left(folder.internal, unless=lambda: folder.charged, but={BOOKING})
-    with left, _locked(folder, resume), shared_engine(folder.temporary / "engine"):
+    with left, _locked(folder, resume, public), shared_engine(folder.temporary / "engine"):
         yield folder
 
 
 @contextmanager
-def _locked(folder: RunFolder, resume: bool) -> Iterator[None]:
+def _locked(folder: RunFolder, resume: bool, public: str | None) -> Iterator[None]:
     root = folder.root
     try:
         folder.internal.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -137,7 +143,7 @@ def _locked(folder: RunFolder, resume: bool) -> Iterator[None]:
         try:
             if not folder.charged:
                 folder.manifest.unlink(missing_ok=True)  # of a run that spent nothing: it binds nobody
-            write_whole(folder.internal / "NOT_PRIVATE.txt", BANNER)
+            _say_what_may_leave(folder.internal, public)
             shutil.rmtree(folder.temporary, ignore_errors=True)
             folder.temporary.mkdir(mode=0o700)
         except OSError as error:
@@ -146,6 +152,15 @@ def _locked(folder: RunFolder, resume: bool) -> Iterator[None]:
             yield
         finally:
             shutil.rmtree(folder.temporary, ignore_errors=True)
+
+
+def _say_what_may_leave(inside: Path, public: str | None) -> None:
+    """One file of the two; what a run left here that read rows keeps its own."""
+    if public is None:
+        (inside / UNSEEN).unlink(missing_ok=True)
+        write_whole(inside / SEEN, BANNER)
+    elif not (inside / SEEN).exists():
+        write_whole(inside / UNSEEN, public)
 
 
 @contextmanager

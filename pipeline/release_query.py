@@ -27,6 +27,9 @@ from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
 
+#: How a marginal that a solution was asked for came about, where none was needed.
+MEASURED, INSIDE, COARSELY = "measured", "inside a measured marginal", "measured over coarser values"
+
 
 def query(
     release: Path | str,
@@ -64,7 +67,7 @@ def answer(
         solution: a marginal is answered from the consistent marginals, also where none holds it (see `solved`).
     Returns:
         the columns asked for, count (may be negative; unbiased where no bin is cut), standard_error (of the noise), low
-        and high (95 % intervals), and for a range: cut.
+        and high (95 % intervals), and for a range: cut; with a solution: count and how alone.
     Raises:
         UserError: neither or both asked for; unknown columns or values; no measured marginal tells.
     """
@@ -94,14 +97,16 @@ def answer(
 
 
 def solved(schema: Schema, measurements: Measurements, clique: Clique, solution: str) -> pd.DataFrame:
-    """PriView's answer to a marginal (Li et al. 2021b, section 3.2): counts alone, non-negative, of the noisy total.
+    """PriView's answer to a marginal (Li et al. 2021b, section 3.2): non-negative counts of the noisy total, and `how`.
 
-    From the most precise consistent marginal that holds it; else, of all marginals that have the sides that are known,
-    the one of largest entropy, of least L2 norm, or any by a linear programme. What no answer tells is filled in, so
-    that no standard error is known.
+    From the most precise consistent marginal that holds it, where one does: it leaves nothing to solve, and every
+    solution is the same. Else, of all marginals that have the sides that are known, the one of largest entropy, of
+    least L2 norm, or any by a linear programme. What no answer tells is filled in, so that no standard error is known.
 
     Args:
         solution: maxent, least_norm or linear.
+    Returns:
+        the columns, count, and how: MEASURED, INSIDE, COARSELY or the solution.
     Raises:
         UserError: another word, or too many cells.
     """
@@ -111,12 +116,27 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
     model = fit_maxent(for_synthesis(measurements, schema), spec, zeros=schema.zeros)
     result = cells_frame(schema, clique).assign(count=np.round(model.marginal(clique), 2))
     views = [t.clique for t in model.targets.marginals]
-    holding = [v for v in views if set(clique) <= set(v)]
-    result.attrs["sources"] = [" × ".join(v) for v in holding or [v for v in views if set(v) & set(clique)]]
-    if not holding:
-        note = f"no measured marginal tells it: {solution} fills in what their parts leave open; its error is not known"
-        result.attrs["notes"] = [note]
-    return result
+    holding = [t for t in model.targets.marginals if set(clique) <= set(t.clique)]
+    how = spec.solution
+    if holding:
+        how = COARSELY if all(t.answers is not None for t in holding) else MEASURED if clique in views else INSIDE
+    sources = [t.clique for t in holding] or [v for v in views if set(v) & set(clique)]
+    result.attrs |= {"sources": [" × ".join(v) for v in sources], "notes": _how_solved(solution, how, clique, views)}
+    return result.assign(how=how)
+
+
+def _how_solved(solution: str, how: str, clique: Clique, views: Sequence[Clique]) -> list[str]:
+    """What to say beside such an answer."""
+    if how == COARSELY:
+        note = (
+            f"solution={solution} is not needed, and changes nothing; what the coarser values leave open is filled in"
+        )
+        return [f"{how}: {note}: its error is not known"]
+    if how in (MEASURED, INSIDE):
+        return [f"{how}: solution={solution} is not needed, and changes nothing; without it each cell has its error"]
+    note = f"no measured marginal tells it: {solution} fills in what their parts leave open; its error is not known"
+    alone = [name for name in clique if not any(name in v for v in views)]
+    return [note, *([f"nothing was measured of {', '.join(alone)}: spread evenly"] if alone else [])]
 
 
 def no_column(schema: Schema, name: str, where: str) -> UserError:

@@ -260,12 +260,12 @@ SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Va
 
 
 def solution_named(word: str) -> str:
-    """The word, if it names a solution.
+    """The word, if it names a solution; the earlier spelling of one as it is called now.
 
     Raises:
         UserError: it does not.
     """
-    return one_of(word, SOLUTIONS, "solution")
+    return {"leastnorm": "least_norm"}.get(word, one_of(word, SOLUTIONS, "solution"))
 
 
 def _on(possible: NDArray[np.bool_], values: Values, total: float) -> Values:

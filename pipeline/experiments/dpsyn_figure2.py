@@ -36,6 +36,10 @@ METHODS = {
     "gauss_zcdp": ("gaussian", "zcdp"),
     "gauss_gdp (ours)": ("gaussian", "gdp"),
 }
+#: What lies in the folder beside the files of the run, in the place of NOT_PRIVATE.txt.
+PUBLIC = """No table was read here: figure2.csv, figure2.png, figure2.svg and experiment.json follow from epsilon, delta
+and the number of marginals alone. They may be published. The log and the settings may name folders of this machine.
+"""
 #: Numbers of marginals; the small version takes the last list.
 KS = (1, 2, 3, 5, 7, 10, 14, 18, 19, 24, 28, 29, 35, 40, 50, 60, 70, 80, 90, 100)
 SMOKE_KS = (1, 10, 30)
@@ -98,7 +102,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Compute the four panels, write the table and the figure; no data is read, so that all of it may be published."""
     ks = SMOKE_KS if config.smoke else KS
-    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+    with claimed(root, resume=config.resume, public=PUBLIC) as folder, logged(folder.log):
         stages.keep_settings(folder, config, hydra_files)
         panels = {name: panel(name, ks) for name in PANELS}
         _write(panels, folder.internal)
@@ -107,7 +111,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
         lines.append(
             f"{name}     {p.epsilon:6g} {p.delta:6g} {p.printed:>22} {p.crossing:>8.2f} {round(p.crossing):>9}"
         )
-    return "\n".join(["", *lines, "", f"no data was read: {root / 'internal' / 'figure2.png'} may be published"])
+    return "\n".join(["", *lines, "", f"no table was read: {root / 'internal' / 'figure2.png'} may be published"])
 
 
 def _write(panels: Mapping[str, Panel], inside: Path) -> None:
@@ -143,5 +147,6 @@ def _draw(panels: Mapping[str, Panel], inside: Path) -> None:
             title = f"({name}) ε = {p.epsilon:g}, δ = {p.delta:g}: crossing {p.crossing:.2f} (the paper: {p.printed})"
             axes.set_title(title, fontsize=9)
             axes.grid(alpha=0.3)
-        figure.legend(handles=figure.axes[0].get_lines(), loc="outside upper center", ncols=6, frameon=False)
+        curves = figure.axes[0].get_lines()[: len(METHODS)]  # without the line of the crossing
+        figure.legend(handles=curves, loc="outside upper center", ncols=6, frameon=False)
         save(figure, inside, "figure2")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from pipeline.inference.estimate_questions import KINDS, Question
 from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import bounds, estimate
@@ -50,6 +51,20 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         return bounds(release, marginal=config.marginal)
     found = query(release, marginal=config.marginal, where=config.where, solution=config.solution)
     return _with_cut(_with_sources(found))
+
+
+def as_text(answer: pd.DataFrame, form: str) -> str:
+    """The answer as CSV, or as JSON with its notes and the measured marginals that it comes from.
+
+    Raises:
+        UserError: another form.
+    """
+    if one_of(form, ("csv", "json"), "format") == "csv":
+        return answer.to_csv(index=False, lineterminator="\n")
+    rows = json.loads(answer.to_json(orient="records"))
+    facts = {"format": "answer/1", "answer": rows}
+    facts |= {"notes": answer.attrs["notes"], "sources": answer.attrs.get("sources", [])}
+    return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.public.noise_tails import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring
+from pipeline.report.text_table import lined_up
 
 #: Tables so many times as large, and standard deviations of a cell as a share of the rows (section 6.1 names 10⁻⁵).
 TIMES = (0.1, 1, 10, 100)
@@ -39,9 +40,12 @@ def theory(
     known = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
     cells = sum(int(m["cells"]) for m in known)
     return {
+        "rows": rows,
+        "epsilon": epsilon,
         "delta": {"delta": delta, "one_by_n_squared": rows**-2, "holds": delta <= rows**-2},
         "marginals": [
             {
+                "times": times,
                 "rows": int(rows * times),
                 "stddev": error,
                 "pure": pure_marginals(error * rows * times, epsilon, moves["l1"]),
@@ -90,23 +94,59 @@ def _reach(measured: dict[str, Any], tail: float) -> float:
 
 
 def theory_in_words(facts: dict[str, Any]) -> list[str]:
-    """A table for people."""
-    delta, useful = facts["delta"], facts["useful"]
-    sign = "at most" if delta["holds"] else "above"
-    lines = [
-        f"δ = {delta['delta']:.3g} is {sign} 1/n² = {delta['one_by_n_squared']:.3g}, the bound of the 2018 challenge",
-        "how many marginals tables of some sizes allow, by the noise of a cell (Li et al. 2021b, sections 4 and 6.1):",
-        f"  {'rows':>15}  {'noise / rows':>12}  {'δ = 0 (∝ n)':>15}  {'δ > 0 (∝ n²)':>15}",
+    """For people: two tables, and what each row of them is."""
+    delta = facts["delta"]
+    sign, bound = "at most" if delta["holds"] else "above", f"1/n² = {delta['one_by_n_squared']:.3g}"
+    return [
+        f"what Li et al. 2021b (DPSyn, sections 4 to 6) say of n = {facts['rows']:,} rows, whatever is measured:",
+        f"  δ = {delta['delta']:.3g} is {sign} {bound}, the most that the challenge of 2018 allowed",
+        *_marginals_in_words(facts),
+        *_useful_in_words(facts),
     ]
-    for r in facts["marginals"]:
-        approximate = "–" if r["approximate"] is None else f"{r['approximate']:,}"
-        lines.append(f"  {r['rows']:>15,}  {r['stddev']:>12g}  {r['pure']:>15,}  {approximate:>15}")
-    if useful["candidates"]:
-        least = ", ".join(f"{r['epsilon']:.3g} ({r['wrong']:g} of the rows)" for r in useful["any_pure_method"])
-        lines += [
-            f"to tell {useful['candidates']:,} cells above a share of the rows from those below, with probability "
-            f"{1 - useful['eta']:g} (section 6.2):",
-            f"  no method with δ = 0 needs less than ε = {least}",
-            f"  the known counts of this plan are off by at most {useful['plan']:.3g} of the rows",
+
+
+def _marginals_in_words(facts: dict[str, Any]) -> list[str]:
+    """How many marginals tables of several sizes allow at the plan's ε, without and with δ."""
+    delta = facts["delta"]["delta"]
+    with_delta = f"marginals if δ = {delta:.3g}" if delta else "marginals if δ > 0"
+    heads = ["rows", "noise of a cell, in records", "marginals if δ = 0", with_delta]
+    cells = [
+        [
+            f"{_times(r['times'])}: {r['rows']:,}",
+            f"{_records(r['stddev'] * r['rows'])} ({r['stddev']:g} of the rows)",
+            f"{r['pure']:,}",
+            "–" if r["approximate"] is None else f"{r['approximate']:,}",
         ]
-    return lines
+        for r in facts["marginals"]
+    ]
+    return [
+        f"  marginals that can be measured at ε = {facts['epsilon']:g}, if a cell's noise is such a share of the rows:",
+        *(f"    {line}" for line in lined_up([heads, *cells])),
+        "    noise: its standard deviation; δ = 0: Laplace noise, as many as n (ten times the rows: ten times them),",
+        "    δ > 0: Gaussian noise, as many as n² (ten times the rows: a hundred times them)",
+    ]
+
+
+def _records(count: float) -> str:
+    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
+
+
+def _times(times: float) -> str:
+    """How many times as large as the table of the plan."""
+    return {1: "this table", 0.1: "a tenth of it"}.get(times, f"{times:g} times it")
+
+
+def _useful_in_words(facts: dict[str, Any]) -> list[str]:
+    """The least ε of any method without δ, and what the plan's own noise keeps to."""
+    useful, delta = facts["useful"], facts["delta"]["delta"]
+    if not useful["candidates"]:
+        return []
+    heads = ["cells further from that share than", "least ε of any method with δ = 0"]
+    cells = [[f"{r['wrong']:g} of the rows", f"{r['epsilon']:.3g}"] for r in useful["any_pure_method"]]
+    bound = f"δ = {delta:.3g}, so that this does not bind it" if delta else "δ = 0: this binds it too"
+    return [
+        f"  to say which of {useful['candidates']:,} cells hold more than some share of the rows, and be right about",
+        f"  all that are further from it, with probability {1 - useful['eta']:g} (section 6.2):",
+        *(f"    {line}" for line in lined_up([heads, *cells])),
+        f"    this plan has {bound}; its known counts are off by at most {useful['plan']:.3g} of the rows",
+    ]

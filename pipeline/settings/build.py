@@ -29,6 +29,7 @@ from pipeline.settings.discovering_settings import asks_for_records, build_disco
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.machine_limits import memory_limit_bytes, threads
 from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
+from pipeline.settings.ways_out import OF_ONE
 from synthesis.consistency.total import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
@@ -254,11 +255,7 @@ def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     setting_types = {f.name: f.type for f in dataclasses.fields(kind)}
     for name, value in config.options.items():
         if name not in setting_types:
-            raise UserError(
-                "no such setting",
-                where=f"synthesis.{name}",
-                fix=did_you_mean(name, setting_types) or _settings_of(config.kind, setting_types),
-            )
+            raise _no_setting(config.kind, name, setting_types)
         fits, fix = _KINDS[str(setting_types[name])]
         if isinstance(value, bool) or not isinstance(value, fits):
             raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
@@ -269,9 +266,12 @@ def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     return kind(**config.options)
 
 
-def _settings_of(kind: str, names: Collection[str]) -> str:
-    """synthesis.kind alone takes a synthesizer with the settings of another."""
-    return f"synthesis={kind}, which brings its own: {', '.join(names) or 'none'}"
+def _no_setting(kind: str, name: str, names: Collection[str]) -> UserError:
+    """The synthesizer has no such setting; synthesis.kind alone takes one with the settings of another."""
+    own = f"synthesis={kind}, which brings its own: {', '.join(names) or 'none'}"
+    said = "no such setting", did_you_mean(name, names) or own
+    what, fix = OF_ONE.get(f"synthesis.{name}", said)
+    return UserError(what, where=f"synthesis.{name}", fix=fix)
 
 
 def usable_synthesizer(config: SynthesisConfig) -> Synthesizer:

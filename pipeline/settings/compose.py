@@ -25,7 +25,7 @@ from pipeline.plugins.plugin_discovery import load_asked, offering
 from pipeline.settings.experiment_list import described
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
-from pipeline.settings.ways_out import first_line, way_out
+from pipeline.settings.ways_out import first_line, of_others, way_out
 
 
 def safe_name(text: str) -> str:
@@ -181,6 +181,9 @@ def _choices(group: str, own: Sequence[str]) -> list[str]:
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:
+    if other := of_others(key):
+        what, fix = other
+        return UserError(what, where=f"override {override!r}", fix=fix)
     fix = did_you_mean(key, keys) or way_out("", name)
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 

@@ -237,6 +237,7 @@ class QueryConfig:
     unmeasured: str = "refuse"
     plugins: list[str] = field(default_factory=list)
     output: str | None = None
+    format: str = "csv"
 
 
 @dataclass

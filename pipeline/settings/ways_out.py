@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import yaml
+
+from pipeline.conf_folder import CONF
 from pipeline.help import meaning
 
 #: What settings that are no single value look like.
@@ -33,6 +36,15 @@ ALLOWED = {
     "where": "'where={age: [20, 40], job: [clerk]}'",
 }
 
+#: Settings of one choice alone that are asked of others: what is wrong, and the way out.
+OF_ONE = {
+    "synthesis.public": (
+        "a public start is for synthesis=gum alone",
+        "synthesis=gum (or gum_paper) synthesis.public=FILE, or leave it out; "
+        "selection=public selection.public=FILE chooses marginals by a public table for any synthesizer",
+    ),
+}
+
 #: What OmegaConf calls the types of settings, in words.
 KINDS = {
     "float": "a number",
@@ -57,6 +69,20 @@ def way_out(setting: str, config: str = "") -> str:
     command = f" {COMMANDS.get(config, config)}" if config else " COMMAND"
     name = setting.partition("[")[0]
     return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline{command} --help`"
+
+
+def of_others(setting: str) -> tuple[str, str] | None:
+    """What to say of a setting that other choices of its group have, and the way out; None where none has it."""
+    if setting in OF_ONE:
+        return OF_ONE[setting]
+    group, _, name = setting.partition(".")
+    files = sorted((CONF / group).glob("*.yaml")) if group and name else []
+    having = [f.stem for f in files if name in (yaml.safe_load(f.read_text(encoding="utf-8")) or {})]
+    if not having:
+        return None
+    more = [f"{len(having) - 5} more"] if len(having) > 6 else []
+    names = [f"{group}={n}" for n in having[: 5 if more else None]]
+    return f"not a setting of this {group}", f"{name} belongs to {', '.join([*names, *more])}"
 
 
 def first_line(error: Exception) -> str:

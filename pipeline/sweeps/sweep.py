@@ -28,7 +28,7 @@ from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.error_messages import say_what_is_safe
-from pipeline.folders import BANNER, not_in_release, nothing_left
+from pipeline.folders import BANNER, SEEN, not_in_release, nothing_left
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import build, machine_limits
 from pipeline.settings.compose import check_one_list
@@ -137,7 +137,7 @@ def _opened(root: Path) -> Iterator[Path]:
         except BlockingIOError as error:
             fix = "wait for it, or use another folder"
             raise UserError(f"another sweep is at work in {root}", where="hydra.sweep.dir", fix=fix) from error
-        write_whole(inside / "NOT_PRIVATE.txt", BANNER.replace(" What may leave is in ../release, under", " See"))
+        write_whole(inside / SEEN, BANNER)
         shutil.rmtree(shared, ignore_errors=True)
         shared.mkdir(mode=0o700)
         try:

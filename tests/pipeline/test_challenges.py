@@ -13,6 +13,7 @@ from pipeline.experiments.challenge import run as run_challenge
 from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel
 from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.standin import stand_in, subjects
+from pipeline.folders import claimed
 from pipeline.settings.experiment_list import described
 from tests.pipeline.conftest import TOWN, command
 
@@ -172,7 +173,23 @@ def test_figure_2_is_drawn_without_any_data(tmp_path):
     assert command("run", "experiment=dpsyn_figure2", "smoke=true", f"hydra.run.dir={tmp_path}/out") == 0
     facts = json.loads((tmp_path / "out" / "internal" / "experiment.json").read_text())
     assert {n: c["source_says"] for n, c in facts["crossings"].items()} == {"A": 18, "B": 28, "C": 19, "D": 28}
-    assert (tmp_path / "out" / "internal" / "figure2.svg").stat().st_size > 10_000
+    drawn = (tmp_path / "out" / "internal" / "figure2.svg").read_text()
+    assert "gauss_gdp (ours)" in drawn and "_child" not in drawn, "the legend names curves alone"
+
+
+def test_a_folder_says_one_thing_about_what_may_be_published(tmp_path, capsys):
+    """Without a table: which files may leave, and nothing else; with one, in the same folder too: NOT PRIVATE alone."""
+    inside = tmp_path / "out" / "internal"
+    assert command("run", "experiment=dpsyn_figure2", "smoke=true", f"hydra.run.dir={tmp_path}/out") == 0
+    assert "no table was read" in (said := capsys.readouterr().out) and "may be published" in said
+    assert "NOT private" not in said and not (inside / "NOT_PRIVATE.txt").exists()
+    words = (inside / "NO_TABLE_READ.txt").read_text()
+    left = {p.name for p in inside.iterdir()} - {"NO_TABLE_READ.txt", "run.log", "config.json", "lock", "hydra"}
+    assert left and all(name in words for name in left), left
+    assert "may be published" in words and "NOT PRIVATE" not in words
+    with claimed(tmp_path / "out", resume=False):
+        assert not (inside / "NO_TABLE_READ.txt").exists()
+        assert "publish" in (inside / "NOT_PRIVATE.txt").read_text()
 
 
 def test_the_same_map_is_perfect_for_both_scorers():

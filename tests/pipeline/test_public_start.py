@@ -10,9 +10,10 @@ import pytest
 from mechanisms.public.errors import UserError
 from pipeline.measuring.public_tables import started
 from pipeline.settings import build
-from pipeline.settings.config import load_config
+from pipeline.settings.config import SynthesisConfig, load_config
 from pipeline.statement.said_words import wrong_words
 from pipeline.statement.start_words import start_in
+from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, command, people
 
 START = ["synthesis=gum", "synthesis.public=known.csv"]
@@ -116,6 +117,18 @@ def test_a_file_that_does_not_fit_is_one_clear_message_before_any_charge(content
     error = capsys.readouterr().err
     assert said in error and "synthesis.public" in error and "Traceback" not in error
     assert not (known / "out" / "internal" / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize("kind", [k for k, spec in SYNTHESIZERS.items() if "public" not in spec.__dataclass_fields__])
+def test_a_synthesizer_without_a_public_start_says_which_has_one(kind, known, capsys):
+    for way in (["plan", *TOWN], ["run", *TOWN, "hydra.run.dir=out"]):
+        assert command(*way, f"synthesis={kind}", "synthesis.public=known.csv") == 1
+        error = capsys.readouterr().err
+        assert "a public start is for synthesis=gum alone" in error and "synthesis.public=known.csv" in error
+        assert "synthesis=gum (or gum_paper) synthesis.public=FILE, or leave it out" in error
+        assert not Path("out").exists()
+    with pytest.raises(UserError, match="a public start is for synthesis=gum alone"):
+        build.build_synthesizer(SynthesisConfig(kind, options={"public": "known.csv"}))
 
 
 def test_merged_values_and_a_resumed_run_keep_the_start(known, capsys):

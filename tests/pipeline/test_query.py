@@ -13,6 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline import load, query
+from pipeline.release_query import answer as query_answer
 from synthesis.marginal_tables import marginal_tables
 from synthesis.query_answers import estimate_count, estimate_marginal
 from tests.pipeline.conftest import TOWN, command, people
@@ -142,7 +143,8 @@ def test_a_marginal_that_stands_in_no_measured_one_is_answered_by_each_solution(
         told = capsys.readouterr()
         assert "its error is not known" in told.err
         found[word] = pd.read_csv(io.StringIO(told.out))
-        assert list(found[word].columns) == ["age", "sex", "job", "count"]
+        assert list(found[word].columns) == ["age", "sex", "job", "count", "how"]
+        assert set(found[word]["how"]) == {word.replace("leastn", "least_n")}
         pair = query("out/release", marginal=["sex", "job"]).set_index(["sex", "job"])["count"]
         sides = found[word].groupby(["sex", "job"])["count"].sum()
         assert np.abs(sides - pair.reindex(sides.index)).max() < 2
@@ -153,9 +155,25 @@ def test_a_marginal_that_stands_in_no_measured_one_is_answered_by_each_solution(
     release = load("out")
     same = release.marginal(["age", "sex", "job"], solution="maxent")
     assert same["count"].to_numpy() == pytest.approx(counts["maxent"], abs=0.01)
-    held = query("out/release", marginal=["age", "sex"], solution="maxent")
-    assert "notes" not in held.attrs and held.attrs["sources"] == ["age × sex"]
+    for held, how in ((["age", "sex"], "measured"), (["age"], "inside a measured marginal")):
+        answers = [release.marginal(held, solution=word) for word in ("maxent", "least_norm", "linear")]
+        assert all(a.equals(answers[0].assign(how=a["how"])) and set(a["how"]) == {how} for a in answers), held
+        assert answers[2].attrs["sources"] == ["age × sex"]
+        assert "solution=linear is not needed" in answers[2].attrs["notes"][0]
+    halves = SparseQuery.of(np.kron(np.eye(2), [[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]]))
+    coarse = Measurements(release.schema.measured, (answer(("sex", "job"), [100, 200, 50, 250], 1.0, halves),))
+    for asked, how in ((["sex", "job"], "measured over coarser values"), (["age", "sex"], "maxent")):
+        found = query_answer(release.schema, coarse, marginal=asked, solution="maxent")
+        assert set(found["how"]) == {how} and "its error is not known" in found.attrs["notes"][0]
+        assert ("nothing was measured of age: spread evenly" in found.attrs["notes"]) == (how == "maxent")
+    capsys.readouterr()
+    for name, how in (("age,sex", "measured"), ("age,job", "linear")):
+        assert command("query", "from=out/release", f"marginal=[{name}]", "solution=linear", "format=json") == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert {row["how"] for row in facts["answer"]} == {how} and facts["sources"][0] == "age × sex"
+        assert len(facts["notes"]) == 2 and ("is not needed" in facts["notes"][1]) == (how == "measured")
     mistakes = {
+        "marginal=[age] format=xml": "csv, json",
         "marginal=[age] solution=most": "maxent, least_norm",
         "solution=maxent where={age: [20, 30]}": "belongs",
     }
