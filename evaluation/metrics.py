@@ -19,6 +19,7 @@ from evaluation.challenges.range_query_metric import RANGE_QUERY
 from evaluation.challenges.sprint2_metric import SPRINT2
 from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
+from evaluation.coverage.outlier_coverage_metric import OUTLIER_COVERAGE
 from evaluation.dependence_metric import DEPENDENCE
 from evaluation.learning.tstr_metric import TSTR
 from evaluation.learning.two_sample_auc_metric import TWO_SAMPLE_AUC
@@ -127,6 +128,7 @@ for entry in (
     *N_WAY,
     CORRELATION,
     DEPENDENCE,
+    OUTLIER_COVERAGE,
     DENSITY,
     RANGE_2018,
     RANGE_QUERY,

@@ -22,7 +22,6 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 
 if TYPE_CHECKING:
-    from evaluation.values.value_tables import Values
     from evaluation.verdict.verdict import Verdict
 
 BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
@@ -176,15 +175,11 @@ def score_tables(
     schema: Schema,
     spec: ScoreSpec,
     *,
-    exact: Values | None = None,
     progress: Progress | None = None,
 ) -> Scorecard:
     """Score two tables over the schema's domain; a metric that cannot be computed says why and touches no other.
 
     Cost: a pass over the rows of both tables per batch of marginals; see each metric.
-
-    Args:
-        exact: the same rows as values, for the verdict on privacy alone.
     """
     from evaluation.verdict.judge import judge  # settings are read without scipy
 
@@ -193,8 +188,7 @@ def score_tables(
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")
-    judged = options if exact is None else replace(options, values=exact)
-    privacy = judge(*_of_values(real, synthetic, judged))
+    privacy = judge(*_of_values(real, synthetic, options))
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:
             progress(0, 0, name)

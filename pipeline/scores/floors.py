@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.references import two_samples
 from evaluation.score import score_tables
+from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -52,16 +54,25 @@ def _row(name: str, goal: str, metric: Mapping[str, Any]) -> dict[str, Any]:
     return {"metric": name, "goal": goal, "score": metric.get("score"), "floor": floor}
 
 
-def measure_floors(real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int) -> dict[str, float]:
+def measure_floors(
+    real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int, values: Values | None = None
+) -> dict[str, float]:
     """What one new sample of `rows` real records scores against another of the table's size, by metric's name.
 
     Whole units are drawn where the options name the unit of each row. One draw: most scores are means over hundreds of
     marginals.
+
+    Args:
+        values: the same rows as values, for the metrics that read these.
     """
     names = tuple(n for n in spec.metrics if METRICS[n].referable)
     options = replace(spec.options, values=None, holdout=None, progress=None)
+    draw = partial(two_samples, rows=rows, unit=options.unit)
+    pair = draw(real, rng=np.random.default_rng(options.seed))
+    if values is not None:
+        same = draw(values.tables["real"], rng=np.random.default_rng(options.seed))
+        options = replace(options, values=replace(values, tables=dict(zip(("real", "synthetic"), same, strict=True))))
     spec = replace(spec, metrics=names, options=options, references=False, dive=False, detail="none")
-    pair = two_samples(real, rows, np.random.default_rng(options.seed), options.unit)
     return {row["metric"]: row["score"] for row in metric_rows(score_tables(*pair, schema, spec).to_json())}
 
 
@@ -78,7 +89,9 @@ def floors_file(folder: Path, facts: Mapping[str, Any]) -> Path:
     return folder / f"{name}.json"
 
 
-def keep_floors(path: Path, real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int | None) -> None:
+def keep_floors(
+    path: Path, real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int | None, values: Values | None = None
+) -> None:
     """Measure the floors unless they are known, or another job is at it; no job fails or waits for them."""
     private_folder(path.parent)
     with path.with_suffix(".lock").open("w") as lock:
@@ -89,7 +102,7 @@ def keep_floors(path: Path, real: CodedTable, schema: Schema, spec: ScoreSpec, r
         if path.exists():
             return
         try:
-            floors = measure_floors(real, schema, spec, real.rows if rows is None else rows)
+            floors = measure_floors(real, schema, spec, real.rows if rows is None else rows, values)
             write_whole(path, json.dumps(floors), mode=0o600)
         except UserError as error:
             LOG.warning("no floors: %s", error)

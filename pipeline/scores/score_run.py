@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import Promise
 from evaluation.metric import Options
-from evaluation.metrics import ScoreSpec
+from evaluation.metrics import METRICS, ScoreSpec
 from evaluation.outcome import plain
 from evaluation.pictures.pictures import pictures
 from evaluation.report_data import figures
@@ -41,8 +41,11 @@ from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, with_schema
-from pipeline.settings.scoring import MANY_ROWS, affordable
+from pipeline.settings.scoring import affordable
 
+#: More cells of both tables than these stay codes: their values would take some eight bytes each.
+MOST_CELLS = 200_000_000
+ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
 #: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
 MOST_FOR_CSV = 5_000_000
 
@@ -105,22 +108,23 @@ def score_release(
         statement: of the release: what it promises stands beside the attacks.
     """
     truth, aside = _truth(private, source, schema, folder)
-    exact = None if aside is None or look.sources is None else _values(private, look.sources, schema)
+    spec = affordable(spec, truth.rows)
+    values, said = _values(private, look.sources, schema, (truth, synthetic, aside), spec)
     losses = losses_of(private.encoding, schema)
     # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
     given = {"real": truth, "made": synthetic, "aside": aside, "whole": whole}
     declared = schema
     schema, tables = together(schema, {name: table for name, table in given.items() if table is not None})
     truth, synthetic, aside, whole = tables["real"], tables["made"], tables.get("aside"), tables.get("whole")
-    spec = affordable(spec, truth.rows)
     subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
     wanted = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
-    options = replace(spec.options, holdout=aside, whole=whole, unit=unit, holdout_unit=unit_aside)
+    options = replace(spec.options, values=values, holdout=aside, whole=whole, unit=unit, holdout_unit=unit_aside)
     held = statement is not None and statement.private
     options = replace(options, promise=promise_of(statement), private=held, why={**options.why, "subject": subject})
     spec = replace(spec, options=options, dive=True)
-    card = look.added_to(score_tables(truth, synthetic, schema, spec, exact=exact, progress=progress), truth, synthetic)
+    card = replace(score_tables(truth, synthetic, schema, spec, progress=progress), said=said)
+    card = look.added_to(card, truth, synthetic)
     drawn = drawings(card, (truth, synthetic), schema, declared, options, places, look)
     named = f"{schema.name}, in release/schema.yaml"
     about = file_facts(files, card.rows, named)
@@ -167,7 +171,10 @@ def share_floors(
         schema, tables = together(schema, {"real": truth})
         spec = affordable(spec, truth.rows)
         spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
-        keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"])
+        values = None
+        if wants_values(spec) and truth.rows * len(schema.columns) <= MOST_CELLS:
+            values = with_schema(only := {"real": source}, shared_schema(only, schema)[0], lambda *_: None)
+        keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"], values)
 
 
 def drawings(
@@ -235,24 +242,43 @@ def _unit_of_rows(private: PrivateTable, source: Source) -> tuple[NDArray[np.int
     return (numbers, None) if private.aside is None else (numbers[~private.aside], numbers[private.aside])
 
 
-def _values(private: PrivateTable, sources: tuple[Source, Source], schema: Schema) -> Values | None:
-    """The rows that counted, those set aside and the synthetic ones as values: equal codes are not yet equal rows.
+def _values(
+    private: PrivateTable,
+    sources: tuple[Source, Source] | None,
+    schema: Schema,
+    tables: tuple[CodedTable, CodedTable, CodedTable | None],
+    spec: ScoreSpec,
+) -> tuple[Values | None, tuple[str, ...]]:
+    """The rows that counted, the synthetic ones and those set aside as values, as `score` reads them; and what is said.
 
-    None for a table so large that only the metrics on top are computed, or whose rows are others than were read.
+    None where nothing asks for values, or where they would be too many.
+
+    Args:
+        tables: real, synthetic and what was set aside, as codes.
     """
     aside = private.aside
-    if aside is None or aside.size > MANY_ROWS:
-        return None
+    if sources is None or not (aside is not None or wants_values(spec)):
+        return None, ()
+    real, synthetic = tables[0].rows + (0 if tables[2] is None else tables[2].rows), tables[1].rows
     both = dict(zip(("real", "synthetic"), sources, strict=True))
+    if (real + synthetic) * len(schema.columns) > MOST_CELLS:
+        return None, (f"{ON_CODES}the tables have more than {MOST_CELLS:,} cells",)
     values = with_schema(both, shared_schema(both, schema)[0], lambda *_: None)
-    real = values.tables["real"]
-    if real.rows != aside.size:
-        return None
+    whole = values.tables["real"]
+    if whole.rows != real or values.tables["synthetic"].rows != synthetic:
+        return None, (f"{ON_CODES}the file holds other rows than were counted",)
+    if aside is None:
+        return values, values.said
     parts = {
-        name: CodedTable(real.domain, tuple(np.asarray(c)[rows] for c in real.columns))
+        name: CodedTable(whole.domain, tuple(np.asarray(c)[rows] for c in whole.columns))
         for name, rows in (("real", ~aside), ("holdout", aside))
     }
-    return replace(values, tables={**values.tables, **parts})
+    return replace(values, tables={**values.tables, **parts}), values.said
+
+
+def wants_values(spec: ScoreSpec) -> bool:
+    """Whether a metric's definition speaks of values."""
+    return any(METRICS[name].on_values for name in spec.metrics)
 
 
 def _truth(

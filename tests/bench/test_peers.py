@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.peers.__main__ import main, needed, rounds, settings, wanted_again
 from tests.bench.peers.catalogue import PEERS, chosen
-from tests.bench.peers.document import document, machine, verdict
+from tests.bench.peers.document import document, machine, refreshed, verdict
 from tests.bench.peers.drivers.exchange import delta_of, zcdp
 from tests.bench.peers.environments import REQUIREMENTS
 from tests.bench.peers.limits import Limits, run_limited
@@ -157,6 +157,22 @@ def test_the_page_shows_medians_ratios_winners_failures_and_our_own_cases(tmp_pa
     assert "| AIM on mbi 2 | 0 | stopped after 30 minutes (1,800 processor s) |" in page
     assert "MST of OpenDP: not measured yet." in page
     assert "| GUM | 10 | 1 | 1 | 100 | 2 s |" in page
+
+
+def test_a_call_on_some_peers_leaves_the_other_sections_and_versions_as_they_are():
+    old = "# B\n\nold\n\n## Scoring of a\n\n| 1 |\n\n## Versions\n\n- X: one 1\n- Y: two 2\n\n## Our own cases\n\n1\n"
+    new = "# B\n\nnew\n\n## Scoring of a\n\n| 2 |\n\n## Scoring of b\n\n| 3 |\n\n## Versions\n\n- X: one 9\n"
+    assert refreshed(old, new) == (
+        "# B\n\nnew\n\n## Scoring of b\n\n| 3 |\n\n## Scoring of a\n\n| 2 |\n\n"
+        "## Versions\n\n- X: one 9\n- Y: two 2\n\n## Our own cases\n\n1\n"
+    )
+    assert refreshed(old, old) == old
+
+
+def test_of_scoring_everyone_runs_after_all_of_ours_on_both_tables():
+    names = [c.name for c in chosen(["sdmetrics", "mostlyai"])]
+    assert names == ["ours-score", "ours-first", "ours-report", "ours-all", "sdmetrics", "mostlyai-qa"]
+    assert not any(c.once for c in chosen(["sdmetrics", "mostlyai"]))
 
 
 def test_the_peers_budget_is_the_tight_zcdp_conversion():

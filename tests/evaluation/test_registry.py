@@ -50,8 +50,10 @@ LOADED = set(
 
 
 def town(rows: int, seed: int, domain: Domain = SCHEMA.domain) -> CodedTable:
+    """Low codes are frequent; of the wages most are low, and some far from these."""
     rng = np.random.default_rng(seed)
-    columns = tuple((rng.random(rows) ** 2 * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
+    skew = {a.name: 8 if a.name == "wage" else 2 for a in domain.attributes}
+    columns = tuple((rng.random(rows) ** skew[a.name] * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
     return CodedTable(domain, columns)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.peers.catalogue import STAND_IN, Contestant, chosen
-from tests.bench.peers.document import document, machine
+from tests.bench.peers.document import document, machine, refreshed
 from tests.bench.peers.measure import Terms, measure
 from tests.bench.peers.results import Kept, Measured
 from tests.bench.peers.tables import Table, tables
@@ -34,6 +34,9 @@ def settings(arguments: list[str]) -> argparse.Namespace:
     form.add_argument("--gigabytes", type=float, default=20.0, help="limit of one run (default 20)")
     form.add_argument(
         "--total", type=float, default=60.0, help="minutes of this call (default 60); call again for the rest"
+    )
+    form.add_argument(
+        "--part", action="store_true", help="leave the sections of the page as they are that this call has nothing for"
     )
     form.add_argument("--fresh", action="store_true", help="measure everything anew")
     form.add_argument("--root", type=Path, default=Path("build/peers"), help="environments, data, results")
@@ -106,6 +109,8 @@ def main(arguments: list[str]) -> int:
     said |= {"command": command, "date": datetime.date.today().isoformat()}
     sizes = {t.name: (t.rows, t.columns) for t in found}
     page = document(kept, sizes, said, Path("build/bench.json"), Path("build/grid/page.md"))
+    if given.part and given.output.is_file():
+        page = refreshed(given.output.read_text(encoding="utf-8"), page)
     given.output.write_text(page, encoding="utf-8")
     print(f"written: {given.output}" + (f"; {left} runs are left: call again to go on" if left else ""))
     return 0

@@ -84,6 +84,25 @@ def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
+def refreshed(old: str, new: str) -> str:
+    """A page with the sections of a newer one in the place of its own; those that the newer one lacks stay."""
+    was, now = _sections(old), _sections(new)
+    if "Versions" in was and "Versions" in now:
+        newer = {line.partition(": ")[0] for line in now["Versions"].splitlines()}
+        kept = [line for line in was["Versions"].splitlines() if line.partition(": ")[0] not in newer]
+        now["Versions"] = "\n\n" + "\n".join(sorted(filter(None, [*kept, *now["Versions"].splitlines()])))
+    both = was | now
+    order = ["", *(name for name in now if name not in was), *(name for name in was if name)]
+    return "\n\n## ".join((name + both[name]).strip() for name in order) + "\n"
+
+
+def _sections(page: str) -> dict[str, str]:
+    """Heading → what stands below it; the head of the page has none."""
+    head, *rest = page.split("\n## ")
+    parts = [(text.partition("\n")[0], "\n" + text.partition("\n")[2]) for text in rest]
+    return {"": head} | dict(parts)
+
+
 def _head(terms: dict[str, Any]) -> str:
     about = "\n".join(f"- {name}: {terms['machine'][name]}" for name in ("processor", "memory", "system", "python"))
     return f"""# Benchmarks
@@ -98,11 +117,11 @@ Every contestant gets the same file of codes, ε = {terms["epsilon"]:g}, δ = 1/
 neighbours, and runs in a process of its own, in turn, round by round; a peer in its own virtual environment from PyPI
 (`tests/bench/peers/requirements`). Figures are medians over the runs. The comparable figure is processor time (user
 and system, with all child processes). It includes start, imports and compilation, for everyone: ours starts each run
-without compiled code on disk, though it keeps it in normal use. Memory is resident, of all processes together. Errors
-are mean total variation distances of all 1-way, all 2-way and 100 fixed 3-way marginals, by our scorer, outside the
-measured time. A ratio is ours divided by the peer's: below 1 ours is better. A run is stopped after
-{terms["minutes"]:g} minutes or beyond {terms["gigabytes"]:g} GB. Accounting is each library's own: ours is exact for
-Gaussian noise, the others use zCDP. The tables are public; errors and scores are not private figures."""
+without compiled code on disk, though it keeps it in normal use (of scoring both are shown). Memory is resident, of all
+processes together. Errors are mean total variation distances of all 1-way, all 2-way and 100 fixed 3-way marginals, by
+our scorer, outside the measured time. A ratio is ours divided by the peer's: below 1 ours is better. A run is stopped
+after {terms["minutes"]:g} minutes or beyond {terms["gigabytes"]:g} GB. Accounting is each library's own: ours is exact
+for Gaussian noise, the others use zCDP. The tables are public; errors and scores are not private figures."""
 
 
 def _synthesis(kept: Kept, table: str, epsilon: float) -> str:
@@ -113,7 +132,9 @@ def _scoring(kept: Kept, table: str, epsilon: float) -> str:
     text = _section(kept, table, epsilon, "scoring", ERRORS)
     note = (
         "The first third stands for the real table, the second for the synthetic one, the third is the holdout. "
-        "The columns 1-way to 3-way are accuracies (1 − TVD) as each tool defines and bins them; they need not agree."
+        "Only the reports of mostlyai-qa and ours use it. The columns 1-way to 3-way are accuracies (1 − TVD) as each "
+        "tool defines and bins them; they need not agree. Ours reads the files without a schema, and finds compiled "
+        "code on disk but for the first time after installing."
     )
     return f"{note}\n\n{text}" if text else ""
 

@@ -1,0 +1,136 @@
+"""Outlier coverage: how much of what is rare in the real columns the synthetic ones have too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.coverage.rare_regions import Region, rare_regions
+from evaluation.readings.reading import Ends, Z, mean_ends
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute
+
+Floats = NDArray[np.float64]
+
+#: Draws that tell what a second sample would cover, and how far a coverage moves.
+DRAWS = 200
+#: Regions that are listed: those that lack most.
+WORST = 10
+COLUMNS = ("column", "region", "real", "synthetic", "covered")
+NO_RARE = "no column has rare values that five real records or more have"
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierCoverage:
+    """The rare regions of all columns.
+
+    Attributes:
+        frame: one row per region: column, region, shares of the real and of the synthetic records that lie in it, and
+            how much of the real share is covered.
+        ends: what the score may be read against, and its interval.
+        reason: why there is no score.
+    """
+
+    frame: pd.DataFrame
+    ends: Ends | None = None
+    reason: str = ""
+
+    @property
+    def columns(self) -> pd.DataFrame:
+        """One row per column with rare regions, the worst first: column, regions, real share of them all, covered."""
+        f = self.frame.assign(kept=self.frame["real"] * self.frame["covered"])
+        by = f.groupby("column", sort=False).agg(regions=("real", "size"), real=("real", "sum"), kept=("kept", "sum"))
+        by = by.assign(covered=by["kept"] / by["real"]).drop(columns="kept")
+        return by.sort_values("covered", kind="stable").reset_index()
+
+    @property
+    def score(self) -> float | None:
+        """The mean over columns of the share of their rare records that the synthetic table has too."""
+        return None if self.reason else math.fsum(self.columns["covered"]) / len(self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: columns, and the regions that lack most."""
+        if self.reason:
+            return {"reason": self.reason}
+        lacking = (self.frame["real"] * (1 - self.frame["covered"])).sort_values(ascending=False, kind="stable")
+        worst = self.frame.loc[lacking.index[:WORST]]
+        return {"columns": self.columns.to_dict(orient="records"), "worst": worst.to_dict(orient="records")}
+
+
+def outlier_coverage(
+    real: CodedTable,
+    synthetic: CodedTable,
+    numbers: Mapping[str, Floats],
+    named: Callable[[str, int], str],
+    *,
+    seed: int = 0,
+) -> OutlierCoverage:
+    """How much of the real records in the rare regions of each column the synthetic table has: Σ min(p, q) / Σ p.
+
+    A region is covered in full where as large a share q of the synthetic records lies in it as of the real ones, p.
+    Goal: a table for analysts keeps tails and small groups. Range: [0, 1]; 1 is perfect. Reference: what a second
+    sample of the same people covers. Edge cases: without records or rare regions there is a reason.
+    Cost: a count of each column.
+
+    Args:
+        numbers: column → the number of each code, NaN for none; columns that are absent have no order.
+        named: what a code of a column is called.
+    """
+    if not real.rows or not synthetic.rows:
+        return OutlierCoverage(pd.DataFrame(columns=COLUMNS), reason="a table without records has no rare regions")
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[object, ...]] = []
+    parts = []
+    for i, attribute in enumerate(real.domain.attributes):
+        counts = [np.bincount(t.columns[i], minlength=attribute.size) for t in (real, synthetic)]
+        regions = rare_regions(counts[0], numbers.get(attribute.name))
+        if not regions:
+            continue
+        own = np.array([[c[r.codes].sum() for r in regions] for c in counts], float)
+        p, q = own[0] / real.rows, own[1] / synthetic.rows
+        for region, here, there in zip(regions, p, q, strict=True):
+            called = _called(region, attribute.name, named)
+            rows.append((attribute.name, called, float(here), float(there), float(min(there / here, 1))))
+        parts.append(_ends(own, (real.rows, synthetic.rows), rng))
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return OutlierCoverage(frame, mean_ends(parts)) if parts else OutlierCoverage(frame, reason=NO_RARE)
+
+
+def places(attribute: Attribute) -> Floats:
+    """The numbers of codes of which no values are known: their places in the order."""
+    return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
+
+
+def _called(region: Region, column: str, named: Callable[[str, int], str]) -> str:
+    ends = dict.fromkeys((named(column, region.first), named(column, region.last)))
+    return " to ".join(ends)
+
+
+def _ends(counts: Floats, sizes: tuple[int, int], rng: np.random.Generator) -> Ends:
+    """What a second sample covers of a column, and how far the coverage moves with other rows.
+
+    Counts of rare regions are nearly Poisson, and what is known of their means nearly a gamma distribution.
+
+    Args:
+        counts: (2, regions) real and synthetic records.
+    """
+    means = rng.gamma(counts[0], size=(DRAWS, counts.shape[1]))
+    second = rng.poisson(means * (sizes[1] / sizes[0]))
+    honest = _covered(np.broadcast_to(counts[0], second.shape), second, sizes)
+    moved = _covered(np.maximum(rng.poisson(counts[0], second.shape), 1), rng.poisson(counts[1], second.shape), sizes)
+    own = float(_covered(counts[:1], counts[1:], sizes)[0])
+    error = Z * float(moved.std(ddof=1))
+    ends = Ends(float(honest.mean()), float(honest.std(ddof=1)), 0.0, max(own - error, 0.0), min(own + error, 1.0))
+    return replace(ends, poor_is="nothing rare", interval_is="95 %, had other rows been drawn for both tables")
+
+
+def _covered(real: NDArray[Any], synthetic: NDArray[Any], sizes: tuple[int, int]) -> Floats:
+    """(draws,) Σ min(p, q) / Σ p of (draws, regions) counts."""
+    p, q = real / sizes[0], synthetic / sizes[1]
+    return np.asarray(np.minimum(p, q).sum(axis=1) / p.sum(axis=1))
