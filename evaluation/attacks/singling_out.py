@@ -10,6 +10,7 @@ from mechanisms.public.coded_table import CodedTable
 
 #: So many conditions are tried for one that a single synthetic row meets.
 TRIED = 20
+#: Rows that a condition is tried on first.
 BATCH = 500
 
 Condition = tuple[tuple[int, str, int], ...]
@@ -43,21 +44,25 @@ def _conditions(table: CodedTable, wanted: int, width: int, rng: np.random.Gener
         float(np.median(c[c < a.ordered])) if (c < a.ordered).any() else 0.0
         for a, c in zip(attributes, table.columns, strict=True)
     ]
+    tried = TRIED * wanted
+    rows = rng.integers(table.rows, size=tried)
+    sets = np.sort(np.argsort(rng.random((tried, len(attributes))), axis=1)[:, :width], axis=1)
+    few = CodedTable(table.domain, tuple(c[:BATCH] for c in table.columns))
     chosen: dict[Condition, None] = {}
-    for _ in range(TRIED * wanted):
-        row = int(rng.integers(table.rows))
-        condition = []
-        for i in np.sort(rng.choice(len(attributes), width, replace=False)):
-            value = int(table.columns[i][row])
-            sign = "=="
-            if value < attributes[i].ordered:
-                sign = ">=" if value > medians[i] else "<="
-            condition.append((int(i), sign, value))
-        if tuple(condition) not in chosen and np.count_nonzero(_meets(table, tuple(condition))) == 1:
-            chosen[tuple(condition)] = None
+    for row, places in zip(rows.tolist(), sets.tolist(), strict=True):
+        condition = tuple(_part(i, int(table.columns[i][row]), attributes[i].ordered, medians[i]) for i in places)
+        if condition in chosen or np.count_nonzero(_meets(few, condition)) > 1:  # most conditions end here
+            continue
+        if np.count_nonzero(_meets(table, condition)) == 1:
+            chosen[condition] = None
             if len(chosen) == wanted:
                 break
     return list(chosen)
+
+
+def _part(column: int, value: int, ordered: int, median: float) -> tuple[int, str, int]:
+    """What is asked of one column."""
+    return column, "==" if value >= ordered else ">=" if value > median else "<=", value
 
 
 def _meets(table: CodedTable, condition: Condition) -> NDArray[np.bool_]:

@@ -116,7 +116,8 @@ def _command(contestant: Contestant, table: Table, terms: Terms, folder: Path) -
 def _surroundings(folder: Path) -> dict[str, str]:
     """The environment of a process: ours on the path, and compiled code where only those with the folder find it."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "compiled")}
+    # Bytecode of packages came with pip; ours is kept too, whatever the shell says.
+    return os.environ | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "compiled")}
 
 
 def _stop(spent: Spent, terms: Terms) -> str:
