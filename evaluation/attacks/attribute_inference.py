@@ -17,6 +17,8 @@ from mechanisms.public.coded_table import CodedTable
 
 #: A guess of a value on a line is right within this share of all ranks.
 CLOSE = 0.05
+#: An interval that is wider says nothing: nearly all guesses about anybody are right.
+WIDE = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,17 @@ class Inference:
 
     @property
     def worst(self) -> str | None:
-        """The column with the largest risk."""
-        return max(self.risks, key=lambda name: self.risks[name].value, default=None)
+        """The column with the largest risk: of those that are above 0, else of those that are known well enough."""
+
+        def weight(name: str) -> tuple[bool, bool, float]:
+            r = self.risks[name]
+            return r.low > 0, r.high - r.low <= WIDE, r.value
+
+        return max(self.risks, key=weight, default=None)
 
     @property
     def score(self) -> float | None:
-        """The largest risk of a column."""
+        """The risk of the worst column."""
         return None if self.worst is None else self.risks[self.worst].value
 
     @property

@@ -21,7 +21,10 @@ _PLAIN = "^([a-z0-9_-]*[a-df-z_][a-z0-9_-]*|[1-9][0-9]{0,29}|0)$"
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:[.]([0-9]*))?|[.]([0-9]+))(?:[eE]([+-]?)0*([0-9]{1,9}))?")
 #: Characters that show nothing, beside those of the categories Cf and Cc: Unicode's default ignorable code points
 #: (DerivedCoreProperties: joiners, fillers, variation selectors, tags), and the empty braille cell.
-_UNSEEN = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+_UNSEEN = (
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
 _ENDS = frozenset("0123456789.")  # of a number; "" is none
 #: Numbers within 10 to the power of ± so much are written without an exponent.
 _DIGITS = 40

@@ -9,6 +9,7 @@ from scipy.stats import binomtest, norm
 
 from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import rate, risk, sides_of
+from evaluation.attacks.attribute_inference import Inference
 from evaluation.attacks.linkage import linkage
 from evaluation.attacks.membership import ATTACKS, membership, told_apart
 from evaluation.attacks.promise_bounds import Promise
@@ -192,3 +193,17 @@ def test_copies_overfitting_and_an_honest_model_are_told_apart():
         risks.append(attacked("membership_inference", training, made, holdout).score)
     assert results[:2] == ["failed", "failed"] and results[2] != "failed"
     assert risks[0] > risks[1] > risks[2] + 0.1
+
+
+#: Right guesses on either side, and how many there were: of a column that is nearly always so, and of another one.
+TRIED = ((998, 992, 1000), (510, 500, 1000))
+
+
+def test_the_worst_column_is_one_of_which_something_is_known():
+    """Of a column that everybody guesses a few hits more are no risk; with a risk above 0 it comes before all."""
+    nearly, known = (risk(rate(a, n, level=0.001), rate(b, n, level=0.001)) for a, b, n in TRIED)
+    assert nearly.value > 0.7 and nearly.low == 0 and nearly.high - nearly.low > 0.5
+    assert Inference({"flag": nearly, "town": known}, {}, {}).worst == "town"
+    sure = risk(rate(1000, 1000), rate(900, 1000))
+    assert Inference({"flag": nearly, "town": known, "wage": sure}, {}, {}).worst == "wage"
+    assert Inference({"flag": nearly}, {}, {}).worst == "flag"
