@@ -92,6 +92,10 @@ def _facts(scores: Mapping[str, Any], named: object) -> list[tuple[str, str]]:
         value = scores["metrics"].get(name, {}).get("score")
         if value is not None:
             facts.append((title, number(value)))
+    if (covered := scores["metrics"].get("outlier_coverage", {})).get("score") is not None:
+        honest = (covered.get("reading") or {}).get("honest")
+        beside = "" if honest is None else f" (a second sample: {honest['value']:.0%})"
+        facts.append((f"outliers and rare values covered{beside}", f"{covered['score']:.0%}"))
     return facts
 
 

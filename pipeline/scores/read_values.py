@@ -21,6 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import NO_RULES
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_dictionaries import (
+    NAMED,
     Dictionary,
     dictionaries,
     raw_expressions,
@@ -28,9 +29,6 @@ from mechanisms.public.tables.value_dictionaries import (
     shared_names,
     texts_of,
 )
-
-#: So many columns are named in a line that names columns.
-NAMED = 12
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,6 +75,8 @@ def test_tables_are_scored_on_what_they_share_and_what_is_missing_comes_first(to
         assert card.to_json()["first"] == list(card.said)
         assert card.outcomes["tvd"].score is not None
     assert str(card).index("'job'") < str(card).index("metric")
+    alone = made.drop(columns=["sex", "note"])
+    assert score(real, alone).said[0] == "not in synthetic, and not scored: 'sex', 'job', 'note'"
 
 
 def test_values_of_another_kind_are_said(town):

@@ -11,6 +11,7 @@ from pipeline.page_parts.header_cards import header_cards
 from pipeline.page_parts.page_facts import not_computed
 from pipeline.page_parts.picture_sections import accuracy_section
 from pipeline.pages.page import Page
+from pipeline.report import run_page
 from pipeline.report.numbers_section import numbers_section
 from pipeline.report.table_sections import columns_section
 from tests.pipeline.conftest import command, people, write_town
@@ -82,3 +83,11 @@ def test_of_many_columns_the_worst_are_drawn_and_the_page_says_so():
     assert "The first 150 of 1,000 columns" in page
     assert "<h3>c999</h3>" in page and "<h3>c0</h3>" not in page
     assert len(page) < 600_000
+
+
+def test_outliers_that_are_covered_stand_beside_what_a_second_sample_covers():
+    reading = {"honest": {"value": 0.81, "spread": 0.01, "note": "a second sample"}}
+    metrics = {"outlier_coverage": {"score": 0.4276, "reading": reading}}
+    facts = run_page._facts({"rows": {"real": 5, "synthetic": 5}, "metrics": metrics}, "named")
+    assert facts == [("outliers and rare values covered (a second sample: 81%)", "43%")]
+    assert run_page._facts({"rows": {}, "metrics": {"outlier_coverage": {"score": None}}}, "named") == []

@@ -22,6 +22,9 @@ from mechanisms.public.tables.scan import DATES, INTEGERS, Source, literal, stre
 #: Columns of these types are read as they are; all others as the texts that a CSV file would hold.
 AS_THEY_ARE = INTEGERS | DATES | {"VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE"}
 
+#: So many columns are named in a line that names columns.
+NAMED = 12
+
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
@@ -144,6 +147,16 @@ def shared_names(sources: Mapping[str, Source], known: Collection[str] | None = 
         fix = f"tables of the same columns; the right delimiter ({own})"
         raise UserError("the tables have no column in common", where=" and ".join(sources), fix=fix)
     absent = [n for n in known or () if n not in every]
-    said = [f"column {n!r} is in no table, and is not scored" for n in absent]
-    said += [f"column {n!r} is not in {' nor in '.join(t)}: it is not scored" for n, t in lacking.items() if t]
-    return shared, said
+    groups: dict[str, list[str]] = {"in any table": absent} if absent else {}
+    for name, where in lacking.items():
+        if where:
+            groups.setdefault(f"in {' nor in '.join(where)}", []).append(name)
+    return shared, [_not_scored(where, names) for where, names in groups.items()]
+
+
+def _not_scored(where: str, names: Sequence[str]) -> str:
+    """One line about columns, however many."""
+    if len(names) == 1:
+        return f"column {names[0]!r} is not {where}: it is not scored"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"not {where}, and not scored: {', '.join(map(repr, names[:NAMED]))}{more}"
