@@ -42,7 +42,7 @@ and the number of marginals alone. They may be published. The log and the settin
 """
 #: Numbers of marginals; the small version takes the last list.
 KS = (1, 2, 3, 5, 7, 10, 14, 18, 19, 24, 28, 29, 35, 40, 50, 60, 70, 80, 90, 100)
-SMOKE_KS = (1, 10, 30)
+SMOKE_KS = (1, 2, 5, 10, 18, 19, 27, 28, 29, 40)  # both sides of each crossing, so that it is drawn where it is
 
 
 @dataclass(frozen=True)

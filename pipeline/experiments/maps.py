@@ -76,7 +76,7 @@ def own(config: Config) -> MapScores:
 
 
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
-    """Make every noisy map, score it, and write the table and the figure; nothing of it may be published.
+    """Make every noisy map, score it, and write the table and the figure, which may not be published.
 
     Raises:
         UserError: an impossible setting, or a table that does not fit.

@@ -51,8 +51,8 @@ def run(
 ) -> Table1Outcome:
     """Make every synthetic table, score it, and write the table, the figure and the check of the paper's claim.
 
-    Nothing of it may be published: the scores and the samples saw the raw rows. Rows that are finished are kept in the
-    folder and not made again when the experiment is resumed.
+    What it tells may not be published: the scores and the samples saw the raw rows. The tables by GUM are releases of
+    their own. Rows that are finished are kept in the folder and not made again when the experiment is resumed.
 
     Raises:
         UserError: an impossible setting, or a table that does not fit.

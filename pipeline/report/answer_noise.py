@@ -89,6 +89,7 @@ class Coverage:
         told: pairs that lie in a measured marginal.
         larger: how many marginals of several columns were measured.
         unmeasured: columns that lie in none.
+        start: the public table from whose rows the synthetic ones started, or None.
     """
 
     columns: int
@@ -96,6 +97,7 @@ class Coverage:
     told: int
     larger: int
     unmeasured: tuple[str, ...]
+    start: str | None = None
 
     @property
     def in_words(self) -> str:
@@ -109,23 +111,28 @@ class Coverage:
         lines = []
         if names := self.unmeasured:
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            as_public = f", and stay as in {self.start!r}" if self.start else ""
             lines.append(
                 f"nothing was measured of {', '.join(names[:NAMED])}{more}: their synthetic values tell nothing about "
-                "the people. Where selection.marginals is a list, add [COLUMN] for each"
+                f"the people{as_public}. Where selection.marginals is a list, add [COLUMN] for each"
             )
         if self.pairs and not self.told:
+            known = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
             lines.append(
-                "no pair of columns was measured: of how they depend on each other the synthetic table shows no more "
-                "than the schema says. Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, "
-                "coarser bins, or a list in selection.marginals"
+                f"no pair of columns was measured: of how they depend on each other the synthetic table shows {known}. "
+                "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins, or a list in "
+                "selection.marginals"
             )
         return lines
 
 
-def coverage(measurements: Measurements) -> Coverage:
+def coverage(measurements: Measurements, *, start: str | None = None) -> Coverage:
     """Columns of one value only need no measurement, and are not counted, and a column and its fine cells are one.
 
     Computed from the release alone.
+
+    Args:
+        start: the public table that its statement names as the start of the rows.
     """
     names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
@@ -133,7 +140,7 @@ def coverage(measurements: Measurements) -> Coverage:
     columns = {n for c in cliques for n in c}
     every = len(names) * (len(names) - 1) // 2
     larger = sum(len(c) > 1 for c in cliques)
-    return Coverage(len(names), every, len(told), larger, tuple(n for n in names if n not in columns))
+    return Coverage(len(names), every, len(told), larger, tuple(n for n in names if n not in columns), start)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.report.numbers_section import as_lines
+from pipeline.statement.start_words import start_named
 
 if TYPE_CHECKING:
     from pipeline.stages import Run
@@ -79,7 +80,9 @@ def where_to_look(done: Run) -> str:
     lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]
     lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
     lines += [f"  read      {folder.release / 'statement.html'}"]
-    lines += [f"  measured  {(covered := coverage(done.measurements)).in_words}"]
+    lines += [
+        f"  measured  {(covered := coverage(done.measurements, start=start_named(statement.public_facts))).in_words}"
+    ]
     lines += [f"  decided   {line}" for line in [decided(done.measurements).in_words] if line]
     lines += [f"  warning   {line}" for line in (*covered.warnings, *said_drowned(done.measurements))]
     lines += [f"  left out  {line}" for line in done.left_out]

@@ -11,6 +11,7 @@ from mechanisms.public.release import Measurements
 from pipeline.pages.charts import histogram
 from pipeline.pages.page import Card, Cell, Gauge, Table, number
 from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
+from pipeline.statement.start_words import start_named
 
 #: Marginals shown before the rest is folded away.
 SHOWN = 15
@@ -94,8 +95,8 @@ class NoiseSection:
     rest: Table
 
 
-def noise_section(measurements: Measurements) -> NoiseSection:
-    """From the released answers alone."""
+def noise_section(measurements: Measurements, public_facts: Sequence[str]) -> NoiseSection:
+    """From the released answers and the statement alone."""
     rows = [
         (
             " × ".join(a.clique) + (" (merged cells)" if a.merged else ""),
@@ -108,7 +109,7 @@ def noise_section(measurements: Measurements) -> NoiseSection:
         for a in signal_to_noise(measurements)
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
-    covered = coverage(measurements)
+    covered = coverage(measurements, start=start_named(public_facts))
     return NoiseSection(covered.in_words, covered.warnings, *Table(head, rows).parted(SHOWN))
 
 

@@ -46,7 +46,7 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     schema, statement, measurements = read_release(folder.release)
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
-    first: list[Section] = [promise_section(statement), noise_section(measurements)]
+    first: list[Section] = [promise_section(statement), noise_section(measurements, statement["public_facts"])]
     first.append(bounds_section(folder.release, measurements))
     record = report_files(folder.convergence)
     last: list[Section] = [convergence_section(record)] if record else []

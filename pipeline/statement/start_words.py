@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +53,12 @@ class Start:
 SENTENCE = re.compile(
     r"the table ('.*'|\".*\") \(synthesis\.public\), from whose rows .* it holds \(SHA-256 ([0-9a-f]{64})\)"
 )
+
+
+def start_named(public_facts: Iterable[str]) -> str | None:
+    """The file that a statement names as the start of the rows, or None."""
+    named = [match[1] for fact in public_facts if (match := SENTENCE.fullmatch(fact))]
+    return str(ast.literal_eval(named[0])) if named else None
 
 
 def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | None:

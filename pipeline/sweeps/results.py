@@ -94,7 +94,7 @@ def total(frame: pd.DataFrame) -> str:
     jobs = frame.drop_duplicates("job")
     stated = jobs[jobs["private"].notna()]
     if stated.empty:
-        return "no releases: nothing of this sweep may be published"
+        return "no releases: nothing of this sweep may be published, but for what a folder of a job says may"
     open_ = int((~stated["private"].astype(bool)).sum())
     if open_:
         words = f"{open_} of {len(stated)} are NOT private: no total holds for what is published together with them"

@@ -71,9 +71,9 @@ def test_an_empty_cell_grows_by_nothing_as_the_formula_says_and_by_a_part_of_its
 def test_a_cell_grows_by_a_factor_of_at_most_one_and_alpha_and_others_shrink_in_one_proportion():
     """Section 5.5: "each cell will increase by a factor of at most 1 + α"; A.2: min(n_s − n_t, β n_s)."""
     rows = work((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1), times=100)
-    target = Target(PAIR, np.array([[300.0, 160.0], [70.0, 70.0]]), 1.0)
+    target = Target(PAIR, np.array([[200.0, 170.0], [40.0, 190.0]]), 1.0)
     rows.update(target, alpha=0.2, replace=0.5, **PLAIN)
-    assert list(rows.counts(PAIR)) == [120, 120, 180, 180]
+    assert list(rows.counts(PAIR)) == [120, 120, 170, 190], "β = 0.15: 30 of the 160 too many, and all 10 of the others"
 
 
 def test_the_four_decays_are_those_of_section_a_3():

@@ -32,7 +32,7 @@ def public_facts(folder: Path) -> list[str]:
     return [f for f in json.loads((folder / "release" / "privacy.json").read_text())["public_facts"] if HELD in f]
 
 
-def test_what_no_answer_tells_stays_as_in_the_public_table_and_what_one_tells_does_not(known):
+def test_what_no_answer_tells_stays_as_in_the_public_table_and_what_one_tells_does_not(known, capsys):
     """Li et al. 2021b, section 7: public data improve a private release. Only one-way marginals are measured here."""
     table = pd.read_csv(known / "known.csv")
     table["sex"] = "f"  # what is public is wrong here, and one noisy answer mends it
@@ -47,6 +47,9 @@ def test_what_no_answer_tells_stays_as_in_the_public_table_and_what_one_tells_do
     assert abs(young["made"] - truth) < 0.05 < abs(young["plain"] - truth)
     assert abs((made["sex"] == "f").mean() - (real["sex"] == "f").mean()) < 0.02
     assert not public_facts(known / "plain")
+    _, plainly, started_with = capsys.readouterr().out.split("  warning   no pair of columns was measured")
+    assert "no more than the schema says" in plainly and "public table" not in plainly
+    assert "the synthetic table shows what the public table 'known.csv' shows" in started_with
 
 
 def test_the_statement_names_the_table_verify_agrees_and_synth_makes_the_same_rows(known, capsys):
