@@ -70,7 +70,7 @@ class Indif(ScoredPairs):
         values = [queries[c].answer(expected(c)) for c in candidates]
         table = tradeoff(_real(gaps), values, context.reserve_noise, context.power)
         shrunken = Domain(tuple(Attribute(a.name, int(merged[a.name].max()) + 1) for a in context.domain.attributes))
-        return combined(shrunken, [candidates[i] for i in dense(table)], self.combine_cells)
+        return combined(shrunken, [candidates[i] for i in dense(table)], self.combine_cells, counted=context.domain)
 
 
 def _real(gaps: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -70,6 +70,14 @@ def test_overlapping_binary_pairs_become_one_marginal_and_large_ones_stay_pairs(
     assert combined(wide, wide_pairs, 10**6) == wide_pairs
 
 
+def test_merged_values_are_combined_where_the_values_of_the_rows_can_be_counted_too():
+    """Rows are counted before values are merged: 2.7 · 10¹⁰ cells of them in the place of 8 do not fit into memory."""
+    merged, every = domain(2, 2, 2), [("c00", "c01"), ("c00", "c02"), ("c01", "c02")]
+    for sizes, whole in (((200, 200, 200), True), ((3000, 3000, 3000), False)):
+        found = combined(merged, every, 1000, counted=domain(*sizes))
+        assert found == ([merged.names] if whole else every), sizes
+
+
 @settings(max_examples=50, deadline=None)
 @given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=7), data=st.data())
 def test_combining_keeps_every_pair_and_the_limit(sizes, data):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 
 #: Budgets at which the noise error of a candidate is tabulated.
@@ -98,15 +99,26 @@ def dense(table: Tradeoff) -> list[int]:
     return chosen
 
 
-def combined(domain: Domain, chosen: Sequence[Clique], max_cells: int, *, slack: float = SLACK) -> list[Clique]:
+def combined(
+    domain: Domain,
+    chosen: Sequence[Clique],
+    max_cells: int,
+    *,
+    slack: float = SLACK,
+    counted: Domain | None = None,
+) -> list[Clique]:
     """Larger marginals in the place of pairs that overlap: sets of attributes all of whose pairs are chosen.
 
     Sets are taken from the largest down, by cells among equals. One of c cells takes the place of pairs of c₁, c₂, …
     cells that no set before it holds, where c ≤ max_cells and Σ √(c·cᵢ) ≤ slack · (Σ cᵢ^⅔)^(3/2): with the same budget
     the noise of the pairs, summed out of it, is no more than slack times that of the pairs measured themselves.
+
+    Args:
+        counted: where `domain` is over merged values, that of the values as rows have them: no set has more cells there
+            than are counted at a time.
     """
     edges = {frozenset(c) for c in chosen if len(c) == 2}
-    order = sorted(_sets(domain, edges, max_cells), key=lambda c: (-len(c), domain.cells(c), domain.axes(c)))
+    order = sorted(_sets(domain, edges, max_cells, counted), key=lambda c: (-len(c), domain.cells(c), domain.axes(c)))
     others = [c for c in chosen if len(c) != 2]
     open_ = set(edges)
     for clique in order:
@@ -119,7 +131,7 @@ def combined(domain: Domain, chosen: Sequence[Clique], max_cells: int, *, slack:
     return sorted(others, key=lambda c: (len(c), domain.axes(c)))
 
 
-def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> list[Clique]:
+def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int, counted: Domain | None) -> list[Clique]:
     """The pairs, and every larger set within max_cells all of whose pairs are among them; at most MAX_SETS per size."""
     near: dict[str, set[str]] = {}
     for a, b in map(sorted, edges):
@@ -133,6 +145,7 @@ def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int) -> 
             for s in level
             for n in set.intersection(*(near[m] for m in s))
             if domain.cells(s) * domain[n].size <= max_cells
+            and (counted is None or counted.cells((*s, n)) <= BATCH_CELLS)
         }
         level = sorted(grown, key=lambda c: (domain.cells(c), domain.axes(c)))[:MAX_SETS]
         cliques += level
