@@ -1,4 +1,4 @@
-"""The worked example of McKenna 2021: 4 × 3 cells, 6 of them fine, 7 aggregates."""
+"""McKenna 2021, section Adaptive Granularity Example: 4 × 3 cells, 6 of them fine, 7 aggregates."""
 
 import numpy as np
 import pytest
