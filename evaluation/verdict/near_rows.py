@@ -24,12 +24,23 @@ TILE = 1024
 COMPARISONS = 4_000_000_000
 #: Rows of a table in a search for neighbours, at most.
 ROWS = 10_000
+#: Real rows that synthetic ones are compared with, at most, and synthetic rows, at least.
+POOL, ASKED = 2_000_000, 300
 
 
 def affordable_rows(columns: int) -> int:
     """How many rows of each of three tables can be compared with each other."""
     most = math.isqrt(COMPARISONS // (4 * max(columns, 1)))
     return min(ROWS, most) if most > 100 else 100
+
+
+def affordable_search(rows: int, columns: int) -> tuple[int, int]:
+    """Of so many real rows, how many are searched, and how many synthetic rows are asked about.
+
+    Rather all real rows and few synthetic ones than the reverse: the row that one was made from must be among them.
+    """
+    pool, most = min(rows, POOL), affordable_rows(columns)
+    return pool, min(most, max(ASKED, COMPARISONS // (2 * max(pool * columns, 1))))
 
 
 @dataclass(frozen=True, eq=False)

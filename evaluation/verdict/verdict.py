@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.verdict.drift import Drift, at_least, drift, one_each
-from evaluation.verdict.near_rows import affordable_rows, nearest_rows, places
+from evaluation.verdict.near_rows import affordable_rows, affordable_search, nearest_rows, places
 from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
 from evaluation.verdict.rare_matches import COPIES, LEVEL, REPEATS, MatchTest, Pool, least_noticed, match_test, row_sums
 from mechanisms.public.coded_table import CodedTable
@@ -229,23 +229,26 @@ def _copies_without_control(pool: Pool, synthetic: CodedTable) -> bool:
 def _distances(
     tables: dict[str, CodedTable], pool: Pool, units: Units | None, rng: np.random.Generator
 ) -> tuple[Excess | None, Excess | None, Drift, dict[str, int]]:
-    """The two tests of distances, and the drift, on samples of whole units."""
-    most = affordable_rows(len(pool.tables[0].domain))
+    """The two tests of distances, among all real rows where possible, and the drift, on samples of whole units."""
+    width, real = len(pool.tables[0].domain), tables["training"].rows + tables["holdout"].rows
+    searched, asked_rows = affordable_search(real, width)
     each: dict[str, NDArray[np.int64] | None] = dict.fromkeys(tables)
     each |= {} if units is None else {"training": units[0], "holdout": units[1]}
-    chosen = {name: _sampled(table.rows, each[name], most, rng) for name, table in tables.items()}
+    most = {n: -(-t.rows * searched // real) for n, t in tables.items()} | {"synthetic": asked_rows}
+    chosen = {name: _sampled(table.rows, each[name], most[name], rng) for name, table in tables.items()}
     cut = {n: CodedTable(t.domain, tuple(np.asarray(c[chosen[n]]) for c in t.columns)) for n, t in tables.items()}
     whole = places([cut[name] for name in ("training", "holdout", "synthetic")])
-    real = cut["training"].rows + cut["holdout"].rows
+    split, real = cut["training"].rows, cut["training"].rows + cut["holdout"].rows
     asked, known = whole.only(np.arange(real, whole.rows)), whole.only(np.arange(real))
     found = nearest_rows(asked, known)
     sides = [None if (u := each[n]) is None else u[chosen[n]] for n in ("training", "holdout")]
     results = []
     for weight in (found.nearest_of, found.outstanding_of):
-        parts = (weight[: cut["training"].rows], weight[cut["training"].rows :])
+        parts = (weight[:split], weight[split:])
         results.append(excess(*(per_unit(part, unit) for part, unit in zip(parts, sides, strict=True))))
     lone = [one_each(unit, cut[n].rows, rng) for n, unit in zip(("training", "holdout"), sides, strict=True)]
-    near = (known.only(np.concatenate([lone[0], cut["training"].rows + lone[1]])), lone[0].size)
+    lone = [rows[_sampled(rows.size, None, affordable_rows(width), rng)] for rows in lone]
+    near = (known.only(np.concatenate([lone[0], split + lone[1]])), lone[0].size)
     moved = drift(tables["training"], tables["holdout"], pool, units, rng, near)
     return results[0], results[1], moved, {name: table.rows for name, table in cut.items()}
 
