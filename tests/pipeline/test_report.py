@@ -64,6 +64,7 @@ def test_a_report_holds_every_part_that_its_run_knows(report):
         "bounds",
         "axes",
         "accuracy",
+        "validity",
         "numbers",
         "correlation",
         "pair-maps",
