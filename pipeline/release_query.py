@@ -129,9 +129,9 @@ def _how_solved(solution: str, how: str, clique: Clique, views: Sequence[Clique]
     """What to say beside such an answer."""
     if how == COARSELY:
         note = (
-            f"solution={solution} is not needed, and changes nothing; what the coarser values leave open is filled in"
+            "every solution= is the same; what the coarser values leave open is filled in, and its error is not known"
         )
-        return [f"{how}: {note}: its error is not known"]
+        return [f"{how}: {note}"]
     if how in (MEASURED, INSIDE):
         return [f"{how}: solution={solution} is not needed, and changes nothing; without it each cell has its error"]
     note = f"no measured marginal tells it: {solution} fills in what their parts leave open; its error is not known"
