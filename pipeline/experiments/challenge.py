@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metric import Inputs, Metric, Options
-from evaluation.metrics import METRICS, column_roles, find
-from evaluation.outcome import Outcome, compute
-from evaluation.references import floor
+from evaluation.metric import Options
+from evaluation.metrics import column_roles, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
@@ -30,53 +28,29 @@ from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
-from pipeline.experiments.challenge_settings import Variant, rounds, schema_at, settings_of_challenge, variants_of
+from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
+from pipeline.experiments.challenge_settings import Variant, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentConfig, stored
-from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
+from pipeline.experiments.findings import FILES, Findings, finished, setting_of, summary, told, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
+from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import FILES as AGAINST_FILES
 from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
-from pipeline.experiments.scores_against import in_words as in_words_of_pair
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
-from pipeline.experiments.world_values import rows_of, values_of
+from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.selecting import with_max_cells
 from pipeline.stage_bars import Stages, unplaced_lines
 
-#: Scores that are means of parts.
-PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
 #: What `smoke=true` leaves.
 SMOKE_ROWS, SMOKE_EPSILONS = 1_500, 1
 #: Larger pairs are no candidates then: so few rows tell nothing of them.
 SMOKE_CELLS = 500
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """The truth of an experiment. NOT private.
-
-    Attributes:
-        schema: the table's public facts.
-        path: the file that the releases are made from.
-        real: its rows in codes; holdout: of these, the rows that a release set aside.
-        subjects: a number per row of `real` for its unit; None where every row is one.
-    """
-
-    schema: Schema
-    path: Path
-    real: CodedTable
-    holdout: CodedTable | None
-    subjects: np.ndarray | None
-
-    def without(self, aside: NDArray[np.bool_]) -> World:
-        """The truth of a release that set these rows aside."""
-        held, rest = (rows_of(self.real, part) for part in (aside, ~aside))
-        return replace(self, real=rest, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
 
 
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
@@ -103,16 +77,21 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         rows: list[dict[str, Any]] = []
         variants = variants_of(settings_of_challenge(config))
         for place, variant in enumerate(variants):
-            with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label]))) as report:
+            again = f"run {variant.run}" if settings_of_challenge(config).repeats > 1 else ""
+            with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label, again]))) as report:
                 report(place, len(variants), "")
                 path = folder.internal / "rows" / f"{variant.name}.json"
                 rows += finished(path, partial(_rows, config, world, folder, variant))
         settings = settings_of_challenge(config)
+        for share, run in ((share, run) for share in settings.samples for run in range(1, settings.repeats + 1)):
+            with show.stage(f"sample {share:g}, run {run}"):
+                path = folder.internal / "rows" / f"sample-{share:g}-run-{run}.json"
+                rows += finished(path, partial(scores_of_sample, config, world, share, run))
         scales = beside_printed(compared_scales(settings.scales, config.privacy.delta))
         setting, notes = _setting(config, world, facts), _notes(config)
         pairs = pairs_of(rows, settings.against)
-        notes, further = (*notes, *map(in_words_of_pair, pairs)), (*scales, *beside_pairs(pairs))
-        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, further)
+        against = beside_pairs(pairs)
+        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, against, scales)
         write_findings(findings, folder.internal)
         if pairs:
             write_against(pairs, folder.internal, findings.title)
@@ -150,11 +129,11 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
 
 
 def smaller(config: Config) -> Config:
-    """The experiment in seconds, by its own method: few generated rows, one ε, no large pairs, no floors."""
+    """The experiment in seconds, by its own method: few generated rows, one ε, one run, no large pairs, no floors."""
     settings, synthesis = settings_of_challenge(config), config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
-    settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:])
-    settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS))
+    settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:], samples=settings.samples[-1:])
+    settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS), repeats=1)
     synthesis = replace(synthesis, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
     if selection.kind in ("mst", "indif"):  # the choice among all pairs is what takes long
@@ -203,6 +182,12 @@ def _check(config: Config) -> None:
         raise UserError("both are set", where="experiment.schemas, experiment.columns", fix=fix)
     for variant in variants_of(settings):
         schema_at(settings, variant.epsilon)
+    if any(not 0 < share <= 1 for share in settings.samples) or len(set(settings.samples)) < len(settings.samples):
+        fix = "shares above 0, at most 1, each once"
+        raise UserError(f"got {settings.samples}", where="experiment.samples", fix=fix)
+    if settings.samples and (settings.holdout or not settings.methods):
+        fix = "experiment.methods, and no experiment.holdout: samples are scored on the codes of the whole table"
+        raise UserError("samples have nothing to stand beside", where="experiment.samples", fix=fix)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:
@@ -256,32 +241,17 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
     options = _options(released, config, world, coded, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
-    facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "seconds": round(seconds, 2)}
+    facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "run": variant.run, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
-    score = partial(_scores, config, released, world, options, facts)
+    score = partial(scores_of_table, config, released, world)
     settings = settings_of_challenge(config)
     if not settings.methods:
         both = (stages.open_source(table.path, released, folder), source)
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
-        return _scores(config, released, world, replace(options, values=values), facts, coded)
-    known, seed = done.measurements, config.synthesis.seed
-    methods = synthesizers_of(config.synthesis, settings.methods)
+        return score(replace(options, values=values), facts, coded)
+    known, seed = done.measurements, released.synthesis.seed
+    methods, score = synthesizers_of(config.synthesis, settings.methods), partial(score, options, facts)
     return compared(world.schema, known, methods, rows=config.synthesis.rows, seed=seed, score=score, facts=facts)
-
-
-def _scores(
-    config: Config, released: Config, world: World, options: Options, facts: Mapping[str, Any], coded: CodedTable
-) -> list[dict[str, Any]]:
-    """The scores of one table."""
-    rows, own, settings = [], config.privacy.unit, settings_of_challenge(config)
-    for name in settings.metrics:
-        metric = METRICS[name]
-        outcome = compute(metric, world.real, coded, world.schema, options)
-        row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
-        row["floor"] = _floor(metric, world, coded, options) if settings.floors else None
-        numbers = settings.printed if released.privacy.unit == own else ()
-        rows += [row | reported(numbers, name, facts["epsilon"]), *_parts(dict(facts), outcome)]
-    return [*rows, *rounds(settings.rounds, rows, facts)]
 
 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
@@ -291,27 +261,10 @@ def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -
     return aside_rows(source, build.build_unit(released), Aside(key, share), workdir=folder.temporary)
 
 
-def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
-    """The parts of a score that is a mean of several, each with its own number or the reason why it has none."""
-    if outcome.result is None or outcome.metric.name not in PARTS:
-        return []
-    result = outcome.result.to_json()
-    rest = {"goal": outcome.metric.goal, "part": True, "floor": None, "reported": None, "place": ""}
-    return [
-        {
-            **facts,
-            **rest,
-            "metric": name,
-            "score": result[name],
-            "reason": "" if result[name] is not None else outcome.reason,
-        }
-        for name in PARTS[outcome.metric.name]
-    ]
-
-
 def _release_config(config: Config, path: Path | None, home: Path, variant: Variant) -> Config:
-    """An ordinary run on the experiment's table, whose file is not known before it was made."""
+    """An ordinary run on the experiment's table, whose file is not known before it was made; seeds follow the run."""
     privacy = replace(config.privacy, epsilon=variant.epsilon)
+    privacy = replace(privacy, noise_seed=run_seed(privacy.noise_seed, variant.run))
     if variant.unit is not None:  # another unit has another bound
         privacy = replace(privacy, unit=variant.unit, max_records=None)
     if variant.max_records is not None:
@@ -322,6 +275,7 @@ def _release_config(config: Config, path: Path | None, home: Path, variant: Vari
         config,
         data=data if schema is None else replace(data, schema=schema),
         privacy=privacy,
+        synthesis=replace(config.synthesis, seed=run_seed(config.synthesis.seed, variant.run)),
         evaluation=replace(config.evaluation, enabled=False, holdout=settings_of_challenge(config).holdout or None),
         experiment=ExperimentConfig(),
         smoke=False,
@@ -348,20 +302,6 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
     rng = np.random.default_rng(settings_of_challenge(config).sample_seed)
     ids = rng.permutation(synthetic.rows) // settings_of_challenge(config).per_subject
     return replace(options, subject=(world.subjects, ids))
-
-
-def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options) -> float | None:
-    """What fresh real records would score, measured once; None where the metric needs more than the tables."""
-    if not metric.referable:
-        return None
-
-    on_values = options.values is not None and metric.on_values
-    real, schema = (options.values.tables["real"], None) if on_values and options.values else (world.real, world.schema)
-
-    def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.run(Inputs(metric, a, b, schema, options))[0]
-
-    return floor(score, real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.experiments.experiment_settings import Source, settings_of
+from pipeline.experiments.repeats import checked_repeats
 from pipeline.settings.config import Config
 
 T = TypeVar("T")
@@ -32,7 +33,9 @@ class ChallengeSettings(Source):
             every release; empty: the table of the release alone.
         rows, per_subject: of the stand-in, and synthetic records of one subject.
         holdout: share of the units that each release sets aside.
-        floors: whether fresh real records are scored too.
+        floors: whether fresh real records are scored too, beside the first run.
+        samples: shares of the real rows; a random sample of each share is scored beside the tables of `methods`.
+        repeats: how often each release is made; what is shown are means with their standard errors.
     """
 
     epsilons: list[float] = field(default_factory=list)
@@ -46,10 +49,12 @@ class ChallengeSettings(Source):
     roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    samples: list[float] = field(default_factory=list)
     rows: int = 20_000
     per_subject: int = 50
     holdout: float = 0.0
     floors: bool = True
+    repeats: int = 1
     query_seed: int = 0
     sample_seed: int = 0
 
@@ -92,21 +97,24 @@ class Variant:
     Attributes:
         epsilon: ε.
         unit, max_records: in place of privacy.unit and privacy.max_records; None for those.
+        run: which of the `repeats` it is, from 1 on.
     """
 
     epsilon: float
     unit: str | None = None
     max_records: int | None = None
+    run: int = 1
 
     @property
     def name(self) -> str:
         """The name of its folder."""
         unit = "" if self.unit is None else f"-{'record' if self.unit == 'record' else 'unit'}"
-        return f"epsilon-{self.epsilon:g}{unit}{'' if self.max_records is None else f'-{self.max_records}'}"
+        bound = "" if self.max_records is None else f"-{self.max_records}"
+        return f"epsilon-{self.epsilon:g}{unit}{bound}{f'-run-{self.run}' if self.run > 1 else ''}"
 
     @property
     def label(self) -> str:
-        """What tells it apart beside ε, in words."""
+        """What tells it apart beside ε and the run, in words."""
         if self.unit is not None or self.max_records is not None:
             unit = [] if self.unit is None else [f"unit {self.unit}"]
             return ", ".join(unit + ([] if self.max_records is None else [f"C = {self.max_records}"]))
@@ -114,7 +122,17 @@ class Variant:
 
 
 def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
-    """The releases of a challenge: one per ε, or those that `variants` lists.
+    """The releases of a challenge: those of `_listed`, each as often as `repeats` says.
+
+    Raises:
+        UserError: as of `_listed`, or a number of runs below 1.
+    """
+    runs = checked_repeats(settings.repeats)
+    return tuple(replace(variant, run=run) for variant in _listed(settings) for run in runs)
+
+
+def _listed(settings: ChallengeSettings) -> tuple[Variant, ...]:
+    """One release per ε, or those that `variants` lists.
 
     Raises:
         UserError: neither or both, unknown fields, values out of range, or a release that is listed twice.
@@ -128,7 +146,8 @@ def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
             raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
         return tuple(_bounded(Variant(e), settings.bounds) for e in settings.epsilons)
     found: list[Variant] = []
-    known, fix = [f.name for f in fields(Variant)], "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
+    known = [f.name for f in fields(Variant) if f.name != "run"]
+    fix = "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
     for entry in settings.variants:
         for name in entry.keys() - set(known):
             near = did_you_mean(str(name), known) or fix

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError
 from pipeline.experiments.gallery.published import Published, published_of
+from pipeline.experiments.repeats import checked_repeats
 from pipeline.settings.own_settings import own_settings
 
 
@@ -57,6 +58,7 @@ class MapSettings:
         sensitivity: of the noisy histogram.
         query_seed, sample_seed: of the queries and of the samples.
         delta: MGD's tolerance Δ, in records.
+        repeats: how often each table is made; what is shown are means with their standard errors.
     """
 
     columns: list[str] | None = None
@@ -69,6 +71,7 @@ class MapSettings:
     query_seed: int = 0
     sample_seed: int = 0
     delta: float = 2.0
+    repeats: int = 1
 
 
 S = TypeVar("S")
@@ -105,21 +108,29 @@ class RowSpec:
     Attributes:
         method: dpsyn, lap or sample.
         value: ε, or the share of a sample.
+        run: which of the `repeats` it is, from 1 on.
     """
 
     method: str
     value: float
+    run: int = 1
+
+    @property
+    def dataset(self) -> str:
+        """Its name in the table, the same in all runs."""
+        return f"{self.method}-{self.value:g}"
 
     @property
     def name(self) -> str:
-        return f"{self.method}-{self.value:g}"
+        """The name of its folder."""
+        return self.dataset if self.run == 1 else f"{self.dataset}-run-{self.run}"
 
 
 def rows_of(settings: MapSettings) -> list[RowSpec]:
-    """The rows in the paper's order.
+    """The rows in the paper's order, each as often as `repeats` says.
 
     Raises:
-        UserError: an impossible value, one that is given twice, or no rows at all.
+        UserError: an impossible value, one that is given twice, no rows at all, or a number of runs below 1.
     """
     rows = []
     for setting, method, top, what in (
@@ -131,7 +142,7 @@ def rows_of(settings: MapSettings) -> list[RowSpec]:
         wrong = [v for v in values if not (0 < v <= top and math.isfinite(v))]
         if wrong or len({f"{v:g}" for v in values}) < len(values):
             raise UserError(f"got {values}", where=f"experiment.{setting}", fix=f"a list of {what}, each once")
-        rows += [RowSpec(method, v) for v in values]
+        rows += [RowSpec(method, v, run) for v in values for run in checked_repeats(settings.repeats)]
     if not rows:
         raise UserError("no rows", where="experiment", fix="at least one of experiment.dpsyn, .laplace, .samples")
     for setting in ("max_records", "sensitivity"):

@@ -5,26 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
 from pipeline.experiments.gallery.published import Beside, Published, as_json, beside_rows, printed
+from pipeline.experiments.repeats import mean_rows
 from pipeline.report.text_table import lined_up, markdown
 from pipeline.settings.config import Config
 
 Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])
 
-HEADS = ("table", "ε", "metric", "source says", "we get", "difference", "floor", "where the source says it")
+HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
 #: What `write_findings` leaves for readers.
 FILES = ("table.md", "table.csv", "figure.png", "experiment.json")
-COLUMNS = ("dataset", "epsilon", "metric", "goal", "score", "floor", "reported", "place", "seconds", "promise")
+COLUMNS = ("dataset", "epsilon", "run", "metric", "goal", "score", "floor", "reported", "place", "seconds", "promise")
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,12 @@ class Findings:
     """The rows of one experiment.
 
     Attributes:
-        rows: one per table made and metric, with the keys of COLUMNS; a score of None has a `reason`.
+        rows: one per table made, run and metric, with the keys of COLUMNS; a score of None has a `reason`; a table that
+            is no release has no ε.
         setting: the experiment's name, its data, seeds and settings.
         source: where it was published; says: what the source reports.
         notes: how ours differs.
+        against: rank correlations of scores with each other.
         further: numbers that no table of ours has, such as noise scales, beside those of the source.
     """
 
@@ -44,7 +48,13 @@ class Findings:
     source: str
     says: str
     notes: tuple[str, ...] = ()
+    against: tuple[Beside, ...] = ()
     further: tuple[Beside, ...] = ()
+
+    @property
+    def means(self) -> tuple[dict[str, Any], ...]:
+        """The rows as means over the runs; see `repeats.mean_rows`."""
+        return mean_rows(self.rows)
 
     @property
     def title(self) -> str:
@@ -52,7 +62,7 @@ class Findings:
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
 
 
-def reported(numbers: Sequence[Published], metric: str, epsilon: float, dataset: str = "") -> dict[str, Any]:
+def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> dict[str, Any]:
     """The source's number for a metric at an ε and its place; None and empty where it prints none."""
     number = printed(numbers, metric, epsilon=epsilon, dataset=dataset)
     return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
@@ -68,7 +78,7 @@ def write_findings(findings: Findings, inside: Path) -> None:
     write_whole(inside / "table.md", as_markdown(findings), mode=0o600)
     facts = {"format": "experiment/1", "not_private": BANNER, **findings.setting, "source": findings.source}
     facts |= {"source_says": findings.says, "notes": list(findings.notes), "rows": list(findings.rows)}
-    facts |= {"beside": [*beside_rows(findings.rows), *as_json(findings.further)]}
+    facts |= {"beside": [*as_json(findings.against), *beside_rows(findings.means), *as_json(findings.further)]}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
     keep_rows(findings.rows, inside)
     draw(findings, inside)
@@ -84,8 +94,9 @@ def keep_rows(rows: tuple[dict[str, Any], ...], inside: Path) -> None:
 def as_markdown(findings: Findings) -> str:
     """The table for readers: what the source says beside what we get."""
     lines = [f"# {findings.title}", "", f"**{BANNER}**", "", f"Source: {findings.source}", ""]
-    lines += [f"The source says: {findings.says}", ""]
+    lines += [f"The source says: {findings.says}", "", runs_in_words(row["runs"] for row in findings.means), ""]
     lines += markdown(HEADS, _cells(findings))
+    lines += ["", *(f"- {b.what}: {beside_in_words(b)}" for b in findings.against)] if findings.against else []
     lines += ["", "## Notes", "", *(f"- {note}" for note in findings.notes)]
     promises = dict.fromkeys(row["promise"] for row in findings.rows)
     return "\n".join([*lines, "", "## What each table promises", "", *(f"- {p}" for p in promises)]) + "\n"
@@ -99,18 +110,32 @@ def shown(value: float | None) -> str:
 def summary(findings: Findings) -> str:
     """What a person reads at the end."""
     lines = lined_up([row[:-1] for row in (HEADS, *_cells(findings))])
-    return "\n".join([findings.title, *lines, "", f"The source says: {findings.says}"])
+    lines += [f"{b.what}: {beside_in_words(b)}" for b in findings.against]
+    says = ["", runs_in_words(row["runs"] for row in findings.means), f"The source says: {findings.says}"]
+    return "\n".join([findings.title, *lines, *says])
+
+
+def runs_in_words(runs: Iterable[int | None]) -> str:
+    """How often tables were made, and so what stands behind ±."""
+    most = max((n for n in runs if n is not None), default=0)
+    return f"Means of {most} runs, ± their standard errors." if most > 1 else "One run: no spread is known."
+
+
+def beside_in_words(number: Beside) -> str:
+    """Ours with its standard error."""
+    return shown(number.ours) if number.error is None else f"{shown(number.ours)} ± {number.error:.2g}"
 
 
 def _cells(findings: Findings) -> list[list[str]]:
-    """A row of HEADS for each score."""
+    """A row of HEADS for each mean score."""
     rows = []
-    for row in findings.rows:
+    for row in findings.means:
         said, score = row["reported"], row["score"]
-        marks = [shown(v) for v in (said, score, None if None in (said, score) else score - said, row["floor"])]
+        difference = None if None in (said, score) else score - said
+        marks = [shown(v) for v in (said, score, row["error"], difference, row["floor"])]
         marks[1] = f"undefined: {row['reason']}" if score is None and row.get("reason") else marks[1]
         marks.append(row.get("place") or "–")
-        rows.append([row["dataset"], f"{row['epsilon']:g}", row["metric"], *marks])
+        rows.append([row["dataset"], shown(row["epsilon"]), row["metric"], *marks])
     return rows
 
 
@@ -144,31 +169,43 @@ def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int
 
 
 def draw(findings: Findings, inside: Path) -> None:
-    """A panel per metric: ours over ε, its floor, and the source's figures where it prints any."""
-    names = list(dict.fromkeys(row["metric"] for row in findings.rows if not row.get("part")))
+    """A panel per metric: ours over ε with standard errors, its floor, and the source's figures where it prints any."""
+    means = [row for row in findings.means if row["epsilon"] is not None]
+    names = list(dict.fromkeys(row["metric"] for row in means if not row.get("part")))
     with matplotlib.rc_context({"svg.hashsalt": "experiment", "font.size": 9}):
         figure = Figure(figsize=(4.4 * max(1, len(names)), 3.4), layout="constrained")
         for i, name in enumerate(names):
-            axes = figure.add_subplot(1, len(names), i + 1)
-            chosen = [row for row in findings.rows if row["metric"] == name]
-            kinds = dict.fromkeys(row["dataset"] for row in chosen)
-            for kind in kinds:
-                part = [row for row in chosen if row["dataset"] == kind and row["score"] is not None]
-                axes.plot([r["epsilon"] for r in part], [r["score"] for r in part], "o-", label=f"{kind}")
-            for key, style in (("reported", "s--"), ("floor", "k:")):
-                part = [row for row in chosen if row.get(key) is not None]
-                if part:
-                    label = "the source" if key == "reported" else "floor"
-                    axes.plot([r["epsilon"] for r in part], [r[key] for r in part], style, label=label)
-            axes.set_xscale("log")
-            axes.minorticks_off()
-            axes.set_xlabel("ε")
-            better = chosen[0]["goal"]
-            axes.set_title(f"{name}, {'lower' if better == 'low' else 'higher'} is better", fontsize=9)
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize=7, frameon=False)
+            _panel(figure.add_subplot(1, len(names), i + 1), name, [row for row in means if row["metric"] == name])
         figure.suptitle(f"{findings.title}. NOT private.", fontsize=10)
         save(figure, inside, "figure")
+
+
+def _panel(axes: Axes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """One metric; what belongs to a table has its colour, and tables of a single ε stand side by side."""
+    ticks, kinds = sorted({row["epsilon"] for row in rows}), list(dict.fromkeys(row["dataset"] for row in rows))
+    single = len(ticks) == 1 and len(kinds) > 1
+    for place, kind in enumerate(kinds):
+        own = [row for row in rows if row["dataset"] == kind]
+        part = [row for row in own if row["score"] is not None]
+        x, y = [place if single else r["epsilon"] for r in part], [r["score"] for r in part]
+        errors = [r["error"] or 0.0 for r in part]
+        line = axes.errorbar(x, y, errors, fmt="o-", capsize=3, markersize=4, label=f"{kind}")
+        for key, style, what in (("reported", "s--", "the source"), ("floor", "v:", "floor")):
+            known = [row for row in own if row.get(key) is not None]
+            if known:
+                x, y = [place if single else r["epsilon"] for r in known], [r[key] for r in known]
+                axes.plot(x, y, style, color=line[0].get_color(), markersize=4, label=f"{kind}, {what}")
+    if single:
+        axes.set_xticks(range(len(kinds)), kinds, rotation=45, ha="right")
+        axes.set_xlabel(f"ε = {ticks[0]:g}")
+    else:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+        axes.set_xticks(ticks, [f"{e:g}" for e in ticks])
+        axes.set_xlabel("ε")
+        axes.legend(fontsize=7, frameon=False)
+    axes.set_title(f"{name}, {'lower' if rows[0]['goal'] == 'low' else 'higher'} is better", fontsize=9)
+    axes.grid(alpha=0.3)
 
 
 def save(figure: Figure, inside: Path, name: str) -> None:

@@ -100,9 +100,10 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 
 
 def smaller(config: Config) -> Config:
-    """The experiment in seconds, by its own method: few generated rows, few tables."""
+    """The experiment in seconds, by its own method: few generated rows, few tables, one run."""
     settings = map_settings(config.experiment)
-    lists = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
+    lists: dict[str, Any] = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
+    lists["repeats"] = 1
     data = config.data
     if data.name == "demo":
         data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))

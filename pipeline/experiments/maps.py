@@ -23,6 +23,7 @@ from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
+from pipeline.experiments.repeats import mean_beside
 from pipeline.settings import inputs
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
@@ -90,21 +91,17 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for spec in rows_of(own(config)):
             with show.stage(spec.name):
                 rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
-        settings, maps = own(config), {}
+        settings, table2 = own(config), _table2(opened)
+        runs: list[dict[float, dict[str, Any]]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
-            laplace = [spec for spec in rows_of(settings) if spec.method == "lap"]
-            maps = {spec.value: finished(_own_file(opened, spec), partial(_own, opened, spec)) for spec in laplace}
-        findings = Findings(
-            tuple(rows),
-            _setting(opened),
-            settings.source,
-            settings.says,
-            tuple(settings.notes),
-            beside_table2(maps, _table2(opened)),
-        )
+            for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
+                runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
+        says, notes = (settings.source, settings.says), tuple(settings.notes)
+        cells = mean_beside([beside_table2(maps, table2) for maps in runs])
+        findings = Findings(tuple(rows), _setting(opened), *says, notes, further=cells)
         write_findings(findings, opened.folder.internal)
-        if maps:
-            write_figures(maps, _table2(opened), opened.folder.internal, findings.title)
+        if runs[0]:
+            write_figures(runs[0], table2, opened.folder.internal, findings.title)
     return findings
 
 
@@ -119,7 +116,8 @@ def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
     """The scores of one map."""
     start = time.perf_counter()
     noisy = opened.maker.make(spec)
-    facts = {"dataset": spec.method, "epsilon": spec.value, "seconds": round(time.perf_counter() - start, 2)}
+    facts = {"dataset": spec.method, "epsilon": spec.value, "run": spec.run}
+    facts |= {"seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
     settings = own(opened.config)
     if "ncript" in settings.metrics and spec.method == "lap":

@@ -60,14 +60,15 @@ def run(
     _check(config)
     show = Stages(quiet=quiet)
     with opened_map(config, Path(root), hydra_files, show) as opened:
-        settings, rows = own(opened.config), []
+        settings = own(opened.config)
+        runs: list[list[dict[str, Any]]] = [[] for _ in range(settings.repeats)]
         yardstick, specs = make_yardstick(opened.world, settings), rows_of(settings)
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
                 report(place, len(specs), f"row {place + 1} of {len(specs)}")
                 path = opened.folder.internal / "rows" / f"{spec.name}.json"
-                rows.append(finished(path, partial(_row, opened.maker, yardstick, spec)))
-        findings = Findings(tuple(rows), _setting(opened, yardstick))
+                runs[spec.run - 1].append(finished(path, partial(_row, opened.maker, yardstick, spec)))
+        findings = Findings(tuple(map(tuple, runs)), _setting(opened, yardstick))
         _write(opened.folder, findings)
     return Table1Outcome(opened.folder, findings)
 
@@ -77,7 +78,7 @@ def _row(maker: Maker, yardstick: Yardstick, spec: RowSpec) -> dict[str, Any]:
     start = time.perf_counter()
     noisy = maker.make(spec)
     middle = time.perf_counter()
-    row = {"dataset": spec.name, "method": spec.method, "value": spec.value, **score_row(yardstick, noisy.histogram)}
+    row = {"dataset": spec.dataset, "method": spec.method, "value": spec.value, **score_row(yardstick, noisy.histogram)}
     row |= {"promise": noisy.promise}
     row |= {"seconds": {"make": round(middle - start, 3), "score": round(time.perf_counter() - middle, 3)}}
     return row

@@ -17,8 +17,11 @@ from evaluation.metrics import find
 from mechanisms.public.files import write_whole
 from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside
+from pipeline.experiments.repeats import mean_of, mean_rows
 from pipeline.experiments.table1.claim import spearman
 
+#: (dataset, ε) → metric → a row of the findings.
+Tables = dict[tuple[str, float | None], dict[str, Mapping[str, Any]]]
 #: What is left for readers.
 FILES = ("against.csv", "against.png")
 
@@ -29,16 +32,21 @@ class Pair:
 
     Attributes:
         across, up: the metrics.
-        points: (dataset, ε, score of the one, of the other).
-        rho: Spearman's rank correlation, its sign turned where one is good when high and the other when low, so that 1
-            means that both put the tables in the same order of quality; None where it is undefined.
+        points: (dataset, ε or None for a sample, score of the one, of the other), means over the runs.
+        errors: their standard errors; 0 for one run.
+        rho: Spearman's rank correlation of the points, its sign turned where one is good when high and the other when
+            low, so that 1 means that both put the tables in the same order of quality; None where it is undefined.
+        alone: the same of the tables of each run alone; within: of the tables of one kind, with their number.
         floor: what fresh real records score in `up`, where it was measured.
     """
 
     across: str
     up: str
-    points: tuple[tuple[str, float, float, float], ...]
+    points: tuple[tuple[str, float | None, float, float], ...]
+    errors: tuple[tuple[float, float], ...]
     rho: float | None
+    alone: tuple[float | None, ...]
+    within: Mapping[str, tuple[int, float | None]]
     floor: float | None
 
 
@@ -46,47 +54,71 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
     """The pairs that `against` names (metric → metrics), as far as tables have both scores.
 
     Args:
-        rows: of the findings, one per table and metric.
+        rows: of the findings, one per table, run and metric.
     """
-    tables: dict[tuple[str, float], dict[str, float]] = {}
-    floors: dict[str, float] = {}
-    for row in rows:
-        if row["score"] is not None:
-            tables.setdefault((row["dataset"], row["epsilon"]), {})[row["metric"]] = row["score"]
-        if row.get("floor") is not None:
-            floors[row["metric"]] = row["floor"]
+    means = _by_table(mean_rows(rows))
+    runs = [_by_table([r for r in rows if r.get("run", 1) == run]) for run in sorted({r.get("run", 1) for r in rows})]
+    floors = {row["metric"]: row["floor"] for row in rows if row.get("floor") is not None}
     made = []
     for across, others in against.items():
         for up in others:
-            points = tuple((*key, s[across], s[up]) for key, s in tables.items() if across in s and up in s)
-            if not points:
+            both = {key: (s[across], s[up]) for key, s in means.items() if across in s and up in s}
+            if not both:
                 continue
-            rho = spearman([p[2] for p in points], [p[3] for p in points])
-            turned = -1.0 if find(across).goal != find(up).goal else 1.0
-            made.append(Pair(across, up, points, None if rho is None else turned * rho, floors.get(up)))
+            points = tuple((*key, a["score"], b["score"]) for key, (a, b) in both.items())
+            errors = tuple((a["error"] or 0.0, b["error"] or 0.0) for a, b in both.values())
+            alone = tuple(_order(run, across, up) for run in runs)
+            kinds = dict.fromkeys(kind_of(*key) for key in both)
+            parts = {k: {key: s for key, s in means.items() if key in both and kind_of(*key) == k} for k in kinds}
+            within = {k: (len(part), _order(part, across, up)) for k, part in parts.items() if len(kinds) > 1}
+            made.append(Pair(across, up, points, errors, _order(means, across, up), alone, within, floors.get(up)))
     return tuple(made)
 
 
+def kind_of(dataset: str, epsilon: float | None) -> str:
+    """What a table is one of: its method, or the samples."""
+    return "samples" if epsilon is None else dataset
+
+
+def _by_table(rows: Sequence[Mapping[str, Any]]) -> Tables:
+    """(dataset, ε) → metric → its row, where it has a score."""
+    tables: Tables = {}
+    for row in rows:
+        if row["score"] is not None:
+            tables.setdefault((row["dataset"], row["epsilon"]), {})[row["metric"]] = row
+    return tables
+
+
+def _order(tables: Tables, across: str, up: str) -> float | None:
+    """The rank correlation over tables that have both; 1 is the same order of quality."""
+    both = [(s[across]["score"], s[up]["score"]) for s in tables.values() if across in s and up in s]
+    rho = spearman([a for a, _ in both], [b for _, b in both])
+    turned = -1.0 if find(across).goal != find(up).goal else 1.0
+    return None if rho is None else turned * rho
+
+
 def beside_pairs(pairs: Sequence[Pair]) -> tuple[Beside, ...]:
-    """The rank correlations; no source prints any."""
-    return tuple(
-        Beside(f"rank correlation of {p.across} with {p.up} over {len(p.points)} tables", p.rho) for p in pairs
-    )
-
-
-def in_words(pair: Pair) -> str:
-    """A line for readers."""
-    rho = "undefined" if pair.rho is None else f"{pair.rho:.3f}"
-    return f"Rank correlation of {pair.across} and {pair.up} over {len(pair.points)} tables: {rho} (1: the same order)."
+    """The rank correlations of the means, and of the runs alone; no source prints any."""
+    made = []
+    for pair in pairs:
+        what = f"rank correlation of {pair.across} with {pair.up} over {len(pair.points)} tables"
+        made.append(Beside(what, pair.rho))
+        if len(pair.alone) > 1:
+            mean = mean_of(pair.alone)
+            made.append(Beside(f"{what}, of a run alone", mean.value, error=mean.error, runs=mean.runs))
+        for kind, (count, rho) in pair.within.items():
+            made.append(Beside(f"rank correlation of {pair.across} with {pair.up} over {count} tables, {kind}", rho))
+    return tuple(made)
 
 
 def write_against(pairs: Sequence[Pair], inside: Path, title: str) -> None:
     """The points, and a panel for each pair."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["across", "up", "dataset", "epsilon", "score_across", "score_up"])
+    table.writerow(["across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up"])
     for pair in pairs:
-        table.writerows([pair.across, pair.up, *point] for point in pair.points)
+        both = zip(pair.points, pair.errors, strict=True)
+        table.writerows([pair.across, pair.up, *point, *errors] for point, errors in both)
     write_whole(inside / "against.csv", text.getvalue(), mode=0o600)
     with matplotlib.rc_context({"svg.hashsalt": "against", "font.size": 9, "axes.spines.top": False}):
         figure = Figure(figsize=(4.4 * max(1, len(pairs)), 3.8), layout="constrained")
@@ -97,15 +129,21 @@ def write_against(pairs: Sequence[Pair], inside: Path, title: str) -> None:
 
 
 def _panel(axes: Axes, pair: Pair) -> None:
-    for name in dict.fromkeys(p[0] for p in pair.points):
-        own = sorted((p for p in pair.points if p[0] == name), key=lambda p: p[1])
-        axes.plot([p[2] for p in own], [p[3] for p in own], "o-", linewidth=0.8, markersize=4, label=name)
-        for _, epsilon, x, y in own:
-            axes.annotate(f"ε = {epsilon:g}", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
+    both = list(zip(pair.points, pair.errors, strict=True))
+    for kind in dict.fromkeys(kind_of(*p[:2]) for p, _ in both):
+        own = [(p, e) for p, e in both if kind_of(*p[:2]) == kind]
+        across, up = [p[2] for p, _ in own], [p[3] for p, _ in own]
+        wide, high = [e[0] for _, e in own], [e[1] for _, e in own]
+        axes.errorbar(across, up, high, wide, fmt="o-", linewidth=0.8, markersize=4, capsize=2, label=kind)
+        for (dataset, epsilon, x, y), _ in own:
+            text = dataset.rpartition(" ")[2] if epsilon is None else f"ε = {epsilon:g}"
+            axes.annotate(text, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
     if pair.floor is not None:
         axes.axhline(pair.floor, color="#444444", linestyle=":", linewidth=1, label="fresh real records")
     for label, name in ((axes.set_xlabel, pair.across), (axes.set_ylabel, pair.up)):
         metric = find(name)
         label(f"{name} ({metric.perfect:g} is perfect)")
+    rho = "undefined" if pair.rho is None else f"{pair.rho:.3f}"
+    axes.set_title(f"rank correlation {rho} (1: the same order)", fontsize=9)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, frameon=False)

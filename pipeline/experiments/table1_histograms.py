@@ -124,7 +124,8 @@ class Maker:
     def _sample(self, spec: RowSpec) -> NoisyTable:
         """Rows drawn without replacement, each counted 1 / share times, so that totals agree as in the paper."""
         table = self.world.table
-        rng = np.random.default_rng([map_settings(self.config.experiment).sample_seed, round(1e9 * spec.value)])
+        run = [spec.run] if spec.run > 1 else []
+        rng = np.random.default_rng([map_settings(self.config.experiment).sample_seed, round(1e9 * spec.value), *run])
         rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
         drawn = replace(table, columns=tuple(c[rows] for c in table.columns))
         return NoisyTable(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")

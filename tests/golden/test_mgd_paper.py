@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from evaluation.challenges.density import density
+from evaluation.metric import Inputs, Options
+from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
@@ -17,8 +19,10 @@ from evaluation.mgd.targets import Targets, target
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.experiments.standin import stand_in
 from pipeline.experiments.table1.paper_table1 import PAPER
 from pipeline.experiments.table1.table1_report import paper_claim
+from pipeline.experiments.world_values import sampled
 
 CENSUS = """
 columns:
@@ -47,6 +51,24 @@ def test_3_3_density_estimation_is_a_preset_and_equals_the_challenges_score(seed
     assert all(len(t.attributes) == 3 and set(t.weights) == {None} and t.delta == 0 for t in targets.marginals)
     official = density(real, made, seed=seed).score
     assert 1e6 * (1 - mgd(real, made, SCHEMA, targets).score / 2) == pytest.approx(official, rel=1e-12)
+
+
+def test_3_3_the_preset_puts_random_samples_in_the_order_of_the_three_scores():
+    """Fewer true rows, each counted so much more often; means of four draws."""
+    real, rng = stand_in(SCHEMA, 1500, 1), np.random.default_rng(4)
+    settings = {"preset": "pums", "attributes": ["city", "sex", "wage"]}
+    options = Options(settings=settings | {"group": "city", "sex": "sex", "income": "wage"}, seed=0)
+    found = {name: [] for name in ("mgd", "density", "range_2018", "gini")}
+    for share in (0.01, 0.05, 0.3):
+        drawn = [sampled(real, share, rng) for _ in range(4)]
+        assert all(made.rows == real.rows for made in drawn)
+        assert len(set(zip(*drawn[0].columns, strict=True))) <= share * real.rows
+        for name, scores in found.items():
+            inputs = [Inputs(METRICS[name], real, made, SCHEMA, options) for made in drawn]
+            scores.append(float(np.mean([METRICS[name].run(given)[0] for given in inputs])))
+    distances = found.pop("mgd")
+    assert distances == sorted(distances, reverse=True), distances
+    assert all(scores == sorted(scores) for scores in found.values()), found
 
 
 def test_1_2_unnormalised_distances_count_records_that_are_missing():

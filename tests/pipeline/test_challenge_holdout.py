@@ -15,7 +15,7 @@ from mechanisms.sensitive.private_table import load_private
 from tests.pipeline.conftest import TOWN, command, people
 
 OWN = ["experiment=anita_tradeoff", *TOWN, "experiment.holdout=0.5", "selection=oneway", "synthesis=independent"]
-OWN += ["experiment.metrics=[anita_1way]", "experiment.floors=false"]
+OWN += ["experiment.metrics=[anita_1way]", "experiment.floors=false", "experiment.repeats=1"]
 
 
 def statement(folder):

@@ -83,7 +83,7 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path,
 
 def test_a_challenge_on_a_file_of_ones_own_and_resumed(town):
     own = ["experiment=nist2018_fire", *TOWN, "experiment.epsilons=[1,2]", "experiment.floors=false"]
-    own += ["synthesis=independent", "hydra.run.dir=out"]
+    own += ["synthesis=independent", "experiment.repeats=1", "hydra.run.dir=out"]
     assert command("run", *own) == 0
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
     assert facts["data"]["kind"] == "town.csv, 600 rows"
@@ -137,6 +137,9 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
 
 MISTAKES = [
     (["++experiment.variants=[{epsilon: 1}]"], "both are set"),
+    (["++experiment.samples=[0.5]"], "samples have nothing to stand beside"),
+    (["++experiment.samples=[0]"], "shares above 0, at most 1"),
+    (["experiment.repeats=0"], "experiment.repeats"),
     (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 0}]"], "experiment.variants"),
     (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1, max_record: 2}]"], "did you mean 'max_records'"),
     (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1}, {epsilon: 1}]"], "each once"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -136,7 +137,7 @@ def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -
     resumed = ["resume=true"] if (home / "internal" / "manifest.json").exists() else []
     place = json.dumps(str(home), ensure_ascii=False)
     typed = [*arguments, *resumed, f"hydra.run.dir={place}"]
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _processor_time()
     with (home / "said.txt").open("w", encoding="utf-8") as said:
         (home / "said.txt").chmod(0o600)
         done = subprocess.run([sys.executable, "-m", "pipeline", "run", *typed], stdout=said, stderr=said, check=False)
@@ -144,11 +145,18 @@ def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -
     words = (home / "said.txt").read_text(encoding="utf-8")
     error = "" if done.returncode == 0 else words[words.rfind("error: ") :].strip() or f"exit code {done.returncode}"
     status = "failed" if done.returncode else "done"
-    return ExperimentOutcome(name, name, arguments, data, status, seconds, error)
+    return ExperimentOutcome(name, name, arguments, data, status, seconds, error, round(_processor_time() - before, 1))
+
+
+def _processor_time() -> float:
+    """Seconds that finished child processes computed, on all cores together."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _say(outcome: ExperimentOutcome, place: int, count: int, *, again: bool) -> None:
     """One line on standard error."""
-    how = "finished before" if again else f"{outcome.status} in {outcome.seconds:.1f} s"
+    times = f"{outcome.seconds:.1f} s, {outcome.cpu_seconds:.1f} s of a processor"
+    how = "finished before" if again else f"{outcome.status} in {times}"
     error = f": {outcome.error.splitlines()[0]}" if outcome.error else ""
     print(f"{place:>2} of {count}  {outcome.name:<20}{how} ({outcome.data}){error}", file=sys.stderr, flush=True)

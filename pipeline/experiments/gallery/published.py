@@ -72,13 +72,19 @@ class Beside:
     Attributes:
         what: both are of, in words.
         published, place: as of `Published`; None and empty where the source prints none.
-        ours: None where it is undefined.
+        ours: the mean over runs; None where it is undefined.
+        error: the standard error of ours; None for one run, or where nothing is random.
+        runs: how many runs ours is the mean of; None where nothing is random.
+        floor: what fresh real records score, where it was measured.
     """
 
     what: str
     ours: float | None
     published: float | None = None
     place: str = ""
+    error: float | None = None
+    runs: int | None = None
+    floor: float | None = None
 
     @property
     def difference(self) -> float | None:
@@ -87,11 +93,13 @@ class Beside:
 
 
 def beside_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
+    """Means of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
     made = []
     for row in rows:
-        what = f"{row['metric']}, {row['dataset']}, ε = {row['epsilon']:g}"
-        made.append(Beside(what, row["score"], row.get("reported"), row.get("place") or ""))
+        what = f"{row['metric']}, {row['dataset']}"
+        what += "" if row["epsilon"] is None else f", ε = {row['epsilon']:g}"
+        known = [row.get(k) for k in ("error", "runs", "floor")]
+        made.append(Beside(what, row["score"], row.get("reported"), row.get("place") or "", *known))
     return as_json(made)
 
 

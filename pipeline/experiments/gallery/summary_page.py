@@ -15,8 +15,9 @@ from mechanisms.public.files import write_whole
 from pipeline.folders import RunFolder
 from pipeline.report.text_table import markdown
 
-NUMBERS = ("what", "we get", "published", "difference", "where it is published")
-COLUMNS = ("experiment", "what", "ours", "published", "difference", "place")
+#: Column of a table → its key; those without a number in any row are left out, but for ours.
+NUMBERS = {"we get": "ours", "±": "error", "floor": "floor", "published": "published", "difference": "difference"}
+COLUMNS = ("experiment", "what", "ours", "error", "runs", "floor", "published", "difference", "place")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class ExperimentOutcome:
         status: done or failed.
         seconds: wall time.
         error: the last words of one that failed.
+        cpu_seconds: processor time on all cores together, which other work on the machine lengthens less.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ExperimentOutcome:
     status: str
     seconds: float
     error: str = ""
+    cpu_seconds: float = 0.0
 
     @property
     def command(self) -> str:
@@ -63,10 +66,15 @@ def numbers_of(folder: Path) -> list[dict[str, Any]]:
 def table_of(numbers: Sequence[dict[str, Any]]) -> list[str]:
     """The numbers as lines of Markdown; those that the source prints stand first."""
     ordered = sorted(numbers, key=lambda n: n["published"] is None)
-    rows = [
-        [n["what"], *(shown(n[k]) for k in ("ours", "published", "difference")), n["place"] or "–"] for n in ordered
-    ]
-    return markdown(NUMBERS, rows)
+    used = {head: key for head, key in NUMBERS.items() if key == "ours" or any(n[key] is not None for n in numbers)}
+    where = ["where it is published"] if "published" in used else []
+    rows = [[n["what"], *(_cell(k, n[k]) for k in used.values()), *[n["place"] or "–" for _ in where]] for n in ordered]
+    return markdown(["what", *used, *where], rows)
+
+
+def _cell(key: str, value: float | None) -> str:
+    """A number; of an error two digits."""
+    return shown(float(f"{value:.2g}")) if key == "error" and value is not None else shown(value)
 
 
 def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> Path:
@@ -78,13 +86,14 @@ def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> P
             o.name,
             o.status,
             f"{o.seconds:.1f}",
+            f"{o.cpu_seconds:.1f}",
             o.data,
             str(len(done.get(o.name, []))),
             str(_published(done.get(o.name, []))),
         ]
         for o in outcomes
     ]
-    heads = ("experiment", "ended", "wall time in s", "table", "our numbers", "of these published")
+    heads = ("experiment", "ended", "wall time in s", "processor time", "table", "our numbers", "of these published")
     lines += markdown(heads, overview)
     for o in outcomes:
         lines += ["", f"## {o.name}", "", f"`{o.command}`", ""]

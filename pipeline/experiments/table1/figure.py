@@ -44,7 +44,7 @@ def value_of(row: dict[str, Any], name: str) -> float:
 
 
 def _curves(axes: Axes, report: Table1Report) -> None:
-    """All four scores, dataset by dataset; a gap between the methods."""
+    """All four scores with standard errors, dataset by dataset; a gap between the methods."""
     rows = report.rows
     right = axes.twinx()
     right.set_ylim(0, 1.02)
@@ -59,8 +59,10 @@ def _curves(axes: Axes, report: Table1Report) -> None:
         for method in dict.fromkeys(r["method"] for r in rows):
             places = [i for i, r in enumerate(rows) if r["method"] == method]
             values = [_positive(value_of(rows[i], name), name) for i in places]
-            line = where.plot(places, values, color=colour, marker=marker, linewidth=1.2, markersize=4, label=label)
-        lines += line
+            errors = [report.errors[rows[i]["dataset"]][name] for i in places]
+            how: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": 1.2, "markersize": 4, "capsize": 2}
+            line = where.errorbar(places, values, errors, label=label, **how)
+        lines.append(line)
     axes.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=4)
 
 

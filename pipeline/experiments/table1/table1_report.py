@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from evaluation.score import BANNER
+from pipeline.experiments.findings import runs_in_words
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.gallery.published import as_json as beside_json
+from pipeline.experiments.repeats import mean_beside, mean_of
 from pipeline.experiments.table1.claim import SCORES, Claim, check, sentence
 from pipeline.experiments.table1.paper_table1 import MARGINALS, PAPER, SOURCE
 from pipeline.report.text_table import lined_up, markdown
@@ -26,12 +30,27 @@ class Table1Report:
     """The findings of one experiment.
 
     Attributes:
-        rows: as of `score_row`, with dataset, method, value, promise and seconds.
+        runs: the rows of each run, as of `score_row`, with dataset, method, value, promise and seconds.
         setting: data, seeds and settings.
     """
 
-    rows: tuple[dict[str, Any], ...]
+    runs: tuple[tuple[dict[str, Any], ...], ...]
     setting: dict[str, Any]
+
+    @cached_property
+    def rows(self) -> tuple[dict[str, Any], ...]:
+        """The means over the runs; promise and seconds are those of the first one."""
+        return tuple(_mean(group) for group in zip(*self.runs, strict=True))
+
+    @cached_property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """Dataset → score of the figure → its standard error; 0 for one run."""
+        scores = ("range_query", "inverse_pie", "mgd")
+        found = {}
+        for group in zip(*self.runs, strict=True):
+            values = {n: [r[n] for r in group] for n in scores} | {"aemc_3way": [r["aemc"]["3-way"] for r in group]}
+            found[group[0]["dataset"]] = {name: mean_of(each).error or 0.0 for name, each in values.items()}
+        return found
 
     @property
     def claim(self) -> Claim:
@@ -42,6 +61,16 @@ class Table1Report:
         """On all rows, without the Laplace rows (which lie far off), and on the rows that the paper printed."""
         without = [r for r in self.rows if r["method"] != "lap"]
         return {"here": self.claim, "here, without Laplace": check(without), "in the paper's Table 1": paper_claim()}
+
+
+def _mean(group: Sequence[Any]) -> Any:
+    """The mean of numbers, and of those in dictionaries of the same keys; of all else the first."""
+    first = group[0]
+    if isinstance(first, dict):
+        same = ("promise", "seconds", "value")
+        return {k: v if k in same else _mean([g[k] for g in group]) for k, v in first.items()}
+    number = all(g is None or (isinstance(g, int | float) and not isinstance(g, bool)) for g in group)
+    return mean_of(group).value if number else first
 
 
 def paper_claim() -> Claim:
@@ -68,6 +97,7 @@ def notes(report: Table1Report) -> list[str]:
     )
     counted = "one record is the unit" if unit == "record" else f"at most {settings['max_records']} records per {unit}"
     return [
+        runs_in_words([len(report.runs)]),
         f"Data: {data['name']}, {data['kind']}, {data['records']:,} records; {shape} ({columns}; a date counts as the "
         "month of the year).",
         f"dpsyn-ε: one- and two-way marginals through the pipeline, rows by {setting['synthesis']['kind']}; {counted}. "
@@ -169,13 +199,17 @@ def _beside(report: Table1Report) -> list[list[str]]:
     return rows
 
 
-def beside(report: Table1Report) -> list[Beside]:
-    """Three scores of every row that the paper has too, and the rank correlations."""
+def beside(report: Table1Report) -> tuple[Beside, ...]:
+    """Three scores of every row that the paper has too, and the rank correlations, which are those of single runs."""
+    return mean_beside([_beside_run(rows) for rows in report.runs])
+
+
+def _beside_run(rows: Sequence[dict[str, Any]]) -> list[Beside]:
     pairs = []
-    for name, ours in report.claim.rho.items():
+    for name, ours in check(rows).rho.items():
         place = "from the 20 rows of Table 1; no correlation is printed"
         pairs.append(Beside(f"Spearman with RQ, {SCORES[name]}", ours, paper_claim().rho[name], place))
-    for row in report.rows:
+    for row in rows:
         paper = PAPER.get(row["dataset"])
         if paper is not None:
             for what, ours, theirs in (
@@ -197,6 +231,7 @@ def as_json(report: Table1Report) -> dict[str, Any]:
         "claims": {where: asdict(claim) for where, claim in report.claims.items()},
         "notes": notes(report),
         "rows": list(report.rows),
+        "runs": [list(rows) for rows in report.runs],
         "beside": beside_json(beside(report)),
         "paper": {"source": SOURCE, "rows": {k: asdict(v) | {"mgd": round(v.mgd, 6)} for k, v in PAPER.items()}},
     }

@@ -1,0 +1,82 @@
+"""The scores of one table of a challenge: each metric, its parts, its floor, and the rounds. NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from evaluation.metric import Inputs, Metric, Options
+from evaluation.metrics import METRICS
+from evaluation.outcome import Outcome, compute
+from evaluation.references import floor
+from mechanisms.public.coded_table import CodedTable
+from pipeline.experiments.challenge_settings import rounds, settings_of_challenge
+from pipeline.experiments.findings import reported
+from pipeline.experiments.world_values import World, sampled
+from pipeline.settings.config import Config
+
+#: Scores that are means of parts.
+PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}
+
+
+def scores_of_table(
+    config: Config, released: Config, world: World, options: Options, facts: Mapping[str, Any], coded: CodedTable
+) -> list[dict[str, Any]]:
+    """The scores of one table.
+
+    Args:
+        facts: of all its rows, with `epsilon` and `run`; floors are measured beside run 1 alone.
+    """
+    rows, own, settings = [], config.privacy.unit, settings_of_challenge(config)
+    for name in settings.metrics:
+        metric = METRICS[name]
+        outcome = compute(metric, world.real, coded, world.schema, options)
+        row = {**facts, "metric": name, "goal": metric.goal, "score": outcome.score, "reason": outcome.reason}
+        row["floor"] = _floor(metric, world, coded, options) if settings.floors and facts["run"] == 1 else None
+        numbers = settings.printed if released.privacy.unit == own else ()
+        rows += [row | reported(numbers, name, facts["epsilon"]), *_parts(dict(facts), outcome)]
+    return [*rows, *rounds(settings.rounds, rows, facts)]
+
+
+def scores_of_sample(config: Config, world: World, share: float, run: int) -> list[dict[str, Any]]:
+    """The scores of a random sample of the real rows, on codes: a table of known quality, and no release."""
+    settings = settings_of_challenge(config)
+    rng = np.random.default_rng([settings.sample_seed, round(1e9 * share), run])
+    facts: dict[str, Any] = {"dataset": f"sample {share:g}", "epsilon": None, "run": run, "seconds": None}
+    facts |= {"promise": f"sample {share:g}: none, true rows as they are"}
+    options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
+    return scores_of_table(config, config, world, options, facts, sampled(world.real, share, rng))
+
+
+def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
+    """The parts of a score that is a mean of several, each with its own number or the reason why it has none."""
+    if outcome.result is None or outcome.metric.name not in PARTS:
+        return []
+    result = outcome.result.to_json()
+    rest = {"goal": outcome.metric.goal, "part": True, "floor": None, "reported": None, "place": ""}
+    return [
+        {
+            **facts,
+            **rest,
+            "metric": name,
+            "score": result[name],
+            "reason": "" if result[name] is not None else outcome.reason,
+        }
+        for name in PARTS[outcome.metric.name]
+    ]
+
+
+def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options) -> float | None:
+    """What fresh real records would score, measured once; None where the metric needs more than the tables."""
+    if not metric.referable:
+        return None
+
+    on_values = options.values is not None and metric.on_values
+    real, schema = (options.values.tables["real"], None) if on_values and options.values else (world.real, world.schema)
+
+    def score(a: CodedTable, b: CodedTable) -> float | None:
+        return metric.run(Inputs(metric, a, b, schema, options))[0]
+
+    return floor(score, real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value

@@ -1,0 +1,84 @@
+"""An experiment made several times: a seed of its own for each run, means of the scores and their standard errors."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechanisms.public.errors import UserError
+from pipeline.experiments.gallery.published import Beside
+
+
+@dataclass(frozen=True)
+class Mean:
+    """One score over runs.
+
+    Attributes:
+        value: the mean of the runs that have one; None where none has.
+        error: its standard error; None below two values.
+        runs: how many runs have a value.
+    """
+
+    value: float | None
+    error: float | None
+    runs: int
+
+
+def mean_of(values: Iterable[float | None]) -> Mean:
+    """The mean of what is defined, and the standard deviation of the values over the square root of their number."""
+    known = [float(v) for v in values if v is not None]
+    if not known:
+        return Mean(None, None, 0)
+    mean = math.fsum(known) / len(known)
+    if len(known) == 1:
+        return Mean(mean, None, 1)
+    spread = 0.0 if min(known) == max(known) else float(np.std(known, ddof=1))  # of equal numbers no rounding error
+    return Mean(mean, spread / math.sqrt(len(known)), len(known))
+
+
+def mean_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """A row for each table, ε and metric: the mean `score`, its standard `error`, how many `runs`; else as in run 1."""
+    groups: dict[tuple[str, float | None, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["dataset"], row["epsilon"], row["metric"]), []).append(row)
+    made = []
+    for group in groups.values():
+        mean = mean_of(row["score"] for row in group)
+        made.append({**group[0], "score": mean.value, "error": mean.error, "runs": mean.runs})
+    return tuple(made)
+
+
+def mean_beside(runs: Sequence[Sequence[Beside]]) -> tuple[Beside, ...]:
+    """The same numbers of several runs: the mean of ours, with its standard error."""
+    groups: dict[str, list[Beside]] = {}
+    for numbers in runs:
+        for number in numbers:
+            groups.setdefault(number.what, []).append(number)
+    made = []
+    for group in groups.values():
+        mean = mean_of(number.ours for number in group)
+        made.append(replace(group[0], ours=mean.value, error=mean.error, runs=mean.runs))
+    return tuple(made)
+
+
+def checked_repeats(repeats: int) -> range:
+    """The numbers of the runs, from 1 on.
+
+    Raises:
+        UserError: a number of runs below 1.
+    """
+    if repeats < 1:
+        raise UserError(f"got {repeats}", where="experiment.repeats", fix="how often each is made: at least 1")
+    return range(1, repeats + 1)
+
+
+def run_seed(seed: int | None, run: int) -> int | None:
+    """The seed of a run, so that no two share their randomness; the first one has the seed that was set."""
+    if seed is None or run == 1:
+        return seed
+    return int.from_bytes(hashlib.blake2b(f"{seed}|run {run}".encode(), digest_size=6).digest(), "big")
