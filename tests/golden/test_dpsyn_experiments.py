@@ -166,7 +166,7 @@ def test_the_bound_of_a_taxi_follows_epsilon():
 
 @pytest.mark.parametrize("name", sorted(set(names_of_all()) - {"dpsyn_figure2"}))
 def test_the_small_version_keeps_the_method(name):
-    """Fewer rows, releases, large pairs and floors: choice, noise, passes of the synthesis and metrics stay."""
+    """Fewer rows, releases, runs, samples, pairs and floors: choice, noise, passes of the synthesis, metrics stay."""
     config = load_config([f"experiment={name}", "smoke=true"])
     challenge = config.experiment.kind == "challenge"
     small = smaller(config) if challenge else smaller_map(config)
@@ -176,12 +176,12 @@ def test_the_small_version_keeps_the_method(name):
     options = [{n: v for n, v in c.selection.options.items() if n != "max_cells"} for c in (config, small)]
     assert small.selection.kind == config.selection.kind and options[0] == options[1]
     if not challenge:
-        lists = {"dpsyn", "laplace", "samples"}
+        lists = {"dpsyn", "laplace", "samples", "repeats"}
         own, less = ({n: v for n, v in c.experiment.options.items() if n not in lists} for c in (config, small))
         assert own == less and (small.data.rows or 0) < (config.data.rows or 0)
         return
     own, less = settings_of_challenge(config), settings_of_challenge(small)
-    kept = {n: getattr(own, n) for n in ("epsilons", "variants", "rows", "floors")}
+    kept = {n: getattr(own, n) for n in ("epsilons", "variants", "samples", "repeats", "rows", "floors")}
     assert less.rows < own.rows and replace(less, **kept) == own
 
 

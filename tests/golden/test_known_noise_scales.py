@@ -82,7 +82,7 @@ def test_the_experiment_sets_both_printed_scales_beside_the_formula_of_the_text(
 
 def test_the_clipping_value_follows_epsilon_as_in_the_text():
     """McKenna 2021, Noise calibration: "For ε = 1.0 … C = 150 … For ε = 10.0 … C = 200 (no clipping)"."""
-    settings = settings_of_challenge(load_config(["experiment=nist2021_sprint3"]))
+    settings = settings_of_challenge(load_config(["experiment=nist2021_sprint3", "experiment.repeats=1"]))
     chosen = [(v.epsilon, v.unit, v.max_records) for v in variants_of(settings)]
     assert chosen == [(1.0, None, 150), (1.0, "record", 1), (10.0, None, 200)]
     more = replace(settings, variants=[], epsilons=[0.5, 1.0, 2.0, 10.0])
