@@ -297,11 +297,12 @@ class TestExperiments:
     @pytest.mark.parametrize("name", ["anita_tradeoff", "nist2021_sprint1", "dpsyn_figure2"])
     def test_every_kind_of_experiment_says_what_it_books(self, name):
         settings = [f"experiment={name}", "data=demo", "budget.ledger=people.json", LIMIT]
+        settings += [] if name == "dpsyn_figure2" else ["experiment.repeats=2"]
         asked = load_config(settings)
         asks = {"anita_tradeoff": ["epsilons"], "nist2021_sprint1": ["dpsyn", "laplace"], "dpsyn_figure2": []}[name]
         every = [epsilon for lists in asks for epsilon in asked.experiment.options[lists]]
         found = planned_releases(asked, Path("e"))
-        assert len({r.root for r in found}) == len(found) == len(every)
+        assert len({r.root for r in found}) == len(found) == 2 * len(every), "each run is a release of its own"
 
     def test_a_challenge_with_several_units_shares_no_ledger(self):
         variants = "experiment.variants=[{epsilon: 1, unit: record}, {epsilon: 1, unit: taxi_id, max_records: 5}]"
