@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from mechanisms.public.errors import UserError
 from pipeline.experiments.gallery.published import Beside
@@ -37,7 +36,7 @@ def mean_of(values: Iterable[float | None]) -> Mean:
     mean = math.fsum(known) / len(known)
     if len(known) == 1:
         return Mean(mean, None, 1)
-    spread = 0.0 if min(known) == max(known) else float(np.std(known, ddof=1))  # of equal numbers no rounding error
+    spread = 0.0 if min(known) == max(known) else statistics.stdev(known)  # of equal numbers no rounding error
     return Mean(mean, spread / math.sqrt(len(known)), len(known))
 
 
