@@ -18,8 +18,8 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.tables.engine_instances import shared_engine
 
 BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
-Do not publish it and do not share it. What may leave lies in a folder called release, here or beside it, under the
-terms of the privacy.json in that.
+Do not publish it and do not share it. What may leave lies in folders called release, under the terms of the
+privacy.json in each.
 """
 #: The file that says what may become of a folder: with rows in it, and of a run that reads none.
 SEEN, UNSEEN = "NOT_PRIVATE.txt", "NO_TABLE_READ.txt"

@@ -58,7 +58,7 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
         UserError: a misspelt setting, with the nearest known one; a module that cannot be loaded.
     """
     given = list(map(spelled, overrides))
-    firsts = [_first_of_sweep(o) for o in given]
+    firsts = [first_of_sweep(o) for o in given]
     check_one_list(firsts)
     load_asked(given)
     offer_settings()
@@ -95,12 +95,12 @@ def one_value_each(overrides: Sequence[str]) -> None:
         UserError: one setting has several values.
     """
     for override in overrides:
-        if _first_of_sweep(override) != override:
+        if first_of_sweep(override) != override:
             fix = "run -m for a run per value; where they are one value: key=[a,b] for a list, key='\"a,b\"' for a text"
             raise UserError("several values for one run", where=f"override {override!r}", fix=fix)
 
 
-def _first_of_sweep(override: str) -> str:
+def first_of_sweep(override: str) -> str:
     """`a=1,2` → `a=1`, so that a sweep's keys can be checked before its first job starts."""
     try:
         parsed = OverridesParser.create().parse_override(override)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
 import sys
 import threading
@@ -31,9 +32,10 @@ from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, SEEN, not_in_release, nothing_left
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import build, machine_limits
-from pipeline.settings.compose import check_one_list
+from pipeline.settings.compose import check_one_list, first_of_sweep, misspelt
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
+from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, job, load_json, outcome_of
@@ -96,8 +98,15 @@ def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
         master: DictConfig = loader.load_configuration("config", list(overrides), RunMode.MULTIRUN)
         return master
     except (HydraException, OmegaConfBaseException) as error:
-        fix = "key=value,value or key=range(5); quotes around brackets; see run --help"
-        raise UserError(str(error).strip().splitlines()[0], where="run -m", fix=fix) from error
+        own = [first_of_sweep(spelled(o)) for o in overrides if not o.lstrip("+~").startswith("hydra")]
+        said = misspelt("config", own, error)
+        if said.where != "settings":
+            raise said from error
+        what, fix = str(error).strip().splitlines()[0], "key=value,value or key=range(5); quotes around brackets"
+        if unknown := re.match(r"Could not override '(.*)'", what):  # the first job knows it
+            what = f"it belongs to a choice that is swept, and is not known before: {unknown[1]}"
+            fix = f"++{unknown[1]}=VALUE"
+        raise UserError(what, where="run -m", fix=f"{fix}; see run --help") from error
 
 
 def _name_the_invalid(jobs: Sequence[Job]) -> None:

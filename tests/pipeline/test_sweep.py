@@ -417,3 +417,17 @@ def test_report_renders_a_sweep_again(swept, tmp_path, monkeypatch, capsys):
     assert command("report", "sweep") == 0
     assert "NOT private" in capsys.readouterr().out
     assert page.exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["privacy.epsilon=1,2", "privacy.epsilonn=3"], "did you mean 'privacy.epsilon'?"),
+        (["synthesis=maxent,gum", "synthesis.public=x.csv"], "a public start is for synthesis=gum alone"),
+        (["synthesis=gum,maxent", "synthesis.public=x.csv"], "fix: ++synthesis.public=VALUE"),
+    ],
+)
+def test_a_setting_that_a_sweep_does_not_know_is_named_with_the_way_out(asked, said, tmp_path, capsys):
+    assert command("run", "-m", *asked, f"hydra.sweep.dir={tmp_path}/sweep") == 1
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error and not (tmp_path / "sweep").exists()
