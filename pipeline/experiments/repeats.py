@@ -36,8 +36,7 @@ def mean_of(values: Iterable[float | None]) -> Mean:
     mean = math.fsum(known) / len(known)
     if len(known) == 1:
         return Mean(mean, None, 1)
-    spread = 0.0 if min(known) == max(known) else statistics.stdev(known)  # of equal numbers no rounding error
-    return Mean(mean, spread / math.sqrt(len(known)), len(known))
+    return Mean(mean, statistics.stdev(known) / math.sqrt(len(known)), len(known))
 
 
 def mean_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
