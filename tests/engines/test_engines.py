@@ -195,7 +195,7 @@ def test_a_master_that_is_none_or_silent_is_named(town, capsys, monkeypatch, mas
 
 def test_the_embedded_engine_has_no_master(town, capsys) -> None:
     assert command("run", *TOWN, "engine.master=local[2]") == 1
-    assert "no such setting" in capsys.readouterr().err
+    assert "master belongs to engine=spark" in capsys.readouterr().err
 
 
 def test_the_key_is_in_no_name_of_an_engine_that_is_shown() -> None:
