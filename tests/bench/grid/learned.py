@@ -84,9 +84,9 @@ def page(rows: Iterable[Mapping[str, Any]]) -> str:
                 line = [name, model["target"], f"{epsilon:g}", kind, measure]
                 for method in LEARNED:
                     line.append(_mean([m[f"{measure}_synthetic"] for who, m in here if who == method]))
-                lines.append(
-                    [*line, *(_mean([m[f"{measure}_{end}"] for _, m in here]) for end in ("real", "majority"))]
-                )
+                once = {r["seed"]: _model(r, kind) for r in own}.values()  # the same for every method
+                ends = [_mean([m[f"{measure}_{end}"] for m in once]) for end in ("real", "majority")]
+                lines.append([*line, *ends])
     return markdown(["table", "target", "ε", "model", "measure", *LEARNED, "real rows", "majority"], lines) + "\n"
 
 
