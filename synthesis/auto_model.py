@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
@@ -38,6 +39,11 @@ from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers
 HEAVY = 0.1
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6
+#: The model may be so many times `max_cells` large where the forest of its pairs is; others then get so many times the
+#: forest's cells.
+FOREST, BESIDE_FOREST = 8, 1.5
+#: The tree that is built may be so many times larger than the one that was predicted.
+TOLERANCE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +87,9 @@ class AutoSpec(Synthesizer):
     """Settings.
 
     Attributes:
-        max_cells: the most cells of the graphical model's junction tree; marginals for which it has no room are met by
-            changing single codes of its rows.
+        max_cells: the most cells of the graphical model's junction tree, or half as many again as the forest of the
+            pairs that show most dependence, where this is more, up to eight times `max_cells`; marginals for which it
+            has no room are met by changing single codes of its rows.
         iterations: steps of the model's estimation, at most.
         descents: sweeps in which single codes change.
     """
@@ -112,7 +119,8 @@ class AutoSpec(Synthesizer):
         """Independent columns where nothing else was measured, smoother ones where their noise is heavy (`_smoother`);
         else a model's rows, mended by the other answers.
 
-        The model holds the marginals that show the most dependence, as many as `max_cells` has room for. Where answers
+        The model holds the marginals that show the most dependence: a forest of pairs first, which joins all columns
+        that depend on each other, then as many as `max_cells` has room for. Where answers
         differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them.
         """
         if rows == 0 or self._columns_alone(measurements):
@@ -140,36 +148,60 @@ class AutoSpec(Synthesizer):
         """The model and the targets of its rows; None where the columns, or the zeros, are more than it may have."""
         evidence = gathered(measurements.domain, completed(measurements).answers)
         try:
-            inside = self._inside(measurements, evidence, zeros)
+            inside, limit = self._inside(measurements, evidence, zeros)
         except UserError:
             return None
-        model = self._model(measurements, inside, zeros, progress)
+        model = self._model(measurements, inside, limit, zeros, progress)
         found = [_target(model, each) for each in evidence]
         differ = any(differs for _, differs in found)
         return MendedRows(model, tuple(t for t, _ in found) if differ else (), self.descents, tuple(zeros))
 
-    def _inside(self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros) -> frozenset[Clique]:
-        """The cliques that the model holds: columns, and those whose answers show the most dependence."""
-        independent = independent_marginals(measurements)
-        useful = [float("inf") if len(e.clique) < 2 else _shown(e, independent(e.clique)) for e in evidence]
+    def _inside(
+        self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros
+    ) -> tuple[frozenset[Clique], int]:
+        """The cliques that the model holds, and its limit in cells.
+
+        Columns; a forest of the pairs whose answers show the most dependence; and what else does. A triple of large
+        columns would take the room of many pairs without which columns are not joined at all.
+        """
+        domain, independent = measurements.domain, independent_marginals(measurements)
         cliques, fixed = [e.clique for e in evidence], [c for c, _ in zeros]
-        return frozenset(fit_cliques(measurements.domain, cliques, useful, self.max_cells, fixed=fixed)[0])
+        useful = [math.inf if len(e.clique) < 2 else _shown(e, independent(e.clique)) for e in evidence]
+        pairs = [i for i, c in enumerate(cliques) if len(c) == 2]
+        forest = [pairs[i] for i in heaviest_forest([cliques[i] for i in pairs], [useful[i] for i in pairs])]
+        most = max((u for u in useful if u < math.inf), default=0.0)
+        for i in forest:
+            useful[i] += most
+        limit = self._limit(sum(domain.shape(domain.names)) + sum(domain.cells(cliques[i]) for i in forest))
+        return frozenset(fit_cliques(domain, cliques, useful, limit, fixed=fixed)[0]), limit
+
+    def _limit(self, forest: int) -> int:
+        """The most cells of a model whose columns and forest have so many."""
+        return max(self.max_cells, min(int(BESIDE_FOREST * forest), FOREST * self.max_cells))
 
     def _model(
-        self, measurements: Measurements, inside: frozenset[Clique], zeros: Zeros, progress: Progress | None
+        self,
+        measurements: Measurements,
+        inside: frozenset[Clique],
+        limit: int,
+        zeros: Zeros,
+        progress: Progress | None,
     ) -> GraphicalModel:
         answers = tuple(a for a in measurements.answers if a.clique in inside)
         held = Measurements(measurements.domain, answers, measurements.public_total)
-        # The tree that is built may be a little larger than the one that was predicted.
-        settings = ModelSettings(iterations=self.iterations, max_cells=4 * self.max_cells)
+        settings = ModelSettings(iterations=self.iterations, max_cells=TOLERANCE * limit)
         return fit_model(held, settings, impossible=tuple(zeros), progress=progress)
 
     def predicted_bytes(
         self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0
     ) -> int:
-        """The rows, fourteen arrays per cell of the largest model, and seven per cell measured."""
-        measured = sum(domain.cells(c) for c in cliques)
-        return row_bytes(domain, rows) + 14 * 8 * self.max_cells + 7 * 8 * measured
+        """The rows, fourteen arrays per cell of the largest model, and seven per cell measured.
+
+        The largest forest joins all columns to that of the most values.
+        """
+        measured, sizes = sum(domain.cells(c) for c in cliques), domain.shape(domain.names)
+        model = self._limit(sum(sizes) + max(sizes) * (sum(sizes) - max(sizes)))
+        return row_bytes(domain, rows) + 14 * 8 * model + 7 * 8 * measured
 
 
 def _smoother(measurements: Measurements, iterations: int) -> bool:
@@ -205,7 +237,7 @@ def _smoother(measurements: Measurements, iterations: int) -> bool:
 def _shown(evidence: Evidence, independent: Values) -> float:
     """How much dependence the answers show beyond their noise: L1, in records where each cell is an answer."""
     expected = evidence.answer(independent)
-    shown = np.abs(soften(evidence.standardized, expected, 1.0) - expected).sum()
+    shown = np.abs(soften(evidence.standardized, expected, 1.0, sparse=True) - expected).sum()
     return float(shown) * evidence.stddev
 
 

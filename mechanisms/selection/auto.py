@@ -48,7 +48,9 @@ Values = NDArray[np.float64]
 #: Parts of the budget for first one-way marginals, distances, and what these two decide, at ε of at most C.
 SPLIT = (2.0, 0.2, 7.8)
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
-MAX_CELLS = 20_000
+MAX_CELLS = 100_000
+#: About so many cells have larger pairs of columns that lie on no line, over their coarser values.
+COARSE_CELLS = 20_000
 #: The fewest that `max_cells` may be.
 LEAST_CELLS = 4
 #: A pair of columns on lines is asked over coarser values where it has more cells than this, and cells below its noise.
@@ -170,7 +172,9 @@ class Auto(ScoredPairs):
         attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in grouped]
         sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
         shrunken = Domain(tuple(attributes))
-        coarse = coarse_columns(shrunken, sums, lined=math.isqrt(fine), other=max(math.isqrt(self.max_cells), 2))
+        coarse = coarse_columns(
+            shrunken, sums, lined=math.isqrt(fine), other=math.isqrt(min(self.max_cells, COARSE_CELLS))
+        )
         coarse = {n: own[solid[n]] for n, own in coarse.items()}
 
         def query(pair: Clique) -> QueryMatrix:
@@ -279,7 +283,7 @@ class AutoSettings(Fixed):
 
     Attributes:
         max_cells: the most cells of a query over a pair: larger pairs are asked over coarser values. Of given
-            marginals: larger ones are left out. None: 20,000; 5,000 where marginals are given.
+            marginals: larger ones are left out. None: 100,000; 5,000 where marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
         split: parts of the budget for first one-way marginals, distances, and what these two decide. None: `SPLIT`, the
             first two over ε / C where that is above 1, since little noise is left in them anyway.

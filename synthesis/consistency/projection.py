@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,15 +29,22 @@ def product(sides: Sequence[Values], total: float) -> Values:
     return result
 
 
-def soften(values: Values, base: Values, stddev: float) -> Values:
+def soften(values: Values, base: Values, stddev: float, *, sparse: bool = False) -> Values:
     """`values` drawn towards `base`: differences lose a threshold, those below it vanish.
 
     The threshold is the one with the smallest unbiased estimate of the squared error (Stein 1981; Donoho and Johnstone
     1995): 0 where the signal is strong in every cell, the largest difference where all of it may be noise.
+
+    Args:
+        sparse: that estimate errs most where few cells of many differ. Where the squares tell no more than noise does,
+            the threshold is the one that noise alone hardly ever passes, √(2 ln n) (ibid., section 2.4: SureShrink).
     """
     gap = values - base
     sizes = np.sort(np.abs(gap), axis=None) / stddev
     count = sizes.size
+    if sparse and float((sizes**2).mean()) - 1 <= math.log2(max(count, 2)) ** 1.5 / math.sqrt(count):
+        threshold = math.sqrt(2 * math.log(max(count, 2))) * stddev
+        return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - threshold, 0.0))
     below = np.arange(1, count + 1)
     risk = count - 2 * below + np.cumsum(sizes**2) + (count - below) * sizes**2
     best = int(np.argmin(risk))
