@@ -66,6 +66,36 @@ def test_pairs_without_room_in_the_model_are_lost_without_the_descents():
     assert max(off(alone, real, p) for p in PAIRS) > 0.1
 
 
+def chained(rows=30_000, size=12, seed=3) -> tuple[CodedTable, Domain]:
+    """Three columns that nearly repeat each other, and a fourth that follows the third a little."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, size, rows)
+    b, c = (np.where(rng.random(rows) < 0.9, a, rng.integers(0, size, rows)) for _ in "bc")
+    d = np.where(rng.random(rows) < 0.4, c, rng.integers(0, size, rows))
+    domain = Domain(tuple(Attribute(n, size) for n in "abcd"))
+    return CodedTable(domain, tuple(x.astype(np.uint8) for x in (a, b, c, d))), domain
+
+
+@pytest.mark.parametrize("cells", [1_800, 100])  # a triple and nothing else; not even one pair
+def test_a_forest_of_pairs_is_in_the_model_before_a_triple_and_beyond_its_cells(cells):
+    real, domain = chained()
+    known = Measurements(domain, answers(real, [*ONES, ("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")], 2.0))
+    table = made(known, rows=30_000, max_cells=cells, descents=0)
+    assert max(off(table, real, p) for p in [("c", "d"), ("a", "b")]) < 0.03
+
+
+def test_the_predicted_memory_knows_the_largest_forest_up_to_eight_times_the_models_cells():
+    def cells(*sizes):
+        domain = Domain(tuple(Attribute(f"c{i}", n) for i, n in enumerate(sizes)))
+        spec = AutoSpec(max_cells=1_000)
+        return (spec.predicted_bytes(domain, [], 10) - AutoSpec(max_cells=1).predicted_bytes(domain, [], 0)) // 112
+
+    small, middle, large = cells(5, 5, 5), cells(50, 20, 10), cells(500, 500)
+    assert small == pytest.approx(1_000, abs=10)
+    assert middle == pytest.approx(1.5 * (80 + 50 * 30), abs=10)
+    assert large == pytest.approx(8_000, abs=10)
+
+
 def test_answers_that_are_noise_change_nothing():
     """A pair that the model has no room for, asked with noise far above its counts: rows are the model's own."""
     real = ring()
@@ -99,7 +129,7 @@ def test_answers_over_merged_values_are_taken():
         assert np.abs(ours - counts).sum() / 2 / real.rows < 0.02
 
 
-@pytest.mark.parametrize("cells", [1, 23])
+@pytest.mark.parametrize("cells", [1, 2])
 def test_columns_that_are_more_than_the_model_may_have_are_met_by_codes_alone(cells):
     real = ring()
     known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))

@@ -137,6 +137,24 @@ def test_softening_removes_pure_noise_keeps_strong_signal_and_lowers_the_error_b
     assert ((kept - base - rare) ** 2).sum() < 0.5 * (noise**2).sum()
 
 
+def test_few_strong_cells_among_many_noisy_ones_are_told_from_noise():
+    """With Stein's threshold alone as much noise passes as the signal has; with √(2 ln n) hardly any."""
+    base, signal = np.full(3600, 10.0), np.zeros(3600)
+    signal[:3] = 60.0  # six times the noise; the squares of all cells together tell little
+    plain, sparse, kept = [], [], []
+    for seed in range(40):
+        noise = np.random.default_rng(seed).normal(0, 10.0, 3600)
+        free, cut = (soften(base + signal + noise, base, 10.0, sparse=s) - base for s in (False, True))
+        plain.append(np.abs(free[3:]).sum())
+        sparse.append(np.abs(cut[3:]).sum())
+        kept.append(cut[:3].sum() / signal.sum())
+    assert np.mean(plain) > 0.5 * signal.sum() and np.mean(sparse) < 0.02 * signal.sum()
+    assert np.mean(kept) > 0.25
+    dense = np.where(np.arange(3600) % 2, 25.0, -25.0)
+    same = [soften(base + dense + noise, base, 10.0, sparse=s) for s in (False, True)]
+    assert np.array_equal(*same)  # where squares tell of signal, nothing changes
+
+
 def test_a_marginal_of_a_hundred_thousand_cells_is_projected_exactly():
     values = np.random.default_rng(0).normal(0, 30, (400, 300))
     sides = [np.abs(values.sum(axis=1)), np.abs(values.sum(axis=0))]
