@@ -47,6 +47,9 @@ Values = NDArray[np.float64]
 
 #: Parts of the budget for first one-way marginals, distances, and what these two decide, at ε of at most C.
 SPLIT = (2.0, 0.2, 7.8)
+#: Noise of a look at all pairs grows with the root of their number: beyond so many of them its part grows with the
+#: number, up to so many times.
+PLENTY, MOST_TIMES = 2_000, 5.0
 #: The most cells of a query over a pair; larger pairs are asked over coarser values.
 MAX_CELLS = 100_000
 #: About so many cells have larger pairs of columns that lie on no line, over their coarser values.
@@ -286,7 +289,8 @@ class AutoSettings(Fixed):
             marginals: larger ones are left out. None: 100,000; 5,000 where marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
         split: parts of the budget for first one-way marginals, distances, and what these two decide. None: `SPLIT`, the
-            first two over ε / C where that is above 1, since little noise is left in them anyway.
+            first two over ε / C where that is above 1, since little noise is left in them anyway; more for distances
+            of more than `PLENTY` pairs.
         fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
         fine_share: the part of the budget that these take, all columns together.
         important: columns whose errors count `important_weight` times in what is chosen and shared out, a pair of two
@@ -362,7 +366,7 @@ class AutoSettings(Fixed):
         cleared = tuple(n for n in schema.shaped if n in joint and n not in schema.fine)
         cells = self.max_cells or MAX_CELLS
         method = Auto(candidates, combining(self.combine_cells), cells, important, cleared, others)
-        split = self._split(facts)
+        split = self._split(facts, len(candidates))
         slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), split)
         if not len(own):
             return Schedule(method, slots, rest)
@@ -373,10 +377,11 @@ class AutoSettings(Fixed):
         before, scores = [s for s in slots if not s.scores], [s for s in slots if s.scores]
         return Schedule(method, [*before, *one_way_slots(own, part, FINE_STAGE), *scores], rest)  # as they are charged
 
-    def _split(self, facts: Facts) -> tuple[float, ...]:
+    def _split(self, facts: Facts, pairs: int) -> tuple[float, ...]:
         if self.split is not None:
             return tuple(self.split)
         columns, looks = (part / max(facts.epsilon / facts.max_records, 1.0) for part in SPLIT[:2])
+        looks *= min(max(pairs / PLENTY, 1.0), MOST_TIMES)
         return columns, looks, math.fsum(SPLIT) - columns - looks
 
     def _important(self, facts: Facts) -> tuple[tuple[str, float], ...]:

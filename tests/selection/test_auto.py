@@ -19,6 +19,7 @@ from pipeline.settings.config import load_config
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.cell import ours
+from tests.bench.grid.coded import coded_table
 from tests.bench.grid.errors import errors
 from tests.bench.grid.families import family_table, network
 from tests.bench.grid.methods import METHODS
@@ -69,6 +70,18 @@ def test_looks_take_less_of_a_large_budget(epsilon, bound, over):
     )
     assert looks == pytest.approx(0.02 / over, rel=1e-6) and columns == pytest.approx(0.2 / over, rel=1e-6)
     assert plan["reserve"]["share"] == pytest.approx(1 - 0.22 / over, rel=1e-6)
+
+
+@pytest.mark.parametrize(("columns", "times"), [(30, 1.0), (64, 2016 / 2000), (100, 4950 / 2000), (150, 5.0)])
+def test_a_look_at_thousands_of_pairs_takes_more(tmp_path, columns, times):
+    """In proportion to their number, a public fact, so that its noise stays; at most a tenth of the budget."""
+    names = [f"c{i:03}" for i in range(columns)]
+    table = GridTable("wide", coded_table({n: np.zeros(3, np.int64) for n in names}, dict.fromkeys(names, 3)))
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(table.schema()), encoding="utf-8")
+    plan = plan_json("data=table", f"data.path={path}", f"data.schema={path}")
+    looks = sum(s["share"] for s in plan["measurements"] if s["scores"])
+    assert looks == pytest.approx(0.02 * times, rel=1e-6)
 
 
 @pytest.mark.parametrize("distances", [1, 3, 14])
