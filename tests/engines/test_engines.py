@@ -157,15 +157,23 @@ def refused(capsys: pytest.CaptureFixture[str], *more: str) -> str:
     return said.err
 
 
-def test_without_java_a_run_says_so(town, capsys, monkeypatch) -> None:
-    pytest.importorskip("pyspark", reason="left out: PySpark is not installed")
+@pytest.fixture
+def no_spark_yet(monkeypatch) -> None:
+    """As in a process in which no session of Spark has run."""
+    pyspark = pytest.importorskip("pyspark", reason="left out: PySpark is not installed")
+    sql = pytest.importorskip("pyspark.sql")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(pyspark.SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(sql.SparkSession, "getActiveSession", staticmethod(lambda: None))
+
+
+def test_without_java_a_run_says_so(town, capsys, monkeypatch, no_spark_yet) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(town))
     assert "Spark needs Java, and there is none" in refused(capsys)
 
 
-def test_an_old_java_is_named(town, capsys, monkeypatch) -> None:
-    pytest.importorskip("pyspark", reason="left out: PySpark is not installed")
+def test_an_old_java_is_named(town, capsys, monkeypatch, no_spark_yet) -> None:
     java = town / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n", encoding="utf-8")
@@ -187,8 +195,7 @@ def test_without_pyspark_the_extra_is_named(town, capsys, monkeypatch) -> None:
         ("spark://127.0.0.1:1", "no master answers at spark://127.0.0.1:1"),
     ],
 )
-def test_a_master_that_is_none_or_silent_is_named(town, capsys, monkeypatch, master, says) -> None:
-    pytest.importorskip("pyspark", reason="left out: PySpark is not installed")
+def test_a_master_that_is_none_or_silent_is_named(town, capsys, monkeypatch, no_spark_yet, master, says) -> None:
     monkeypatch.setattr("mechanisms.sensitive.engines.spark_session.check_java", lambda: None)
     assert says in refused(capsys, f"engine.master={master}")
 

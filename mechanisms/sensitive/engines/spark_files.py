@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,6 +40,23 @@ class Note:
     fault: str | None = None
 
 
+def not_written(error: OSError, folder: str) -> Note:
+    """The note of a slice, or part, whose file could not be written."""
+    what, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
+    return Note(fault=fault_of(UserError(what, where=folder, fix=fix)))
+
+
+def new_path(folder: str) -> str:
+    """A path of a file that is not there yet, also where a task runs twice; the folder is made."""
+    private_folder(Path(folder))
+    return f"{folder}/part-{secrets.token_hex(8)}.parquet"
+
+
+def own_file(path: str) -> BinaryIO:
+    """A new file that its owner alone may read, open for writing."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
 @dataclass(frozen=True)
 class KeepRows:
     """What a task makes of its slices goes to files: slices in, a note of each out.
@@ -56,8 +73,7 @@ class KeepRows:
             try:
                 yield self._kept(self.task.slice(*part))
             except OSError as error:
-                what, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
-                yield Note(fault=fault_of(UserError(what, where=self.folder, fix=fix)))
+                yield not_written(error, self.folder)
             except Exception as error:
                 raise without_values(error) from None
 
@@ -65,7 +81,6 @@ class KeepRows:
         """Files of SLICE_ROWS rows, about, so that several tasks share what one slice has; at least one, of no rows."""
         fields, marks, rows = kept_fields(self.task), [], 0
         files: list[str] = []
-        private_folder(Path(self.folder))
         with ExitStack() as stack:
             writer = self._file(stack, fields, files)
             for batch in batches:
@@ -81,9 +96,8 @@ class KeepRows:
         return Note(tuple(files), tuple(marks))
 
     def _file(self, stack: ExitStack, fields: Any, files: list[str]) -> Any:
-        files.append(f"{self.folder}/part-{secrets.token_hex(8)}.parquet")
-        opened = os.open(files[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        file = stack.enter_context(os.fdopen(opened, "wb"))
+        files.append(new_path(self.folder))
+        file = stack.enter_context(own_file(files[-1]))
         return stack.enter_context(pq.ParquetWriter(file, fields, write_statistics=False))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +12,9 @@ import pyarrow.parquet as pq
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.scan import private_folder
-from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors
+from mechanisms.sensitive.engines.spark_files import Note, new_path, not_written, own_file
+from mechanisms.sensitive.engines.spark_session import spark_errors
 from mechanisms.sensitive.engines.spark_tasks import code_name, fault_of, refuse_faults, without_values
-
-
-@dataclass(frozen=True)
-class Made:
-    """A part: its number and its file, or why there is none."""
-
-    number: int
-    file: str = ""
-    fault: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,26 +24,22 @@ class MakeParts:
     make: Callable[[int], CodedTable]
     folder: str
 
-    def __call__(self, numbers: Iterable[int]) -> Iterator[Made]:
+    def __call__(self, numbers: Iterable[int]) -> Iterator[Note]:
         """A part is one file of Parquet, with the columns of codes in the domain's order."""
         for number in numbers:
             try:
-                yield Made(number, self._written(self.make(number)))
+                yield Note((self._written(self.make(number)),))
             except UserError as error:
-                yield Made(number, fault=fault_of(error))
+                yield Note(fault=fault_of(error))
             except OSError as error:
-                what, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
-                yield Made(number, fault=fault_of(UserError(what, where=self.folder, fix=fix)))
+                yield not_written(error, self.folder)
             except Exception as error:
                 raise without_values(error) from None
 
     def _written(self, part: CodedTable) -> str:
-        private_folder(Path(self.folder))
-        path = f"{self.folder}/part-{secrets.token_hex(8)}.parquet"
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        sizes = [a.size for a in part.domain.attributes]
+        sizes, path = [a.size for a in part.domain.attributes], new_path(self.folder)
         arrays = [pa.array(c.astype(code_dtype(s), copy=False)) for c, s in zip(part.columns, sizes, strict=True)]
-        with os.fdopen(opened, "wb") as file:
+        with own_file(path) as file:
             names = [code_name(i) for i in range(len(arrays))]
             pq.write_table(pa.Table.from_arrays(arrays, names=names), file, write_statistics=False)
         return path
@@ -75,8 +60,8 @@ def made_parts(
         given = session.sparkContext.parallelize(numbers, len(numbers))
         notes = given.mapPartitions(MakeParts(make, folder)).collect()
     refuse_faults(note.fault for note in notes)
-    for note in sorted(notes, key=lambda n: n.number):
-        with pq.ParquetFile(note.file) as file:
+    for path in (path for note in notes for path in note.files):  # collected in the order of the numbers
+        with pq.ParquetFile(path) as file:
             table = file.read()
         yield tuple(column.to_numpy() for column in table.columns)
-        Path(note.file).unlink()
+        Path(path).unlink()
