@@ -40,12 +40,12 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument(
         "--data", type=Path, default=folder, help="folder of the real tables; default $DATA_DIR, else generated alone"
     )
-    form.add_argument("--tables", type=_names, default=[], help="names, by commas; default: all")
-    form.add_argument("--methods", type=_names, default=[], help="names, by commas; default: all of ours")
-    form.add_argument("--epsilons", type=_numbers, default=None, help="by commas; default 0.1,1,10")
+    form.add_argument("--tables", type=listed, default=[], help="names, by commas; default: all")
+    form.add_argument("--methods", type=listed, default=[], help="names, by commas; default: all of ours")
+    form.add_argument("--epsilons", type=listed_numbers, default=None, help="by commas; default 0.1,1,10")
     form.add_argument("--seeds", type=int, default=None, help="runs a cell; default: 5 of auto and independent, else 2")
     form.add_argument("--peers", action="store_true", help="the peers too, once at ε = 1; builds their environments")
-    form.add_argument("--again", type=_names, default=[], help="methods whose kept results are measured anew")
+    form.add_argument("--again", type=listed, default=[], help="methods whose kept results are measured anew")
     form.add_argument("--workers", type=int, default=2, help="processes side by side (default 2)")
     form.add_argument("--minutes", type=float, default=5.0, help="limit of one run, in processor time (default 5)")
     form.add_argument("--total", type=float, default=None, help="minutes of this call; call again for the rest")
@@ -58,12 +58,12 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     return given
 
 
-def _names(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
     return [n.strip() for n in text.split(",") if n.strip()]
 
 
-def _numbers(text: str) -> list[float]:
-    numbers = [float(n) for n in _names(text)]
+def listed_numbers(text: str) -> list[float]:
+    numbers = [float(n) for n in listed(text)]
     if not numbers or min(numbers) <= 0:
         raise argparse.ArgumentTypeError(f"got {text!r}: positive numbers, by commas")
     return numbers

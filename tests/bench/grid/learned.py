@@ -8,6 +8,7 @@ models of the real training rows (the ceiling) and the majority (the floor).
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import sys
@@ -101,14 +102,36 @@ def _mean(values: Sequence[float]) -> str:
     return f"{fmean(values):.3f}{error}"
 
 
+def settings(arguments: Sequence[str]) -> argparse.Namespace:
+    """The settings of a call; those that the grid has too mean the same."""
+    form = argparse.ArgumentParser(prog="python -m tests.bench.grid.learned", description=__doc__)
+    folder = Path(os.environ["DATA_DIR"]) if "DATA_DIR" in os.environ else None
+    form.add_argument("--data", type=Path, default=folder, help="folder of the real tables; default $DATA_DIR")
+    form.add_argument("--tables", type=grid.listed, default=[], help=f"by commas; default: all of {', '.join(TARGETS)}")
+    form.add_argument("--methods", type=grid.listed, default=[], help=f"by commas; default: {', '.join(LEARNED)}")
+    form.add_argument(
+        "--epsilons", type=grid.listed_numbers, default=[0.1, 1.0, 10.0], help="by commas; default 0.1,1,10"
+    )
+    form.add_argument("--seeds", type=int, default=5, help="runs a cell (default 5)")
+    form.add_argument("--root", type=Path, default=Path("build/grid"), help="results and page, in its folder learned")
+    given = form.parse_args(arguments)
+    if given.seeds < 1:
+        form.error(f"--seeds: must be positive, got {given.seeds}")
+    for what, asked, there in (("tables", given.tables, TARGETS), ("methods", given.methods, LEARNED)):
+        for name in asked:
+            if name not in there:
+                form.error(f"--{what}: {name!r} is none of {', '.join(there)}")
+    return given
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure what is missing, then write the page."""
-    given = grid.settings(arguments)
+    given = settings(arguments)
     names = [n for n in table_names(given.tables, given.data) if n in TARGETS]
     wanted = [m for m in METHODS if m.name in (given.methods or LEARNED)]
     root = given.root / "learned"
     known = Results(root / "results.jsonl")
-    asked = grid.planned(names, wanted, given.epsilons or [0.1, 1.0, 10.0], given.seeds or 5)
+    asked = grid.planned(names, wanted, given.epsilons, given.seeds)
     for run in asked:
         if run not in known.rows:
             known.add(result(run, root, given.data))
