@@ -10,6 +10,7 @@ import os
 import resource
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,45 +41,57 @@ REPAIRED = {
 CASES = tuple(f"{name}_{epsilon:g}" for name in TABLES for epsilon in EPSILONS)
 
 
-def _case(name: str, place: int) -> dict[str, Any] | None:
-    file, rows, references = TABLES[name]
+def released(name: str, epsilon: float, delta: float | None, settings: Sequence[str]) -> dict[str, Any] | None:
+    """A run at record level and its 2-way and 3-way errors; None without the file.
+
+    Args:
+        delta: None: 1/n².
+        settings: of what is chosen and how.
+    """
+    file, rows, _ = TABLES[name]
     path = Path(os.environ.get("DATA_DIR", "data")) / file
     if not path.is_file():
         return None
-    settings = [
+    given = [
         f"data={name}",
         f"data.path={path}",
         "privacy.unit=record",
         "privacy.max_records=1",
-        f"privacy.epsilon={EPSILONS[place]}",
-        f"privacy.delta={1 / rows**2}",
-        "selection=indif",
-        "synthesis=gum",
+        f"privacy.epsilon={epsilon}",
+        f"privacy.delta={1 / rows**2 if delta is None else delta}",
         "evaluation.enabled=false",
+        *settings,
     ]
     made: list[Run] = []
     with tempfile.TemporaryDirectory() as folder:
-        spent = timed(lambda: made.append(run(load_config(settings), Path(folder) / "run", quiet=True)))
+        spent = timed(lambda: made.append(run(load_config(given), Path(folder) / "run", quiet=True)))
         spent["cpu_seconds"] = time.process_time()
         peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
-        schema = build_schema(load_config(settings))
+        schema = build_schema(load_config(given))
         tables = []
         for number, table in enumerate((path, made[0].table)):
             work = Path(folder) / str(number)
             source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
             tables.append(encode_table(source, schema, workdir=work / "codes"))
         means = tvd(*tables)
-    repaired = REPAIRED.get(name, ("", "", ""))[place]
     return {
-        "name": f"PrivSyn's path on {name}, ε = {EPSILONS[place]:g}: 2-/3-way TVD "
-        + "/".join(f"{means[k]['mean']:.4f}" for k in ("2-way", "3-way")),
+        "name": "2-/3-way TVD " + "/".join(f"{means[k]['mean']:.4f}" for k in ("2-way", "3-way")),
         "rows": rows,
         "columns": len(made[0].measurements.domain),
         "cells": sum(a.values.size for a in made[0].measurements.answers),
         **spent,
         "peak_mb": peak,
-        "reference": f"PrivSyn: {references[place] or 'not run'}" + (f"; repaired: {repaired}" if repaired else ""),
     }
+
+
+def _case(name: str, place: int) -> dict[str, Any] | None:
+    found = released(name, EPSILONS[place], None, ["selection=indif", "synthesis=gum"])
+    if found is None:
+        return None
+    repaired = REPAIRED.get(name, ("", "", ""))[place]
+    reference = f"PrivSyn: {TABLES[name][2][place] or 'not run'}" + (f"; repaired: {repaired}" if repaired else "")
+    title = f"PrivSyn's path on {name}, ε = {EPSILONS[place]:g}: {found['name']}"
+    return {**found, "name": title, "reference": reference}
 
 
 def __getattr__(case: str) -> Any:
