@@ -14,7 +14,6 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.kernels import add_to_cells, add_to_rows, entries_by_cell, squared_gap
 
@@ -187,15 +186,13 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
 
 
 def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
-    if one is two or (isinstance(one, Identity) and isinstance(two, Identity)):
+    """Whether two queries ask the same: what is read from a release are other objects than what was asked in a run."""
+    if one is two:
         return True
-    if isinstance(one, ResidualQuery):
-        return one == two
-    if isinstance(one, SparseQuery) and isinstance(two, SparseQuery):
-        a, b = one.scaled, two.scaled
-        pairs = [(a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data)]
-        return a.shape == b.shape and all(np.array_equal(x, y) for x, y in pairs)
-    return False
+    if type(one) is not type(two):
+        return False
+    a, b = one.arrays(), two.arrays()
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
 def _sparse(several: Sequence[tuple[SparseQuery, Values, float]]) -> tuple[SparseTerm, float]:

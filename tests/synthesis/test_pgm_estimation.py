@@ -1,5 +1,7 @@
 """Estimation: the optimum that an independent solver finds, from any linear measurements, good or bad."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.total import estimate_total
@@ -136,6 +139,17 @@ def test_repeated_answers_cost_no_more_and_count_with_their_weights():
     (one,) = sufficient(domain, told(domain, stacks).answers)
     assert sum(len(t.values) for t in one.terms) <= 2
     check_optimum(told(domain, stacks), "mirror")
+
+
+def test_a_query_that_was_read_twice_is_one_and_the_same_entries_in_other_units_are_two():
+    labels, domain = np.array([0, 0, 1]), world(SIZES)
+    merged = [MergedQuery((labels.copy(),)) for _ in range(2)]
+    (one,) = sufficient(domain, told(domain, [("b", q, [600.0, 400.0], 2.0) for q in merged]).answers)
+    assert len(one.terms) == 1 and one.terms[0].weight == 0.5
+    matrix = SparseQuery.of(np.array([[1.0, 0.5]]))
+    scaled = [("a", replace(matrix, bits=b), [float(2**9)], 1.0) for b in (matrix.bits, matrix.bits + 1)]
+    (one,) = sufficient(domain, told(domain, scaled).answers)
+    assert sum(t.size for t in one.terms) == 2
 
 
 def test_contradictory_answers_end_between_them():
