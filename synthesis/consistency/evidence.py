@@ -14,7 +14,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal
 from synthesis.consistency.least_squares import least_squares
-from synthesis.pgm.terms import check_answer
+from synthesis.pgm.terms import check_answer, same_query
 
 #: Steps of least squares over all marginals, and of one marginal's part that the answers do not tell.
 JOINT_STEPS = 150
@@ -71,7 +71,7 @@ class Evidence:
 
 
 def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]:
-    """The answers by clique, in the order first seen; repeated whole marginals become their weighted mean (1/σ²).
+    """The answers by clique, in the order first seen; answers to the same query become their weighted mean (1/σ²).
 
     Raises:
         UserError: an answer that is not finite, or does not fit its query.
@@ -84,21 +84,21 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
 
 
 def _evidence(domain: Domain, clique: Clique, answers: Sequence[NoisyMarginal]) -> Evidence:
-    whole = [a for a in answers if isinstance(a.query, Identity)]
+    alike: list[list[NoisyMarginal]] = []
+    for answer in sorted(answers, key=lambda a: not isinstance(a.query, Identity)):  # whole ones first
+        same = next((group for group in alike if same_query(answer.query, group[0].query)), None)
+        if same is None:
+            alike.append([answer])
+        else:
+            same.append(answer)
     queries: list[tuple[QueryMatrix, float]] = []
     values: list[Values] = []
-    if whole:
-        precision = np.array([a.stddev**-2 for a in whole])
-        mean = sum(p * a.values for p, a in zip(precision, whole, strict=True)) / precision.sum()
-        queries.append((whole[0].query, float(precision.sum() ** -0.5)))
+    for group in alike:
+        precision = np.array([a.stddev**-2 for a in group])
+        mean = sum(p * a.values for p, a in zip(precision, group, strict=True)) / precision.sum()
+        queries.append((group[0].query, float(precision.sum() ** -0.5)))
         values.append(np.asarray(mean))
-    others = [a for a in answers if not isinstance(a.query, Identity)]
-    return Evidence(
-        clique,
-        domain.shape(clique),
-        (*queries, *((a.query, a.stddev) for a in others)),
-        (*values, *(a.values for a in others)),
-    )
+    return Evidence(clique, domain.shape(clique), tuple(queries), tuple(values))
 
 
 def joint_least_squares(

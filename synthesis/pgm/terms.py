@@ -165,7 +165,7 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
     alike: list[list[NoisyMarginal]] = []
     for answer in group:
         for other in alike:
-            if _same(answer.query, other[0].query):
+            if same_query(answer.query, other[0].query):
                 other.append(answer)
                 break
         else:
@@ -185,7 +185,7 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
     return Statistics(clique, (*whole, *other_terms, term), constant + rest)
 
 
-def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
+def same_query(one: QueryMatrix, two: QueryMatrix) -> bool:
     """Whether two queries ask the same: what is read from a release are other objects than what was asked in a run."""
     if one is two:
         return True

@@ -9,8 +9,9 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.auto_model import AutoSpec
-from synthesis.independent import IndependentSpec
+from synthesis.auto_model import AutoSpec, _shown
+from synthesis.consistency.evidence import gathered
+from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.synthesize import synthesize
 
 WORLD = Domain(tuple(Attribute(n, 6) for n in "abcd"))
@@ -127,6 +128,23 @@ def test_answers_over_merged_values_are_taken():
         table = made(known, max_cells=cells)
         ours = query.answer(count_cliques(table, [("a", "d")])[0].astype(float))
         assert np.abs(ours - counts).sum() / 2 / real.rows < 0.02
+
+
+def test_a_pair_over_merged_values_shows_no_more_because_it_was_asked_in_parts():
+    """Four answers of twice the noise tell as much as one."""
+    real, rng = ring(), np.random.default_rng(4)
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    counts = MergedQuery((labels, labels)).answer(count_cliques(real, [("a", "d")])[0].astype(float))
+
+    def shown(parts):
+        stddev = 20.0 * parts**0.5
+        asked = [(MergedQuery((labels.copy(), labels.copy())), rng.normal(counts, stddev)) for _ in range(parts)]
+        merged = [NoisyMarginal(("a", "d"), q, values, "gaussian", stddev, "e") for q, values in asked]
+        known = Measurements(WORLD, (*answers(real, ONES, 2.0), *merged))
+        (pair,) = (e for e in gathered(WORLD, known.answers) if len(e.clique) == 2)
+        return _shown(pair, independent_marginals(known)(("a", "d")))
+
+    assert shown(4) == pytest.approx(shown(1), rel=0.05)
 
 
 @pytest.mark.parametrize("cells", [1, 2])
