@@ -211,6 +211,8 @@ def _smoother(measurements: Measurements, iterations: int) -> bool:
     which they are judged (data thinning; Rasines & Young 2023). Where noise is light, or not Gaussian, the answers are
     taken.
     """
+    if not measurements.answers:
+        return False
     noise = np.mean([a.stddev * a.values.size for a in measurements.answers])
     others = {a.noise for a in measurements.answers} - {GAUSSIAN.name}
     if others or noise < HEAVY * estimate_total(measurements):
