@@ -1,6 +1,6 @@
 """A made-up register of hospital admissions for the guide: nobody's rows; python docs/make_admissions.py FILE.csv"""
 
-import sys
+import argparse
 
 import numpy as np
 import pandas as pd
@@ -42,4 +42,6 @@ def register(rng: np.random.Generator) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    register(np.random.default_rng(7)).to_csv(sys.argv[1], index=False)
+    form = argparse.ArgumentParser(description=__doc__)
+    form.add_argument("file", help="the CSV that is written")
+    register(np.random.default_rng(7)).to_csv(form.parse_args().file, index=False)
