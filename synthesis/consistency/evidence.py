@@ -14,7 +14,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal
 from synthesis.consistency.least_squares import least_squares
-from synthesis.pgm.terms import check_answer, same_query
+from synthesis.pgm.terms import by_query, check_answer
 
 #: Steps of least squares over all marginals, and of one marginal's part that the answers do not tell.
 JOINT_STEPS = 150
@@ -84,16 +84,9 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
 
 
 def _evidence(domain: Domain, clique: Clique, answers: Sequence[NoisyMarginal]) -> Evidence:
-    alike: list[list[NoisyMarginal]] = []
-    for answer in sorted(answers, key=lambda a: not isinstance(a.query, Identity)):  # whole ones first
-        same = next((group for group in alike if same_query(answer.query, group[0].query)), None)
-        if same is None:
-            alike.append([answer])
-        else:
-            same.append(answer)
     queries: list[tuple[QueryMatrix, float]] = []
     values: list[Values] = []
-    for group in alike:
+    for group in by_query(sorted(answers, key=lambda a: not isinstance(a.query, Identity))):  # whole ones first
         precision = np.array([a.stddev**-2 for a in group])
         mean = sum(p * a.values for p, a in zip(precision, group, strict=True)) / precision.sum()
         queries.append((group[0].query, float(precision.sum() ** -0.5)))

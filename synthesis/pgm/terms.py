@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -162,16 +162,8 @@ def check_answer(domain: Domain, answer: NoisyMarginal) -> None:
 
 
 def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
-    alike: list[list[NoisyMarginal]] = []
-    for answer in group:
-        for other in alike:
-            if same_query(answer.query, other[0].query):
-                other.append(answer)
-                break
-        else:
-            alike.append([answer])
     constant, single = 0.0, []
-    for same in alike:
+    for same in by_query(group):
         weights = np.array([a.stddev**-2 for a in same])
         mean = np.average(np.stack([a.values for a in same]), axis=0, weights=weights / weights.max())
         constant += sum(0.5 * float(np.sum((a.values - mean) ** 2)) * w for a, w in zip(same, weights, strict=True))
@@ -185,7 +177,19 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
     return Statistics(clique, (*whole, *other_terms, term), constant + rest)
 
 
-def same_query(one: QueryMatrix, two: QueryMatrix) -> bool:
+def by_query(answers: Iterable[NoisyMarginal]) -> list[list[NoisyMarginal]]:
+    """Answers about one marginal, those to the same query together, in the order first seen."""
+    alike: list[list[NoisyMarginal]] = []
+    for answer in answers:
+        same = next((group for group in alike if _same(answer.query, group[0].query)), None)
+        if same is None:
+            alike.append([answer])
+        else:
+            same.append(answer)
+    return alike
+
+
+def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
     """Whether two queries ask the same: what is read from a release are other objects than what was asked in a run."""
     if one is two:
         return True
