@@ -197,6 +197,25 @@ def test_the_page_shows_regrets_cells_and_failures():
     assert "No cell of the default fails an aim" in text
 
 
+def test_the_page_sums_processor_time_where_the_default_and_a_peer_both_ended():
+    ours = [{**row("auto", 0.2), "cpu": 3.0}, {**row("auto", 0.2), "table": "u", "cpu": 100.0}]
+    stopped = {**row("mbi-mst", 0.2), "table": "u", "failed": "stopped by the limit of time"}
+    text = page([*ours, {**row("mbi-mst", 0.3), "cpu": 12.0}, stopped])
+    assert "| mbi-mst | 1 | u | 12 | 3 | 0.25 |" in text
+
+
+def test_a_page_of_kept_results_measures_nothing(tmp_path):
+    kept = Results(tmp_path / "results.jsonl")
+    for method in ("auto", "independent", "mst_pgm"):
+        kept.add(row(method, 0.2))
+    before = (tmp_path / "results.jsonl").read_bytes()
+    call = ["--page", "--root", str(tmp_path), "--methods", "auto,independent", "--again", "auto"]
+    assert main(call) == 0
+    assert (tmp_path / "results.jsonl").read_bytes() == before
+    written = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| independent | 1 |" in written and "mst_pgm" not in written
+
+
 def test_results_are_appended_and_half_a_line_is_cut_off(tmp_path):
     path = tmp_path / "results.jsonl"
     Results(path).add(row("auto", 0.1))

@@ -49,6 +49,7 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument("--workers", type=int, default=2, help="processes side by side (default 2)")
     form.add_argument("--minutes", type=float, default=5.0, help="limit of one run, in processor time (default 5)")
     form.add_argument("--total", type=float, default=None, help="minutes of this call; call again for the rest")
+    form.add_argument("--page", action="store_true", help="measure nothing: the page of the results that are there")
     form.add_argument("--root", type=Path, default=Path("build/grid"), help="results, page, tables as codes")
     form.add_argument("--environments", type=Path, default=Path("build/peers"), help="of the peers")
     given = form.parse_args(arguments)
@@ -101,7 +102,10 @@ def main(arguments: Sequence[str]) -> int:
     runs = planned(names, wanted, given.epsilons or [0.1, 1.0, 10.0], given.seeds or (2 if quick else None))
     given.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     known = Results(given.root / "results.jsonl")
-    missing = [r for r in runs if r not in known.rows or r.method in given.again]
+    if given.page:
+        asked = (given.tables, given.methods)
+        runs = [r for r in known.rows if all(not a or n in a for a, n in zip(asked, (r.table, r.method), strict=True))]
+    missing = [r for r in runs if not given.page and (r not in known.rows or r.method in given.again)]
     terms = Terms(given.data, given.root, given.environments, given.minutes * 60)
     left = _measured(missing, known, terms, given.workers, None if given.total is None else start + given.total * 60)
     target = given.root / "page.md"

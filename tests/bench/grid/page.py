@@ -24,7 +24,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     known = [m.name for m in METHODS if any(r["method"] == m.name for r in rows)]
     parts = [INTRODUCTION, _summary(found, known, rows), *_by_epsilon(found, known)]
     if AUTO in known:
-        parts.append(_aims(found))
+        parts += [_aims(found), *_beside_peers(rows)]
     return "\n\n".join([*parts, _cells(found, known), _troubles(rows)]).strip() + "\n"
 
 
@@ -91,6 +91,26 @@ def _aims(found: Mapping[Place, Cell]) -> str:
         return "## Failed aims\n\nNo cell of the default fails an aim beyond two standard errors."
     lines = [[f.place[0], f"{f.place[1]:g}", f.aim, shown(f.estimate)] for f in missed]
     return "## Failed aims\n\nBeyond two standard errors.\n\n" + table(["table", "ε", "aim", "value"], lines)
+
+
+def _beside_peers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The default's processor time beside each peer's, on the tables where both came to an end."""
+    spent = {(r["method"], r["table"], r["epsilon"], r["seed"]): r["cpu"] for r in rows if "failed" not in r}
+    lines = []
+    for peer in (m.name for m in METHODS if m.peer and any(r["method"] == m.name for r in rows)):
+        stopped = [r["table"] for r in rows if r["method"] == peer and "failed" in r]
+        both = [
+            (theirs, spent[AUTO, *run])
+            for (who, *run), theirs in spent.items()
+            if who == peer and (AUTO, *run) in spent
+        ]
+        sums = [sum(b[i] for b in both) for i in (0, 1)]
+        times = [f"{sums[0]:,.0f}", f"{sums[1]:,.0f}", f"{sums[1] / sums[0]:.2f}"] if both else ["", "", ""]
+        lines.append([peer, str(len(both)), ", ".join(stopped), *times])
+    if not lines:
+        return []
+    head = ["peer", "runs", "stopped or failed", "its processor s", "the default's in the same runs", "ratio"]
+    return ["## Processor time beside the peers\n\n" + table(head, lines)]
 
 
 def _cells(found: Mapping[Place, Cell], known: Sequence[str]) -> str:
