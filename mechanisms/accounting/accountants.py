@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.currencies import MU, RHO, Currency, above, zcdp_epsilon
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu, log_ndtr, needs_delta, ordered_up
 from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind, NoiseLaw
@@ -218,7 +218,7 @@ class Gdp(_Gaussian):
         _known(event)
         if event.mu is not None:
             return event.mu
-        half = event.loss_range / 2
+        half = ordered_up(event.loss_range / 2)
         if half > 700:  # e^half is no float
             return Mu(math.inf)
         # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits. Near 1/2 its rounding counts: from below.
@@ -321,7 +321,7 @@ class Advanced(_Approximate, _Squares):
             return PrivacyLoss(0.0, 0.0)
         _within_slots(events, self.slots)
         prime = self.delta / 2 if self.slots else self.delta
-        costs = [self.cost(e)["epsilon"] for e in events]
+        costs = [ordered_up(self.cost(e)["epsilon"]) for e in events]
         if max(costs) > 300:
             return PrivacyLoss(math.inf, self.delta + failures(events))
         mean = math.sqrt(2 * math.log(1 / prime) * math.fsum(e * e for e in costs))

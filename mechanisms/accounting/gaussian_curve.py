@@ -12,10 +12,24 @@ from mechanisms.public.units import Delta, Mu, round_up
 SLACK = 1e-10
 #: Relative error of one term of `gaussian_log_delta`: its arguments, its logarithm, and their sum.
 ULPS = 4 * 2.0**-52
+#: Losses are rounded up to multiples of these before a formula takes them: relative, and the least.
+#: The least is 8 times the step (2⁻⁴⁸) down to which the computed ε still grows from each multiple to the next.
+COARSE, LEAST_STEP = 2.0**-44, 2.0**-45
 #: Beyond this μ (ε above half a million) the formulas leave the range of floats: the loss is called infinite.
 MAX_MU = 1e3
 #: Below this the tail of the normal distribution is its asymptotic series: eight terms err by less than 1e-15.
 FAR = -20.0
+
+
+def ordered_up(value: float) -> float:
+    """A loss rounded up to steps that outweigh the rounding of a formula, so that the larger of two never costs less.
+
+    What is no number has no bound.
+    """
+    if not value < math.inf:
+        return math.inf
+    step = max(math.ldexp(COARSE, math.frexp(value)[1]), LEAST_STEP)
+    return math.ceil(value / step) * step
 
 
 def log_ndtr(x: float) -> float:
@@ -47,12 +61,12 @@ def gaussian_log_delta(mu: Mu, epsilon: float) -> float:
 
 @lru_cache(maxsize=100_000)
 def gaussian_epsilon(mu: Mu, delta: Delta) -> float:
-    """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP; rounded up."""
+    """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP; rounded up, and no smaller for a larger μ."""
     if mu <= 0:
         return 0.0
     if not mu <= MAX_MU:  # NaN has no bound either
         return math.inf
-    target = math.log(delta)
+    mu, target = Mu(ordered_up(mu)), math.log(delta)
     if gaussian_log_delta(mu, 0.0) <= target:
         return 0.0
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * target)

@@ -60,6 +60,20 @@ def test_whom_an_event_admits_costs_no_more_under_any_accountant(kind, sensitivi
     assert mine.admits(theirs) == (other <= sensitivity and noise >= scale)
 
 
+@pytest.mark.parametrize("name", ACCOUNTANTS)
+@pytest.mark.parametrize("kind", [*NOISE_KINDS, "choice"])
+def test_the_next_number_above_never_costs_less(name, kind):
+    """Neighbouring floats, from tiny to large: rounding must not turn their order round."""
+    rng, accountant = np.random.default_rng(1), make_accountant(name, delta=Delta(1e-6), slots=1)
+    for strength in 10 ** rng.uniform(-8, 1.5, 150):
+        costs = []
+        for _ in range(4):
+            event = Exponential("x", strength) if kind == "choice" else noise_event(kind, "x", strength, 1.0)
+            costs.append(accountant.loss([event]).epsilon)
+            strength = math.nextafter(strength, math.inf)
+        assert costs == sorted(costs)
+
+
 def test_an_event_admits_no_other_id_or_kind():
     for event in EVENTS:
         assert event.admits(event)
