@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup run test slow bench lint types docs audit clean
+.PHONY: help setup run test slow flaky bench lint types docs audit clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -48,6 +48,9 @@ docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 
 slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those that draw, 30 times over (hours)
+	$(BIN)/python -m tests.flaky --times 30
 
 audit: .venv/ready ## attack the privacy claims, write AUDIT.md (minutes)
 	$(BIN)/python -m tests.audit
