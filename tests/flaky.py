@@ -1,8 +1,8 @@
 """Whether a test is red by chance: each test that draws fresh noise, and each of hypothesis, again and again.
 
-`python -m tests.flaky --times 30`, by `make flaky`. One run of all tests finds those that draw: in the test itself or in
-a fixture, from the system's source or in a process of their own. These alone are repeated, with fresh noise and fresh
-examples, each time in a new session, so that fixtures of a session draw anew too.
+`python -m tests.flaky --times 30`, by `make flaky`. One run of all tests finds those that draw: in the test itself or
+in a fixture, from the system's source or in a process of their own. These alone are repeated, with fresh noise and
+fresh examples, each time in a new session, so that fixtures of a session draw anew too.
 """
 
 from __future__ import annotations
