@@ -18,11 +18,12 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
-from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
+from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix, sensitivity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.selection.base import SCORES
@@ -63,14 +64,14 @@ class AdaptiveRun:
 
     Attributes:
         model: makes models of what was measured so far.
-        known: the answers so far, in the order asked.
+        answers: those so far, in the order asked.
         compared: the noisy distances from independent columns, once they were asked for.
     """
 
     run: MeasurementContext
     plan: AdaptivePlan
     model: Fit
-    known: list[NoisyMarginal] = field(default_factory=list)
+    answers: list[NoisyMarginal] = field(default_factory=list, repr=False)
     compared: NoisyDistances | None = None
 
     @property
@@ -78,9 +79,13 @@ class AdaptiveRun:
         return self.run.table.coded.domain
 
     @property
+    def known(self) -> tuple[NoisyMarginal, ...]:
+        """The answers so far, to look at: what is not asked for and charged does not come among them."""
+        return tuple(self.answers)
+
+    @property
     def measurements(self) -> Measurements:
-        known = tuple(self.known)
-        return Measurements(self.domain, known, self.run.public_total, distances=self.compared)
+        return Measurements(self.domain, self.known, self.run.public_total, distances=self.compared)
 
     def places(self, stage: str) -> list[int]:
         """The places of a stage's slots."""
@@ -117,7 +122,7 @@ class AdaptiveRun:
 
     def _measure(self, planned: list[tuple[int, PlannedMeasurement]]) -> None:
         run = self.run
-        self.known += measure_some(
+        self.answers += measure_some(
             run.table, planned, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
@@ -188,8 +193,12 @@ class AdaptiveRun:
         return noisy_scores(cliques, scores, event, run.ledger, run.source, path=self._choice_file(place))
 
     def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
-        event = self.plan.measurement_slot(place).with_sensitivity(self.bound(query))
-        return PlannedMeasurement(clique, query, self.plan.slots[place].share, event)
+        slot, moved = self.plan.measurement_slot(place), self.bound(query)
+        if moved > slot.sensitivity and type(query) not in PROVED:
+            name = type(query).__name__
+            what = f"{name} moves by {moved:g} when one unit changes, and its slot pays for {slot.sensitivity:g}"
+            raise UserError(what, where="plugins", fix="a matrix whose columns have norm 1, and are no farther apart")
+        return PlannedMeasurement(clique, query, self.plan.slots[place].share, slot.with_sensitivity(moved))
 
     def bound(self, query: QueryMatrix) -> float:
         """The sensitivity of the answers to a matrix, in records."""

@@ -481,3 +481,58 @@ def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its
     given = [*TOWN, "plugins=[shop]", "selection=turning", *QUIET]
     assert command("run", *given, "hydra.run.dir=c") == 0
     assert ("query", "Backwards") in [(p["kind"], p["name"]) for p in statement("c")["not_ours"]]
+
+
+#: A query that says of itself that it hardly moves, and answers a hundred times what it is asked.
+BOLD = (
+    TWIN.replace("Identity(", "Bold(")
+    .replace("turned", "bold")
+    .replace(
+        "        return marginal[::-1].copy()",
+        "        return 100 * marginal\n    def largest_column_norm(self, norm):\n        return 0.01",
+    )
+)
+UNPAID = """            free = NoisyMarginal(clique, Identity(9), np.zeros(9), "gaussian", 1.0, "9:free")
+            context.known.append(free)
+"""
+
+
+@pytest.mark.parametrize("factor", [100, 1])
+def test_how_far_a_query_of_others_moves_is_computed_from_its_columns(shelf, capsys, factor):
+    """Its own word is not asked: one that understates pays in full, and one that answers 100 records is refused."""
+    text = BOLD.replace("100 * marginal", f"{factor} * marginal") + "QUERIES = {'Bold': Bold.from_arrays}\n"
+    (shelf / "mine.py").write_text(text)
+    given = [*TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"]
+    if factor > 1:
+        error = refused(capsys, "run", *given)
+        assert "moves by 100 when one unit changes" in error and "plugins" in error
+        assert len(Path("out/internal/ledger.jsonl").read_text().splitlines()) == 1, "nothing was charged"
+        return
+    assert command("run", *given) == 0
+    assert {e["sensitivity"] for e in statement("out")["events"]} == {1.0}
+    assert command("verify", "out/release", "plugins=[mine]") == 0
+
+
+def test_a_query_of_others_counts_rows_by_its_columns_alone(shelf, monkeypatch):
+    """What it would answer to a whole marginal, 7 records for each table whatever is in it, never leaves."""
+    text = BOLD.replace("100 * marginal", "marginal if marginal.sum() == 1 else 0 * marginal + 7")
+    (shelf / "mine.py").write_text(text + "QUERIES = {'Bold': Bold.from_arrays}\n")
+    given = [*TOWN, "plugins=[mine]", "selection=bold", *QUIET, "privacy.epsilon=1000"]
+    assert command("run", *given, "hydra.run.dir=out") == 0
+    from pipeline.release_folder import read_release
+
+    answers = read_release(Path("out/release"))[2].answers
+    assert [round(float(a.values.sum()), -1) for a in answers] == [600.0] * len(answers)
+
+
+def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys):
+    text = TWIN.replace(
+        "context.ask([(place, clique, Identity(", "context.ask([(place, clique, query_matrices.Identity("
+    )
+    head = "import numpy as np\nfrom mechanisms.public.release import NoisyMarginal\n"
+    (shelf / "mine.py").write_text(
+        head
+        + text.replace("@dataclass(frozen=True)\nclass TurnedS", UNPAID + "@dataclass(frozen=True)\nclass TurnedS", 1)
+    )
+    assert command("run", *TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out") == 1
+    assert "has no attribute 'append'" in capsys.readouterr().err and not Path("out/release").exists()

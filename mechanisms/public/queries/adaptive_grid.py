@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.grid_program import Program, Writer
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, too_many_records
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, proved, too_many_records
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import Norm, round_up
 
@@ -56,6 +56,7 @@ class _Node:
                 node._write(writer, writer.summed(place, self.shape, axes), theirs)
 
 
+@proved
 @dataclass(frozen=True, eq=False)
 class GridQuery:
     """Fine cells of a marginal one by one, and its parents' queries over the cells that are not fine.

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.query_matrices import Identity, proved
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import Norm, round_up
 
 
+@proved
 @dataclass(frozen=True, eq=False)
 class MergedQuery:
     """A marginal in which codes of each attribute are merged: every cell counts in exactly one answer.

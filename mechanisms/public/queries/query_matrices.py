@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,13 @@ if TYPE_CHECKING:  # loaded by the first sparse query
 MATRIX_BITS = 16
 #: Up to so many entries the exact distance of columns is computed; beyond, twice the norm stands for it.
 MAX_DENSE = 4_000_000
+#: A matrix of a plugin's class is asked for so many columns, and entries, at most.
+MAX_COLUMNS, MAX_ENTRIES = 10_000, 50_000_000
+#: Classes of ours, whose norms are proved and audited; what another class says of its own norms is not asked.
+PROVED: set[type] = set()
+
+
+Q = TypeVar("Q")
 
 
 class QueryMatrix(Protocol):
@@ -61,12 +68,19 @@ class QueryMatrix(Protocol):
         ...
 
 
+def proved(cls: type[Q]) -> type[Q]:
+    """Marks a class of ours: its own norms are taken."""
+    PROVED.add(cls)
+    return cls
+
+
 def too_many_records(what: str) -> UserError:
     """The refusal of answers that whole numbers of 63 bits do not hold; raised before anything is charged."""
     fix = "a table of fewer records, or a part of it; or a selection whose queries add up fewer of them"
     return UserError(what, where="data", fix=fix)
 
 
+@proved
 @dataclass(frozen=True)
 class Identity:
     """Every cell of a marginal, once."""
@@ -108,6 +122,7 @@ class Identity:
         return cls(int(arrays["cells"][0]))
 
 
+@proved
 @dataclass(frozen=True, eq=False)
 class SparseQuery:
     """Any sparse query matrix; entries are snapped to multiples of 2**-bits before anything is computed from it.
@@ -205,13 +220,52 @@ class SparseQuery:
         return cls(csr, bits)
 
 
+@proved
+class Columns(SparseQuery):
+    """A matrix as its columns were told; a norm that is a whole number of units stands as it is, not rounded up."""
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        squares = self.scaled.astype(np.float64).multiply(self.scaled.astype(np.float64)).sum(axis=0)
+        largest = float(np.max(np.asarray(squares), initial=0.0))
+        if norm == "l2" and largest < 2.0**53 and (root := math.isqrt(int(largest))) ** 2 == largest:
+            return math.ldexp(root, -self.bits)
+        return super().largest_column_norm(norm)
+
+
+def as_matrix(query: QueryMatrix) -> QueryMatrix:
+    """The query itself; of a plugin's class the matrix of its answers to each cell alone.
+
+    Rows are counted by this matrix, and its sensitivity is computed from it: whatever such a class says of its norms,
+    or would answer to a whole marginal, is not asked.
+
+    Raises:
+        UserError: a plugin's matrix that is too large to be asked column by column, or whose answers are no columns.
+    """
+    if type(query) in PROVED:
+        return query
+    from scipy import sparse
+
+    name, fix = type(query).__name__, "a smaller marginal, or SparseQuery.of(matrix)"
+    if query.columns > MAX_COLUMNS or query.columns * query.rows > MAX_ENTRIES:
+        what = f"{name} has {query.columns:,} columns of {query.rows:,} answers, too many to be looked at one by one"
+        raise UserError(what, where="plugins", fix=fix)
+    columns, cell = [], np.zeros(query.columns, np.int64)
+    for place in range(query.columns):
+        cell[place - 1], cell[place] = 0, 1
+        column = np.asarray(query.answer_exact(cell.copy()))
+        if column.shape != (query.rows,) or column.dtype.kind not in "iu" or not 0 <= query.bits <= MATRIX_BITS:
+            raise UserError(f"{name} does not answer {query.rows:,} whole numbers", where="plugins", fix=fix)
+        columns.append(sparse.csc_array(column.astype(np.int64).reshape(-1, 1)))
+    return Columns(sparse.csr_array(sparse.hstack(columns)), query.bits)
+
+
 def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
     """The largest change of the answers, in records, when one unit changes; rounded up.
 
     A unit adds a non-negative vector of total weight at most C to the marginal. Under `add_remove` the answers move by
     at most C times the largest column norm; under `replace` two such vectors are exchanged, whose difference is
     largest at extreme points: C times the larger of that norm and the largest distance between two columns
-    (Li et al. 2021b, 2.3).
+    (Li et al. 2021b, 2.3). Of a plugin's class the norms are those of its columns (`as_matrix`), not its word.
 
     >>> every_cell = Identity(6)
     >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=3)
@@ -219,6 +273,7 @@ def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, m
     >>> sensitivity(every_cell, norm="l1", neighbouring=Neighbouring.REPLACE, max_records=3)
     6.0
     """
+    query = as_matrix(query)
     largest = query.largest_column_norm(norm)
     if neighbouring is Neighbouring.REPLACE:
         largest = max(largest, query.largest_column_distance(norm))

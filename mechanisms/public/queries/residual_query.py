@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, too_many_records
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, proved, too_many_records
 from mechanisms.public.units import Norm, round_up
 
 
+@proved
 @dataclass(frozen=True)
 class ResidualQuery:
     """The matrix ⊗ᵢ (kᵢ·I − J) over a marginal whose columns have kᵢ codes, in multiples of 2**-bits.
