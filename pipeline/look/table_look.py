@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, percent, unplaced_values
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, stream
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, moved
 from pipeline.scores.table_sources import open_with
@@ -37,10 +36,6 @@ from pipeline.stage_bars import Stages
 
 #: Lost values that are looked at, and that are shown.
 LOOKED_AT, SHOWN = 1000, 3
-ID_NAME = re.compile(
-    r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
-    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|[a-z]Id$|(?i:_?(nr|no|number)$)"
-)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def test_odd_tables_have_a_draft_that_knows_every_column_and_encodes_every_row(t
 
 def test_a_few_words_among_numbers_are_doubted_as_gaps_and_open_classes_are_not(tmp_path: Path) -> None:
     rows = "".join(
-        f"{'k.A.' if i % 20 == 0 else 18 + i % 60},{'90+' if i % 20 == 0 else 18 + i % 60}\n" for i in range(400)
+        f"{'k.A.' if i % 20 == 0 else 18 + i % 60},{'90+' if i % 20 == 0 else 18 + i % 60}\n" for i in range(800)
     )
     text, facts = drafted(csv(tmp_path, "age,open\n" + rows))
     assert facts["age"].kind == "integer" and facts["age"].missing_texts == ("k.A.",)
@@ -104,6 +104,30 @@ def test_bad_cells_do_not_drop_a_column_and_a_long_list_keeps_its_most_frequent_
     assert facts["code"].other == "Other" and len(facts["code"].values) == 50 and "most frequent" in text
     assert facts["hospital"].constant and facts["zero_one"].kind == "integer"
     assert facts.leave_out == ()
+
+
+def medical(rows: int = 1200) -> str:
+    """A register with free text in few of its cells, a town of few people, and one odd word among the ages."""
+    conditions = ["HYPERTENSION"] * 40 + [f"CASE {i} OF A RARE SYNDROME" for i in range(60)]
+    lines = [
+        f"{'declined' if i == 7 else 20 + i % 60},{conditions[i // 12] if i % 12 == 0 else ''},"
+        f"{'Lone Hamlet' if i == 3 else ('North', 'South')[i % 2]},{'transplant' if i == 5 else ''},K{i % 40:02}"
+        for i in range(rows)
+    ]
+    return "\n".join(["age,conditions,town,remark,patient_id", *lines, ""])
+
+
+def test_a_text_that_few_rows_hold_is_never_in_a_draft_and_the_draft_says_so(tmp_path: Path) -> None:
+    text, facts = drafted(csv(tmp_path, medical()))
+    for betrayed in ("SYNDROME", "Lone Hamlet", "declined", "transplant", "K07"):
+        assert betrayed not in text, betrayed
+    assert facts.leave_out == ("conditions", "remark", "patient_id")
+    assert "61 distinct texts, of them 60 that fewer than 10 rows hold: free text" in text, "of the filled cells"
+    assert facts["town"].values == ("North", "South") and facts["town"].other == "Other"
+    assert "3 distinct texts; not listed, but other: 1 that fewer than 10 rows hold" in text
+    assert text.count("{kind: categorical, values: discover, other: Other}") == 2
+    assert (facts["age"].kind, facts["age"].missing_texts) == ("integer", ()) and facts["age"].missing
+    assert "below 0.1 % of the values cannot be read so: they become missing" in text
 
 
 def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_path: Path) -> None:

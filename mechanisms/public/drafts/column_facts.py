@@ -16,6 +16,8 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, Reading
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
+#: A text that fewer rows hold is never listed, nor quoted: it may be one person's.
+FEWEST_ROWS = 10
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
 #: So many cells, and so many columns at most, are looked at together.

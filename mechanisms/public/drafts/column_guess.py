@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.drafts.column_facts import MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers
+from mechanisms.public.drafts.column_facts import FEWEST_ROWS, MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
+    ID_NAME,
     Reading,
     as_moment,
     date_forms,
@@ -28,6 +29,13 @@ FEW_WORDS = 0.2
 FEW_ROWS = 20
 #: Of a long list of texts so many are drafted, where each stands for that many rows in the mean.
 FREQUENT, ROWS_EACH = 50, 20
+#: A list is drafted where the texts on it stand in at least this share of the filled cells; else it is free text.
+LISTED = 0.75
+#: An id by its name is left out where it has more distinct texts.
+FEW_IDS = 20
+RARE = f"that fewer than {FEWEST_ROWS} rows hold"
+FREE = "free text; where a list is wanted: {kind: categorical, values: discover, other: Other}"
+LIST = "is there a public list? else values: discover"
 
 Guess = tuple[dict[str, Any] | None, str]
 
@@ -71,18 +79,20 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     if facts.distinct <= 20:
         return None
     words = look.sample(index, WORDS, 4)
-    plain_words = len(words) <= 3 and not any(c.isdigit() for word in words for c in word)
-    if plain_words:
-        doubt = f"; do {', '.join(map(repr, sorted(words)))} mean a gap?"
-        return _of_numbers(facts.plain, Reading(), facts, sorted(words), doubt)
+    if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
+        gaps = gap_words(words, numbers=True, fewest=FEWEST_ROWS)
+        unread = odd - sum(words[g] for g in gaps)
+        doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
+        return _of_numbers(facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, {}) if unread else ""))
     if facts.distinct <= MAX_VALUES:
         return None
     return _of_numbers(facts.plain, Reading(), facts, [], _unread(odd, facts, words))
 
 
 def _unread(odd: int, facts: Facts, words: Mapping[str, int]) -> str:
-    few = ", ".join(map(repr, list(words)[:3]))
-    return f"; {percent(odd / facts.filled)} of the values cannot be read so, such as {few}: they become missing"
+    few = ", ".join([repr(t) for t, n in words.items() if n >= FEWEST_ROWS][:3])
+    shown = f", such as {few}" if few else ""
+    return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
 
 def _of_numbers(seen: Numbers, reading: Reading, facts: Facts, gaps: list[str], doubt: str) -> Guess | None:
@@ -135,9 +145,10 @@ def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
     fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": str(low), "max": str(high)}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
-    gaps = sorted({*facts.gaps, *gap_words(rest, numbers=True)})
+    words = gap_words(rest, numbers=True, fewest=FEWEST_ROWS)
+    gaps = sorted({*facts.gaps, *words})
     odd = facts.filled - n
-    doubt = _unread(odd, facts, rest) if odd > 0 and len(gap_words(rest, numbers=True)) < len(rest) else ""
+    doubt = _unread(odd, facts, rest) if odd > 0 and len(words) < len(rest) else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
@@ -171,7 +182,7 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     if seen.count < MOSTLY * facts.filled:
         return None
     rest = {t: n for t, n in texts.items() if reading.number(t) is None}
-    gaps, odd = gap_words(rest, numbers=True), facts.filled - seen.count
+    gaps, odd = gap_words(rest, numbers=True, fewest=FEWEST_ROWS), facts.filled - seen.count
     doubt = _unread(odd, facts, rest) if odd > 0 and len(gaps) < len(rest) else ""
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
@@ -182,30 +193,45 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
 def _texts(look: Look, index: int, facts: Facts) -> Guess:
     """A flag, a list, the most frequent of a long list, or nothing."""
     values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
-    if not values or len(values) > MAX_VALUES:
-        return _long_list(look, index, facts)
-    if spelled_yes_or_no(values):
+    if values and len(values) <= MAX_VALUES and spelled_yes_or_no(values):
         guess = f"yes and no in {len(values)} spellings"
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
+    if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
+        return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
+    if not values or len(values) > MAX_VALUES:
+        return _long_list(look, index, facts)
+    counts = look.sample(index)
     codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
     gaps = sorted({*facts.gaps, *(v for v in values if v in codes)}) if len(values) > 1 else list(facts.gaps)
     taken = [g for g in gaps if g not in facts.gaps]
     values = [v for v in values if v not in taken]
     doubt = f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
+    frequent = [v for v in values if counts[v] >= FEWEST_ROWS]
+    rare = len(values) - len(frequent)
+    if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
+        return None, f"{len(values)} distinct texts, of them {rare} {RARE}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
-    words = f"{len(values)} distinct texts; is the list complete?{doubt}"
-    return {"kind": "categorical", "values": values, "missing": gaps or facts.empty}, words
+    fields: dict[str, Any] = {"kind": "categorical", "values": frequent}
+    if not rare:
+        words = f"{len(values)} distinct texts; is the list complete?{doubt}"
+        return {**fields, "missing": gaps or facts.empty}, words
+    words = f"{len(values)} distinct texts; not listed, but other: {rare} {RARE}; {LIST}{doubt}"
+    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words
 
 
 def _long_list(look: Look, index: int, facts: Facts) -> Guess:
     many = f"about {facts.distinct:,} distinct texts"
-    if facts.filled < ROWS_EACH * facts.distinct:
-        return None, f"{many}: free text, or an id"
-    often = look.sample(index, most=FREQUENT)
+    often = {t: n for t, n in look.sample(index, most=FREQUENT).items() if n >= FEWEST_ROWS}
+    if facts.filled < ROWS_EACH * facts.distinct or not often:
+        return None, f"{many}: an id, or {FREE}"
     gaps = sorted({*facts.gaps, *gap_words(often, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
-    label = next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in values)
     covered = percent(sum(often.values()) / facts.filled)
-    words = f"{many}; the {len(values)} most frequent ({covered} of the rows) are listed: is there a public list?"
-    return {"kind": "categorical", "values": values, "other": label, "missing": gaps or facts.empty}, words
+    words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
+    return {"kind": "categorical", "values": values, "other": unused(values), "missing": gaps or facts.empty}, words
+
+
+def unused(values: Sequence[str]) -> str:
+    """A label for what is not listed."""
+    return next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in values)

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from mechanisms.public.drafts.column_facts import Look, looks
-from mechanisms.public.drafts.column_guess import guess_column
+from mechanisms.public.drafts.column_facts import FEWEST_ROWS, Look, looks
+from mechanisms.public.drafts.column_guess import guess_column, unused
 from mechanisms.public.drafts.derived_guess import guess_derived
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
@@ -18,11 +18,12 @@ from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.table_schema import dump_yaml
 from mechanisms.public.tables.scan import Source
 
-NOTICE = """\
+NOTICE = f"""\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
 # A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
 # Check each column against what is publicly known (a codebook, a form, the law), never against this table:
 #   - values: is this the public list? Values that only this table shows betray people; `other: Other` takes the rest.
+#     A text that fewer than {FEWEST_ROWS} rows hold is never listed here: add what a public list names.
 #   - min and max: replace them by generous public bounds; values outside are clipped.
 #   - bins: as coarse as the question allows; fewer cells, less noise.
 #   - missing: may the column be empty at all? Which texts mean so?
@@ -116,6 +117,5 @@ def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[dict[str, Any], st
     fields["hierarchy"] = hierarchy_fields(tree)
     if not beyond:
         return fields, f"the {len(tree.leaves)} values of the file with the hierarchy; is the list complete?"
-    label = next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in tree.leaves)
     guess = f"the {len(tree.leaves)} values of the file with the hierarchy; {beyond} more texts of the table are Other"
-    return fields | {"other": label}, guess
+    return fields | {"other": unused(tree.leaves)}, guess

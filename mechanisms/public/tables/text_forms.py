@@ -38,6 +38,11 @@ DATE_FORMS = (
 )
 #: What stands beside an amount of money.
 CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%")
+#: What columns of ids are called.
+ID_NAME = re.compile(
+    r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
+    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|[a-z]Id$|(?i:_?(nr|no|number)$)"
+)
 
 Texts = Mapping[str, int]
 
@@ -185,11 +190,15 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
     return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
 
 
-def gap_words(texts: Texts, *, numbers: bool) -> list[str]:
-    """Texts among the given that may mean that a value is missing: well-known ones, or up to three words."""
+def gap_words(texts: Texts, *, numbers: bool, fewest: int = 1) -> list[str]:
+    """Texts among the given that may mean that a value is missing: well-known ones, or up to three words.
+
+    Args:
+        fewest: a word that is not well known occurs at least so often.
+    """
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
     known = [t for t in texts if t.strip() in {*GAPS, *codes} or t.strip().lower() in {"unknown", "none", "missing"}]
-    words = [t for t in texts if not re.search(r"\d", t)]
+    words = [t for t, n in texts.items() if n >= fewest and not re.search(r"\d", t)]
     if numbers and words and len(words) <= 3:
         return sorted({*known, *words})
     return sorted(known)
