@@ -159,7 +159,9 @@ class Release:
         return answer(self.schema, self.measurements, marginal=names, solution=solution)
 
     def distances(self) -> pd.DataFrame:
-        """How far each pair is from independence (InDif), the most dependent first; noisy, with the standard error.
+        """How far each pair is from independence (InDif), the most dependent first, with a standard error.
+
+        It holds the noise of the distance and that of the one-way counts.
 
         Raises:
             UserError: the run did not ask for that (selection=auto, indif and groups do).

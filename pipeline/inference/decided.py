@@ -98,8 +98,6 @@ def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float)
     expected = evidence.independent
     stddev = NOISE_KINDS[distances.noise].stddev * distances.scale
     least = NormalDist().inv_cdf(1 - LEVEL / len(distances.cliques)) * stddev
-    noise = {a.clique: a.mean_abs for a in evidence.compared.answers}
-    sides = {n: side_error(expected((n,)), noise.get((n,), math.inf)) for c in distances.cliques for n in c}
     values = distances.values[places]
     off = float(values.mean()) + NormalDist().inv_cdf(1 - LEVEL) * stddev / math.sqrt(len(places))
     if distances.below:
@@ -109,7 +107,7 @@ def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float)
         off = 2 * (max(off, 0.0) + float(np.mean(hidden))) + max(missing, 0.0)  # as in `scored_error`
     else:
         asked = [distances.cliques[i] for i in places]
-        base = [of_independent(expected(c), sum(sides[n] for n in c)) for c in asked]
+        base = [of_independent(expected(c), sum(evidence.side_errors[n] for n in c)) for c in asked]
     return len(places), int((values - np.array(base) > least).sum()), min(max(off, 0.0) / (2 * records), 1.0)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 
 from mechanisms.public.candidates import Expected
+from mechanisms.public.designs.chance_distance import side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.release import Measurements, NoisyDistances
 from pipeline.inference.told import NOTHING, Told, told, told_total
@@ -60,3 +62,14 @@ class Evidence:
     def independent(self) -> Expected:
         """The independent columns that the released distances are from."""
         return independent_marginals(self.compared)
+
+    @cached_property
+    def side_errors(self) -> Mapping[str, float]:
+        """Per column about how far those independent columns are from the true one-way counts, in records, in L1.
+
+        The product of two columns is no further from the product of the true ones than both sides together (triangle
+        inequality), and no distance from it is.
+        """
+        noise = {a.clique: a.mean_abs for a in self.compared.answers}
+        names = self.measurements.domain.names
+        return {n: side_error(self.independent((n,)), noise.get((n,), inf)) for n in names}

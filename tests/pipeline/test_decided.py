@@ -7,7 +7,9 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference.decided import decided
+from pipeline.inference.indif_table import distances
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command
 
@@ -62,6 +64,20 @@ def test_the_mean_distance_of_what_is_left_is_bounded_in_95_of_100():
             true.append(np.abs(exact - expected(c)).sum() / 2 / sum(known.answers[0].values))
         held += decided(known).left >= np.mean(true) * 0.98  # the number of records is known up to noise
     assert held >= 88
+
+
+def test_the_standard_error_of_a_distance_holds_the_noise_of_the_columns_too():
+    """Noisy one-way counts make weak pairs look dependent: nobody takes that for a finding."""
+    columns = {a.name: {"kind": "categorical", "values": list(range(a.size))} for a in FOUR.attributes}
+    schema = parse_schema({"columns": columns}, where="four")
+    far = []
+    for seed in range(100):
+        answer = distances(schema, release(seed, 20.0)).set_index("marginal")
+        for pair, true in (("a × b", 1400.0), ("a × c", 0.0), ("b × c", 0.0)):
+            row = answer.loc[pair]
+            far.append(abs(row["distance"] - true) / row["standard_error"])
+    assert np.mean(np.array(far) > 2) < 0.05
+    assert "noise of ± 20;" in distances(schema, release(1, 20.0)).attrs["notes"][0]
 
 
 def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
