@@ -384,7 +384,8 @@ def _schema(arguments: list[str]) -> int:
     text = other.draft(table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
     if config.output:
         write_whole(Path(config.output), text)
-        print(f"a draft (it looked at the data; check it, then set confirmed_public: true): {config.output}")
+        todo = "check it, name its source, then set confirmed_public: true"
+        print(f"a draft (it looked at the data; {todo}): {config.output}")
     else:
         print(text, end="")
     return 0

@@ -86,8 +86,8 @@ no table and books no budget; the release says that it is not private. plan.rows
 
 usage: python -m pipeline rehearse data.schema=SCHEMA [setting=value ...]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
-`confirmed_public: false`, and `run` marks its release
-as not private until a person has checked it and changed that line.
+`confirmed_public: false`, and `run` marks its release as not private until a person has checked it, named its
+source and changed that line. It lists no text that fewer than 10 rows hold.
 
 usage: python -m pipeline schema TABLE [output=my.yaml] ['cluster={COLUMN: {...}, ...}']
 

@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
@@ -30,7 +30,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, moved
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
-from pipeline.settings.config import CheckConfig, Config, schema_path
+from pipeline.settings.config import CheckConfig, Config
 from pipeline.settings.discovering_settings import asks_for_records
 from pipeline.stage_bars import Stages
 
@@ -67,7 +67,7 @@ def check(config: CheckConfig) -> TableLook:
         UserError: a mistake of the settings, the schema or the file.
     """
     check_share(config.data.max_unplaced)
-    schema = load_schema(schema_path(config.data.schema))
+    schema = build.declared_schema(config.data)
     asked = asks_for_records(config.privacy)
     bound = None if asked else config.privacy.max_records or config.data.max_records
     privacy = config.privacy if config.privacy.unit == build.RECORD else replace(config.privacy, max_records=bound or 1)

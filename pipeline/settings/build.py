@@ -16,6 +16,7 @@ from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
+from mechanisms.public.schema.sources import check_source
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
@@ -23,7 +24,7 @@ from mechanisms.selection.base import check_mapped
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.measuring.adaptive_plans import build_adaptive
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
-from pipeline.settings.config import Config, LimitsConfig, SynthesisConfig, schema_path
+from pipeline.settings.config import Config, DataConfig, LimitsConfig, SynthesisConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.discovering_settings import asks_for_records, build_discovery, of_the_rest
 from pipeline.settings.inputs import check_roles
@@ -44,7 +45,19 @@ LIBRARIES_BYTES = 400_000_000
 
 def build_schema(config: Config) -> Schema:
     """The public schema that the run discretizes against, with fine columns where the selection measures them."""
-    return with_fine(config, load_schema(schema_path(config.data.schema)))
+    return with_fine(config, declared_schema(config.data))
+
+
+def declared_schema(data: DataConfig) -> Schema:
+    """The schema as its file says it.
+
+    Raises:
+        UserError: a mistake in it; one that is confirmed and names the table itself as its source.
+    """
+    schema = load_schema(schema_path(data.schema))
+    confirmed, table = schema.confirmed_public or data.confirmed_public, None if data.path is None else str(data.path)
+    check_source(schema.source, confirmed=confirmed, where=str(data.schema), table=table)
+    return schema
 
 
 def with_fine(config: Config, schema: Schema) -> Schema:

@@ -12,6 +12,7 @@ from typing import Any
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.facts_file import alone
+from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -24,6 +25,7 @@ from pipeline.statement.statement import (
     CLIPS,
     LIBRARIES,
     MISSING,
+    NOT_CONFIRMED,
     Declared,
     held_out,
     outside,
@@ -44,6 +46,8 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         schema = load_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return "schema.yaml and the measurements do not belong together"
+    if names_the_table(schema.source) and NOT_CONFIRMED not in statement["reasons_not_private"]:
+        return f"the source of the schema is {schema.source!r}, which nobody can confirm as public"
     if statement["table"] != schema.name:
         return f"the table is {statement['table']!r}, and the schema is of {schema.name!r}"
     said = statement["published"]

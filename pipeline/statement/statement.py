@@ -23,6 +23,7 @@ from mechanisms.accounting.restatements import (
 )
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
+from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -209,7 +210,7 @@ def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) 
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not (schema.confirmed_public or confirmed):
+    if not (schema.confirmed_public or confirmed) or names_the_table(schema.source):
         reasons.append(NOT_CONFIRMED)
     return reasons
 

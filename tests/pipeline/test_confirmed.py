@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
-from tests.pipeline.conftest import command
+from pipeline.statement.verify import verify
+from tests.pipeline.conftest import command, rebound
 
 FORMS = {
     "sizes.json": '{"a": 2, "b": 3}',
@@ -47,6 +48,37 @@ def test_the_command_line_confirms_any_schema_and_the_statement_says_who_did(nam
     assert said["private"] is True
     assert "on the command line (data.confirmed_public=true), not in the schema's file" in said["public_facts"][0]
     assert "confirmed_public: false" in (codes / "out/release/schema.yaml").read_text()  # no person wrote true
+
+
+OWN = ["a draft from the table itself", "The data themselves.", "codes.csv"]
+
+
+@pytest.mark.parametrize("source", OWN)
+@pytest.mark.parametrize("how", ["in the file", "on the command line"])
+def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, how, codes, capsys):
+    own = FORMS["false.yaml"].replace("columns:", f"source: {source}\ncolumns:")
+    (codes / "own.yaml").write_text(own)
+    assert run("own.yaml", "hydra.run.dir=unconfirmed") == 0
+    assert json.loads((codes / "unconfirmed/release/privacy.json").read_text())["private"] is False
+    if how == "in the file":
+        (codes / "own.yaml").write_text(own.replace("false", "true"))
+        assert command("check", "data.path=codes.csv", "data.schema=own.yaml") == 1
+        assert "is the table itself" in capsys.readouterr().err
+    assert run("own.yaml", "data.confirmed_public=true") == 1
+    said = capsys.readouterr().err
+    assert f"source: {source!r} is the table itself" in said and "a codebook, a form, a law" in said
+    assert not (codes / "out").exists(), "nothing was spent"
+
+
+def test_a_release_that_claims_a_confirmed_draft_of_the_table_is_not_sound(codes):
+    (codes / "kinds.yaml").write_text("source: a codebook\nconfirmed_public: true\n" + FORMS["false.yaml"][24:])
+    assert run("kinds.yaml") == 0 and verify(codes / "out/release").sound
+    for path in (codes / "out/release").glob("*"):
+        if path.suffix in {".json", ".yaml", ".html", ".csv"}:
+            path.write_text(path.read_text().replace("a codebook", OWN[0]))
+    rebound(codes / "out/release")
+    verdict = verify(codes / "out/release")
+    assert not verdict.sound and "which nobody can confirm as public" in "\n".join(c.said for c in verdict.checks)
 
 
 def test_a_confirmation_in_the_file_is_said_to_come_from_there(codes):

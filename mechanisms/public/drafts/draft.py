@@ -15,6 +15,7 @@ from mechanisms.public.drafts.derived_guess import guess_derived
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
+from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.schema.table_schema import dump_yaml
 from mechanisms.public.tables.scan import Source
 
@@ -28,7 +29,8 @@ NOTICE = f"""\
 #   - bins: as coarse as the question allows; fewer cells, less noise.
 #   - missing: may the column be empty at all? Which texts mean so?
 #   - what nobody knows publicly: bounds, bins or values: discover finds it with noise, from the same budget.
-#   - source: where the lists and bounds come from once you have checked them (a codebook, a form, a law).
+#   - source: where the lists and bounds come from once you have checked them (a codebook, a form, a law). The table is
+#     no source of its own: a schema that names it cannot be confirmed.
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """
 
@@ -75,9 +77,7 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     parts = [_entry(*entry) for entry in drafted]
-    head = yaml.safe_dump(
-        {"name": name, "source": "a draft from the table itself", "confirmed_public": False}, sort_keys=False
-    )
+    head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
     text = f"{NOTICE}{head}columns:\n{''.join(parts)}"
     if left_out:
         text += "leave_out:\n"

@@ -23,13 +23,18 @@ def alone() -> Iterator[None]:
         _ALONE.reset(token)
 
 
+def within_release() -> bool:
+    """Whether the schema that is read is that of a release."""
+    return _ALONE.get()
+
+
 def check_alone(*, field: str, where: str) -> None:
     """Asked before a file beside a schema is opened.
 
     Raises:
         UserError: the schema is that of a release.
     """
-    if _ALONE.get():
+    if within_release():
         fix = "take the release folder of a run, as it was written; do not trust this one"
         raise UserError(f"{field}: names another file, which the schema of a release never does", where=where, fix=fix)
 

@@ -37,6 +37,7 @@ from mechanisms.public.schema.readings import (
     with_gaps,
     zip_fields,
 )
+from mechanisms.public.schema.sources import check_source
 
 TOP = ("name", "source", "confirmed_public", "gaps", "columns", "leave_out", *RULES)
 
@@ -207,7 +208,7 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
         folder: where the files that it names lie; the schema holds their content.
 
     Raises:
-        UserError: names column and field.
+        UserError: names column and field; a confirmed schema that names the table itself as its source.
     """
     if not isinstance(mapping.get("columns"), Mapping):
         return _parse_domain(mapping, where, folder)
@@ -220,9 +221,11 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
         raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
     left = mapping.get("leave_out") or []
     leave_out = text_list(left, "leave_out", where) if left else ()
+    source = as_text(mapping.get("source") or "", "source", where)
+    check_source(source, confirmed=confirmed, where=where)
     return _schema(
         name=as_text(mapping.get("name", Path(where).stem), "name", where),
-        source=as_text(mapping.get("source") or "", "source", where),
+        source=source,
         confirmed_public=confirmed,
         columns=mapping["columns"],
         leave_out=leave_out,
