@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
+from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, write_whole
 
-FORMAT = "budget-ledger/1"
+#: The format, and the one before it, which did not say who charged: there, each is taken to have.
+FORMAT, BEFORE = "budget-ledger/2", "budget-ledger/1"
 SETTING = "budget.ledger"
 
 
@@ -56,6 +56,7 @@ class Booking:
         private: whether its release may say so; one that is not private is booked too, but protects nobody.
         time, by: when and by whom, for people.
         others: whether its cost rests on parts of plugins, which our audit does not cover.
+        charged: whether the run may have charged something by now: it is noted before its first charge.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Booking:
     time: str = ""
     by: str = ""
     others: bool = False
+    charged: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,18 @@ class Book:
         """Whether all of these could be booked beside what is booked already."""
         return self.filter.admits([*self.spends, *spends], self.limit)
 
-    def holds(self, name: str) -> bool:
-        return any(b.id == name for b in self.bookings)
+    @property
+    def entries(self) -> int:
+        """How many limits, bookings and notes of a charge it holds: a number that only grows."""
+        return len(self.limits) + len(self.bookings) + sum(b.charged for b in self.bookings)
+
+    def booked(self, name: str) -> Booking | None:
+        """The booking of that name."""
+        return next((b for b in self.bookings if b.id == name), None)
 
     def missing(self, bookings: Sequence[Booking]) -> list[Booking]:
         """Those that are not in the file yet."""
-        return [b for b in bookings if not self.holds(b.id)]
+        return [b for b in bookings if self.booked(b.id) is None]
 
     def until(self, name: str) -> Book:
         """The book as it was right after that booking: what its run may say, whenever it says it."""
@@ -211,7 +219,7 @@ def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
         Refused: all together do not fit; the file is as it was.
         UserError: as `opened`, or the file cannot be written.
     """
-    with _locked(wanted.path) as path:
+    with locked(wanted.path) as path:
         book = opened(wanted)
         fresh = book.missing(bookings)
         if not fresh:
@@ -226,6 +234,23 @@ def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
     return book
 
 
+def note_charge(path: Path, name: str) -> None:
+    """Note on disk that the run with this booking charges from now on: whoever draws after that has drawn on it.
+
+    Raises:
+        UserError: the file holds no such booking any more, or cannot be written; nothing may be charged then.
+    """
+    with locked(path) as target:
+        book = load_book(target)
+        mine = None if book is None else book.booked(name)
+        if book is None or mine is None:
+            fix = "the newest copy of it, then the same command; nothing was charged"
+            raise UserError("the booking of this run is gone from the ledger", where=str(path), fix=fix)
+        if not mine.charged:
+            noted = tuple(replace(b, charged=b.charged or b.id == name) for b in book.bookings)
+            _save(target, replace(book, bookings=noted))
+
+
 def set_limit(path: Path, limit: Limit, reason: str) -> Book:
     """Another limit for a file, with a record of it.
 
@@ -237,7 +262,7 @@ def set_limit(path: Path, limit: Limit, reason: str) -> Book:
     """
     if not reason.strip():
         raise UserError("a new limit needs a reason, which stays on record", where="reason", fix="reason='…'")
-    with _locked(path) as target:
+    with locked(path) as target:
         book = load_book(target)
         if book is None:
             raise UserError("no such ledger", where=str(path), fix="a run with budget.ledger and budget.limit makes it")
@@ -257,32 +282,22 @@ def _now() -> tuple[str, str]:
     return datetime.now(UTC).isoformat(timespec="seconds"), name
 
 
-@contextmanager
-def _locked(given: Path) -> Iterator[Path]:
-    """The file's own path, for one process at a time; the lock lies beside the ledger, which is itself replaced."""
-    path = given.resolve()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = (path.parent / f".{path.name}.lock").open("a")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield path
-
-
 def _save(path: Path, book: Book) -> None:
     """The whole file, or the one before; its name is on disk before this returns."""
     content = _to_json(book)
-    text = json.dumps({**content, "digest": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
+    digest = _digest(content)
+    text = json.dumps({**content, "digest": digest}, indent=1, ensure_ascii=False) + "\n"
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    write_whole(path, text, mode=mode)
     try:
+        if not path.exists():
+            forget(path)
+        write_whole(path, text, mode=mode)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        record(path, book.entries, digest)
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -291,8 +306,9 @@ def load_book(path: Path) -> Book | None:
     """The book in a file; None where there is none.
 
     Raises:
-        UserError: it cannot be read, is damaged or was changed by hand, or has a second name.
+        UserError: it cannot be read, is damaged or was changed by hand, has a second name, or is an older copy.
     """
+    last = recorded(path)  # before the file, which may be written meanwhile
     try:
         text, names = path.read_text(encoding="utf-8"), path.stat().st_nlink
     except FileNotFoundError:
@@ -309,13 +325,18 @@ def load_book(path: Path) -> Book | None:
     try:
         content = json.loads(text)
         digest = content.pop("digest")
-        if content["format"] != FORMAT or digest != _digest(content):
+        if content["format"] not in (FORMAT, BEFORE) or digest != _digest(content):
             raise ValueError
-        return _of_json(content)
+        book = _of_json(content)
     except (ValueError, LookupError, TypeError, AttributeError, UserError) as error:
         what = "not a ledger, damaged, or changed by hand: what was spent is not known"
-        fix = f"a copy of it from before; or another path, if {path.name} is no ledger"
+        fix = f"the newest copy of it; or another path, if {path.name} is no ledger"
         raise UserError(what, where=str(path), fix=fix) from error
+    if last is not None and (book.entries < last[0] or (book.entries == last[0] and digest != last[1])):
+        what = f"an older or another copy, of {book.entries} entries: it held {last[0]} when it was last written here"
+        fix = "the newest copy; if there is none, a ledger of another name whose limit is less by what is missing"
+        raise UserError(what, where=str(path), fix=fix)
+    return book
 
 
 def _to_json(book: Book) -> dict[str, Any]:
@@ -334,8 +355,9 @@ def booking_json(booking: Booking) -> dict[str, Any]:
     """A booking as JSON values; a cost without bound is null."""
     facts = asdict(booking)
     spend = facts.pop("spend")
-    if not booking.others:
-        del facts["others"]  # as of versions that knew no plugins
+    for rare in ("others", "charged"):
+        if not facts[rare]:
+            del facts[rare]
     return facts | {k: v if math.isfinite(v) else None for k, v in spend.items()}
 
 
@@ -343,17 +365,18 @@ def _of_json(content: Mapping[str, Any]) -> Book:
     limits = tuple(
         LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
     )
-    bookings = tuple(_booking(b) for b in content["bookings"])
+    bookings = tuple(_booking(b, charged=content["format"] == BEFORE) for b in content["bookings"])
     scope = Scope(content["table"], content["unit"], content["neighbouring"])
     if not limits:
         raise ValueError
     return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
 
 
-def _booking(entry: Mapping[str, Any]) -> Booking:
+def _booking(entry: Mapping[str, Any], *, charged: bool) -> Booking:
     numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
-    facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others")}
-    return Booking(spend=Spend(**numbers), **facts, others=entry.get("others", False))
+    facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others", "charged")}
+    rare = {"others": entry.get("others", False), "charged": entry.get("charged", charged)}
+    return Booking(spend=Spend(**numbers), **facts, **rare)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

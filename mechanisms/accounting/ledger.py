@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,12 +48,14 @@ class Ledger:
         plan: what may be charged.
         events: the events charged so far by id, in order, each from the very numbers that were used.
         later: of a file that a second plan goes on with (`continued`): the lines from that plan's digest on.
+        before: called when the file is there and its first charge is not: a shared budget notes that the run charges.
     """
 
     path: Path
     plan: Budget
     events: dict[str, Event] = field(default_factory=dict)
     later: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    before: Callable[[], None] | None = field(default=None, repr=False)
 
     @property
     def charged(self) -> list[str]:
@@ -61,11 +63,19 @@ class Ledger:
         return list(self.events)
 
     @classmethod
-    def open(cls, path: Path, plan: Budget, facts: Mapping[str, Any] | None = None) -> Ledger:
+    def open(
+        cls,
+        path: Path,
+        plan: Budget,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        before: Callable[[], None] | None = None,
+    ) -> Ledger:
         """The ledger at `path`, new or as it was left.
 
         Args:
             facts: JSON values that the first line states beside the plan: what was done before anything was charged.
+            before: as of the class.
 
         A last line that was cut off by a crash counts as spent if it names an event at all: the charge is written whole
         before the draw, so that an unreadable last line means that nothing was drawn, and it is removed.
@@ -73,7 +83,7 @@ class Ledger:
         Raises:
             UserError: the file belongs to another plan.
         """
-        ledger, first = cls(path, plan), {"plan": digest(plan), **(facts or {})}
+        ledger, first = cls(path, plan, before=before), {"plan": digest(plan), **(facts or {})}
         if not path.exists():
             ledger._append(first)
             return ledger
@@ -102,7 +112,7 @@ class Ledger:
         Raises:
             UserError: the file goes on with another plan.
         """
-        ledger = Ledger(self.path, plan, dict(self.events))
+        ledger = Ledger(self.path, plan, dict(self.events), before=self.before)
         first: dict[str, object] = {"plan": digest(plan)}
         if not self.later:
             ledger._append(first)
@@ -130,6 +140,8 @@ class Ledger:
         after = self._loss([*self.events.values(), event])
         if not (after.epsilon <= self.plan.epsilon and after.delta <= self.plan.delta):  # NaN is no total either
             raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
+        if self.before is not None and not self.events:
+            self.before()
         self._append({"event": event.to_json()})
         self.events[event.id] = event
 

@@ -14,8 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.adaptive import AnyPlan
-from mechanisms.accounting.bookings import SETTING, Book, Booking, Refused, Scope, Wanted, book_runs, load_book, opened
+from mechanisms.accounting.bookings import (
+    SETTING,
+    Book,
+    Booking,
+    Refused,
+    Scope,
+    Wanted,
+    book_runs,
+    load_book,
+    note_charge,
+    opened,
+)
 from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
@@ -61,6 +73,16 @@ class PlannedRelease:
     @property
     def name_file(self) -> Path:
         return self.root / "internal" / BOOKING
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the folder still says what was charged in it."""
+        return any(any(self.root.glob(p)) for p in CHARGES)
+
+    def charging(self) -> None:
+        """Note in the ledger that this release charges: what draws for it later has to remember that, or books anew."""
+        if (booking := self.booking()) is not None:
+            note_charge(self.wanted.path, booking.id)
 
     def booking(self) -> Booking | None:
         """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
@@ -171,17 +193,20 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     if not fresh:
         return book
     for release in fresh:
-        if release.booking() is None:
+        if (old := release.booking()) is None or book.booked(old.id) is not None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
-    new = not ledger.path.exists()
+    new, gone = not ledger.path.exists(), recorded(ledger.path)
     try:
         book = book_runs(ledger, bookings)
     except Refused as refused:
         raise _refused(_fresh(releases, refused.book), refused.book) from refused
     if new:
-        print(f"  {new_words(ledger, book)}", file=sys.stderr)
+        lost = (
+            f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
+        )
+        print(f"  {new_words(ledger, book)}{lost}", file=sys.stderr)
     return book
 
 
@@ -204,10 +229,11 @@ def _of_table(path: Path, book: Book) -> bool:
     return other is not None and other.scope.table == book.scope.table
 
 
-def total_of(releases: Sequence[PlannedRelease], book: Book | None) -> RunningTotal | None:
-    """What the ledger held right after the last of these was booked."""
-    last = releases[-1].booking() if releases else None
-    return None if book is None or last is None else running_total(book, last.id)
+def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[], None] | None]:
+    """Book one run's release: what the ledger held right after that, and what to call before its first charge."""
+    if (current := book(releases)) is None or (last := releases[-1].booking()) is None:
+        return None, None
+    return running_total(current, last.id), releases[-1].charging
 
 
 def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
@@ -223,18 +249,23 @@ def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
 
 
 def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedRelease]:
-    """Those that are not booked yet.
+    """Those that are not booked yet, or whose booking was drawn on by something that their folder knows nothing of.
 
     Raises:
-        UserError: one of them has charged already, but its booking is gone.
+        UserError: one of them has charged already, but its booking is gone; or its own record of that is.
     """
     fresh = []
     for release in releases:
         booking = release.booking()
-        if booking is not None and book.holds(booking.id):
+        if booking is not None and (mine := book.booked(booking.id)) is not None:
             _only_one(release, booking, book)
-            continue
-        if release.resume and any(any(release.root.glob(p)) for p in CHARGES):
+            if not mine.charged or release.remembers:
+                continue
+            if release.resume and (release.root / "internal" / "manifest.json").exists():
+                what = f"the run in {release.root} was measured, but its record of that (internal/ledger.jsonl) is gone"
+                fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
+                raise UserError(what, where="resume", fix=fix)
+        elif release.resume and release.remembers:
             fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
             what = f"the run in {release.root} was measured, but this ledger holds no booking of it"
             raise UserError(what, where=SETTING, fix=fix)

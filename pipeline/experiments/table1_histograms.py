@@ -98,7 +98,8 @@ class Maker:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
         plan = laplace_plan(self.config, self.world.domain, spec.value)
         home = self._home(spec)
-        ledger = Ledger.open(home / "ledger.jsonl", plan)
+        booked = admission.planned_release(self.config, self.world.schema, plan, home, unit=self._clipped.unit)
+        ledger = Ledger.open(home / "ledger.jsonl", plan, before=booked[0].charging if booked else None)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
         measurements = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
         if not measurements.answers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,7 @@ class Work:
         found: what was found out before the plan; None: nothing was asked.
         start: the public table whose rows are the first ones; None: none.
         spread: where chunks of a model's rows are drawn.
+        before: called before the first charge of each ledger, where a shared budget notes it.
     """
 
     config: Config
@@ -61,6 +63,7 @@ class Work:
     found: Discovered | None = None
     start: Start | None = None
     spread: Spread = EMBEDDED.spread
+    before: Callable[[], None] | None = None
 
     @property
     def answered(self) -> frozenset[str]:
@@ -110,7 +113,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
     """
     facts, before = ledger_facts(work.aside), work.plan.discovery
     with work.show.stage("measure") as report:
-        ledger = Ledger.open(attempt.ledger, before or work.plan, facts)
+        ledger = Ledger.open(attempt.ledger, before or work.plan, facts, before=work.before)
         if before is not None:
             ledger = ledger.continued(work.plan)
         rounds = MeasurementContext(work.private, work.plan, ledger, noise, attempt.answers, report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -73,6 +73,7 @@ def discovered(
     key: bytes,
     holdout: float | None,
     noise_seed: int | None,
+    before: Callable[[], None] | None = None,
 ) -> Discovered:
     """Ask what the schema leaves open, answers that are kept as they are.
 
@@ -81,6 +82,7 @@ def discovered(
         private: read by the scouting schema.
         engine: who reads the rows.
         key, holdout: as of `load_private`.
+        before: as of `Ledger`.
     """
 
     @cache
@@ -93,7 +95,7 @@ def discovered(
 
     facts = ledger_facts(holdout)
     with show.stage("discover") as report:
-        ledger = Ledger.open(folder.ledger, plan, facts)
+        ledger = Ledger.open(folder.ledger, plan, facts, before=before)
         answers = discover(
             private,
             weights,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from typing import Any
@@ -9,17 +10,23 @@ from typing import Any
 from pipeline.cli import main
 from pipeline.sweeps import job_process, warm_start  # loaded once, before the children are
 
-#: Moment → what the process is about to do when it is killed: an audit event and a part of its first arguments.
+#: Moment → what the process is about to do when it is killed: an audit event, how its arguments look, and which
+#: of these it is.
 MOMENTS = {
-    "before the name of the booking": ("open", ".booking.json."),
-    "after the name, before the booking": ("open", "people.json.lock"),
-    "with the new ledger written, not yet in its place": ("os.rename", "people.json"),
-    "after the booking, before the run's own ledger": ("open", "ledger.jsonl"),
-    "after the charges, before the release": ("open", "privacy.json"),
+    "before the name of the booking": ("open", r"\.booking\.json\.", 1),
+    "after the name, before the booking": ("open", r"people\.json\.lock', 'a'", 1),
+    "with the new ledger written, not yet in its place": ("os.rename", r"people\.json", 1),
+    "after the booking, before the run's own ledger": ("open", r"/ledger\.jsonl", 1),
+    "after the charges, before the release": ("open", r"privacy\.json", 1),
+}
+CHARGING = {
+    "after the run's own ledger, before the note that it charges": ("open", r"people\.json\.lock', 'a'", 2),
+    "after that note, before the first charge": ("open", r"/ledger\.jsonl', 'a'", 2),
+    "after the first charge, before its answer": ("open", r"internal/answers/", 1),
 }
 
 
-def run(arguments: list[str], moment: str | None) -> int:
+def run(arguments: list[str], moment: tuple[str, str, int] | None) -> int:
     """A child that does the command; its exit code, negative where it was killed."""
     if child := os.fork():
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -28,11 +35,14 @@ def run(arguments: list[str], moment: str | None) -> int:
     if not os.environ.get("LOUD"):
         os.dup2(quiet, 2)
     if moment is not None:
-        event, word = MOMENTS[moment]
+        event, look, left = moment
 
         def kill(name: str, args: tuple[Any, ...]) -> None:
-            if name == event and any(word in str(a) for a in args):
-                os.kill(os.getpid(), signal.SIGKILL)
+            nonlocal left
+            if name == event and re.search(look, repr(args)):
+                left -= 1
+                if not left:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(kill)
     os._exit(main(["run", *arguments]))
@@ -46,18 +56,18 @@ def booked() -> list[float]:
         return []
 
 
-def killed(common: list[str]) -> dict[str, Any]:
+def killed(common: list[str], moments: dict[str, tuple[str, str, int]]) -> dict[str, Any]:
     """Each moment with a run of its own: killed, then resumed (or started again where there is nothing to resume)."""
     assert job_process and warm_start
     found = {}
-    for place, moment in enumerate(MOMENTS):
+    for place, moment in enumerate(moments):
         root = f"run-{place}"
         mine = [*common, f"hydra.run.dir={root}", "budget.ledger=people.json"]
         before = len(booked())
-        first = run(mine, moment)
+        first = run(mine, moments[moment])
         left, charged = len(booked()) - before, os.path.exists(f"{root}/internal/ledger.jsonl")  # noqa: PTH110
         again = run([*mine, "resume=true"], None)
-        once = run([*mine, "resume=true"], None)
+        once = run([*mine, "resume=true"], None) if moments is not CHARGING else 0
         released = os.path.exists(f"{root}/release/privacy.json")  # noqa: PTH110
         found[moment] = [first, left, charged, again, once, len(booked()) - before, released]
     return found
@@ -75,4 +85,5 @@ def together(common: list[str], runs: int) -> list[int]:
 
 if __name__ == "__main__":
     do, common = sys.argv[1], sys.argv[2:]
-    print(json.dumps(killed(common) if do == "killed" else together(common, 3)))
+    moments = {"killed": MOMENTS | CHARGING, "killed-charging": CHARGING}
+    print(json.dumps(killed(common, moments[do]) if do in moments else together(common, 3)))

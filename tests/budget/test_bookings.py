@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -10,14 +11,37 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting.bookings import Booking, Refused, Wanted, book_runs, load_book, opened, set_limit
+from mechanisms.accounting.bookings import (
+    Booking,
+    Refused,
+    Wanted,
+    book_runs,
+    load_book,
+    note_charge,
+    opened,
+    set_limit,
+)
 from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.accounting.running_total import running_total
 from mechanisms.accounting.spend import spend_of_pair
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import Neighbouring
 from tests.budget.book_worker import SCOPE, booking, wanted
 
 ROOT = Path(__file__).parents[2]
+ONE = make_plan(
+    Domain((Attribute("a", 2),)),
+    [Request(("a",))],
+    mechanism="laplace",
+    accountant="basic",
+    epsilon=1.0,
+    delta=0.0,
+    neighbouring=Neighbouring.ADD_REMOVE,
+    max_records=1,
+)
 
 
 def worker(*arguments: str) -> object:
@@ -240,6 +264,49 @@ class TestDamage:
         (tmp_path / "file").write_text("x")
         with pytest.raises(UserError, match="cannot"):
             book_runs(wanted(tmp_path / "file" / "people.json"), [booking("a", 0.1)])
+
+
+class TestDisk:
+    @pytest.fixture
+    def full(self, monkeypatch):
+        """A disk on which no file of more than 100 bytes can be written."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    @pytest.mark.parametrize("do", [lambda p: book_runs(wanted(p), [booking("b", 1.0)]), lambda p: note_charge(p, "a")])
+    def test_on_a_full_disk_the_ledger_stays_as_it_was_and_nothing_is_let_in(self, path, full, do):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        before = path.read_bytes()
+        full()
+        with pytest.raises(UserError, match=r"cannot write people\.json: File too large"):
+            do(path)
+        assert path.read_bytes() == before and sorted(p.name for p in path.parent.iterdir())[1:] == ["people.json"]
+        assert [b.charged for b in opened(wanted(path)).bookings] == [False]
+
+    def test_a_first_booking_on_a_full_disk_leaves_no_ledger(self, path, full):
+        full()
+        with pytest.raises(UserError, match="cannot write"):
+            book_runs(wanted(path), [booking("a", 1.0)])
+        assert not path.exists()
+
+    def test_what_cannot_be_noted_is_not_charged(self, path, tmp_path, full):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        ledger = Ledger.open(tmp_path / "own.jsonl", ONE, before=lambda: note_charge(path, "a"))
+        begun = (tmp_path / "own.jsonl").read_bytes()
+        path.unlink()
+        with pytest.raises(UserError, match="the booking of this run is gone"):
+            ledger.charge(ONE.events[0])
+        assert (tmp_path / "own.jsonl").read_bytes() == begun and not ledger.events
+
+    def test_a_ledger_that_is_ahead_of_what_was_noted_beside_it_is_the_newest(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        lock = path.with_name(".people.json.lock")
+        before = lock.read_text()
+        note_charge(path, "a")
+        lock.write_text(before)  # as a kill leaves it right after the ledger
+        assert [b.id for b in book_runs(wanted(path), [booking("b", 1.0)]).bookings] == ["a", "b"]
+        assert lock.read_text().startswith("000000000004 ")
 
 
 class TestProcesses:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.accounting import bookings
 from mechanisms.accounting.bookings import Book, load_book
+from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.errors import UserError
 from pipeline.budget.admission import check
 from pipeline.experiments.experiments import planned_releases
@@ -139,6 +141,91 @@ def test_a_copy_of_a_run_does_not_draw_on_its_booking(town, capsys):
     assert run("c", "privacy.epsilon=2", "resume=true") == 0, "a folder may move"
 
 
+GONE = ["release", "internal/answers", "internal/ledger.jsonl"]
+
+
+def tidied(root: str, *parts: str) -> None:
+    for part in parts:
+        path = Path(root, part)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    first = Path("a/release/measurements/answers.npz").read_bytes()
+    tidied("a", *GONE)
+    assert run("a", "privacy.epsilon=2") == 1
+    assert "more than the ledger has left" in capsys.readouterr().err
+    assert command("budget", "people.json", "limit={epsilon: 5, delta: 1e-6}", "reason=a vote") == 0
+    assert command("run", *FAST, "hydra.run.dir=a", "budget.ledger=people.json", "privacy.epsilon=2") == 0
+    assert epsilons() == [2, 2] and [b.charged for b in book().bookings] == [True, True]
+    assert Path("a/release/measurements/answers.npz").read_bytes() != first
+    assert "2 runs on 'table'" in Path("a/release/privacy.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "parts", [GONE, GONE[1:], GONE[2:], GONE[::2]], ids=["all", "kept out", "ledger", "answers kept"]
+)
+def test_a_run_whose_record_of_its_charges_is_gone_is_not_resumed(town, capsys, parts):
+    assert run("a", "privacy.epsilon=2") == 0
+    tidied("a", *parts)
+    assert run("a", "privacy.epsilon=2", "resume=true") == 1
+    said = capsys.readouterr().err
+    assert "was measured, but its record of that (internal/ledger.jsonl) is gone" in said and "another folder" in said
+    assert epsilons() == [2]
+
+
+def test_who_charged_is_noted_before_the_first_charge_and_not_before_that(town, monkeypatch):
+    seen = []
+    append = Ledger._append
+    monkeypatch.setattr(
+        Ledger, "_append", lambda self, r: (seen.append((list(r), book().bookings[0].charged)), append(self, r))
+    )
+    assert run("a", "privacy.epsilon=2") == 0
+    assert seen[0] == (["plan"], False) and len(seen) > 2
+    assert all(line == (["event"], True) for line in seen[1:])
+
+
+def test_a_ledger_from_before_charges_were_noted_takes_all_of_its_runs_to_have_charged(town):
+    assert run("a", "privacy.epsilon=1") == 0
+    content = json.loads(Path("people.json").read_text())
+    content["format"] = "budget-ledger/1"
+    for entry in content["bookings"]:
+        del entry["charged"]
+    del content["digest"]
+    Path("people.json").write_text(json.dumps({**content, "digest": bookings._digest(content)}))
+    Path(".people.json.lock").write_text("")
+    assert run("a", "privacy.epsilon=1", "resume=true") == 0, "its own record is there"
+    tidied("a", *GONE)
+    assert run("a", "privacy.epsilon=1") == 0
+    assert epsilons() == [1, 1]
+
+
+def test_an_older_copy_of_the_ledger_is_refused_by_all_who_would_book_in_it(town, capsys):
+    assert run("a", "privacy.epsilon=1") == 0
+    old = Path("people.json").read_bytes()
+    assert run("b", "privacy.epsilon=1") == 0
+    newest = Path("people.json").read_bytes()
+    Path("people.json").write_bytes(old)
+    for tried in (lambda: run("c", "privacy.epsilon=2"), lambda: command("budget", "people.json")):
+        assert tried() == 1
+        said = capsys.readouterr().err
+        assert (
+            "an older or another copy, of 3 entries: it held 5 when it was last written here" in said
+            and "the newest copy" in said
+        )
+    assert not Path("c/internal").exists() and Path("people.json").read_bytes() == old
+    Path("people.json").write_bytes(newest)
+    assert run("c", "privacy.epsilon=1") == 0
+    other = Path("people.json").read_text()
+    Path(".people.json.lock").write_text(Path(".people.json.lock").read_text()[:-8] + "0000000\n")
+    assert run("d", "privacy.epsilon=0.1") == 1
+    assert "an older or another copy" in capsys.readouterr().err and Path("people.json").read_text() == other
+    Path("people.json").unlink()
+    assert run("d", "privacy.epsilon=0.1") == 0
+    assert "the one of this name before it is gone, with 7 entries" in capsys.readouterr().err
+
+
 def test_a_run_that_began_with_a_ledger_cannot_go_on_without_it(town, capsys):
     assert run("a", "privacy.epsilon=2") == 0
     assert command("run", *FAST, "hydra.run.dir=a", "privacy.epsilon=2", "resume=true") == 1
@@ -262,7 +349,7 @@ class TestSweeps:
         assert not Path("people.json").exists()
         assert not list((town / "sweep").glob("*/release"))
         assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,2") == 0
-        assert sorted(epsilons()) == [1, 2]
+        assert sorted(epsilons()) == [1, 2] and all(b.charged for b in book().bookings)
         assert len(list((town / "sweep").glob("*/release"))) == 2
         before = Path("people.json").read_bytes()
         assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,2", "resume=true") == 0
@@ -329,9 +416,18 @@ class TestProcesses:
         assert epsilons() == [2]
         assert len(list(town.glob("together-*/release"))) == 1
 
+    def test_a_kill_around_the_first_charge_costs_no_more_than_its_answer(self, town):
+        found = self.worker("killed-charging", *FAST, "selection=oneway", *BASIC[1:], "privacy.epsilon=0.5")
+        assert isinstance(found, dict)
+        for moment, each in found.items():
+            assert each == [-signal.SIGKILL, 1, True, 0, 0, 1, True], moment
+        assert [b.charged for b in book().bookings] == [True] * 3
+        answers = [len(list(Path(f"run-{place}/internal/answers").iterdir())) for place in range(3)]
+        assert answers == [2, 2, 1], "what was charged is drawn once, or never"
+
     @pytest.mark.slow
     def test_a_kill_at_any_moment_of_a_run_loses_no_booking_and_books_none_twice(self, town):
-        found = self.worker("killed", *FAST, *BASIC[1:], "privacy.epsilon=0.5")
+        found = self.worker("killed", *FAST, *BASIC[1:], "privacy.epsilon=0.3")
         assert isinstance(found, dict)
         booked_before_charge = []
         for moment, (first, left, charged, again, once, total, released) in found.items():
@@ -340,7 +436,7 @@ class TestProcesses:
             assert (again, once) == (0, 0), moment
             assert total == 1 and released, moment
             booked_before_charge.append(left)
-        assert booked_before_charge == [0, 0, 0, 1, 1]
+        assert booked_before_charge == [0, 0, 0, 1, 1, 1, 1, 1]
 
 
 def test_a_sweep_looks_at_each_table_once_and_books_nothing_where_a_job_would_be_refused(town, capsys, monkeypatch):

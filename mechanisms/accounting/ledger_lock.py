@@ -1,0 +1,61 @@
+"""What lies beside the ledger of several runs: the lock under which it is written, and what was written last."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mechanisms.public.files import cannot_write
+
+
+def _lock_of(path: Path) -> Path:
+    return path.parent / f".{path.name}.lock"
+
+
+@contextmanager
+def locked(given: Path) -> Iterator[Path]:
+    """The ledger's own path, for one process at a time; the lock lies beside it, for it is itself replaced.
+
+    Raises:
+        UserError: nothing can be written there.
+    """
+    path = given.resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _lock_of(path).open("a")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield path
+
+
+def recorded(path: Path) -> tuple[int, str] | None:
+    """The entries and the digest of the ledger that was last written under this path; None where nobody knows."""
+    try:
+        entries, digest = _lock_of(path.resolve()).read_text(encoding="utf-8").split()
+        return int(entries), digest
+    except (OSError, ValueError):
+        return None
+
+
+def record(path: Path, entries: int, digest: str) -> None:
+    """Keep what was written: after the ledger itself, so that no crash leaves a record of something that is not there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _lock_of(path).open("r+") as file:  # as long as the one before: nobody reads half of it
+        file.write(f"{entries:012} {digest}\n")
+
+
+def forget(path: Path) -> None:
+    """Of a ledger that is gone: a new one of its name begins with no record.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _lock_of(path).open("r+") as file:
+        file.truncate(0)
