@@ -50,7 +50,7 @@ from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings import build, machine_limits
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import check_ready, data_path, generated
-from pipeline.settings.policy import budget_warnings
+from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.scoring import build_holdout
 from pipeline.settings.selecting import replaced_choice, selection_of
@@ -214,7 +214,7 @@ def _check_words(config: Config) -> None:
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     """What a person should know before the run spends, a sentence each."""
     replaced = replaced_choice(config, schema, max_records=unit.max_records)
-    return *replaced, *budget_warnings(config.privacy.epsilon, config.privacy.delta)
+    return *replaced, *budget_warnings(config.privacy.epsilon, config.privacy.delta), *unit_warnings(unit)
 
 
 def _looked_at(private: PrivateTable, schema: Schema, at_most: float) -> tuple[Loss, ...]:

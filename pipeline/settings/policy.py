@@ -1,6 +1,9 @@
-"""What a release is warned about: budgets beyond what is commonly taken as a meaningful promise."""
+"""What a release is warned about: budgets beyond what is usual, and units that are split."""
 
 from __future__ import annotations
+
+from mechanisms.public.units import ID_RULES
+from mechanisms.sensitive.contribution import PrivacyUnit
 
 #: Above this ε, one unit may change the odds of any event by more than e¹⁰ ≈ 22,000.
 LARGEST_EPSILON = 10.0
@@ -22,3 +25,12 @@ def budget_warnings(epsilon: float, delta: float) -> tuple[str, ...]:
             "below 1 / number of units"
         )
     return tuple(warnings)
+
+
+def unit_warnings(unit: PrivacyUnit) -> tuple[str, ...]:
+    """A sentence where a rule for ids was taken away: one person may then count as several units."""
+    apart = [words for rule, words in ID_RULES.items() if rule not in unit.rules]
+    if unit.column is None or not apart:
+        return ()
+    bound = "so that one person may have C records under each spelling (privacy.unit_id_rules)"
+    return (f"ids that differ in {'; or '.join(apart)} count as different units, {bound}",)

@@ -13,6 +13,15 @@ def condition_in_words(where: Mapping[str, Any]) -> str:
     return "; ".join(f"{name} = {_shown(value)}" for name, value in where.items())
 
 
+def only_rows_with(given: Mapping[str, Any] | None) -> str:
+    """The same behind a table's name; empty for a table of the whole.
+
+    Args:
+        given: of the table's manifest.
+    """
+    return "" if given is None else f", only rows with {condition_in_words(given['where'])}"
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_shown, value)) + "]"

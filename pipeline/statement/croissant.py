@@ -6,9 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.statement.condition_words import condition_in_words
+from pipeline.statement.condition_words import only_rows_with
+from pipeline.statement.paper_words import alike_where_measured, how_rows_were_made
 
 #: The context of Croissant 1.0 (MLCommons 2024).
 CONTEXT: dict[str, Any] = {
@@ -64,7 +66,7 @@ def croissant(
         table: the file's name in the release; `digest` its SHA-256.
         given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
-    part = "" if given is None else f", only rows with {condition_in_words(given['where'])}"
+    part = only_rows_with(given)
     published = statement["published"]
     ids = schema.rules.unit_ids
     fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
@@ -90,10 +92,10 @@ def croissant(
         "version": "1.0.0",
         **{key: value for key, value in facts.items() if value is not None},
         "rai:personalSensitiveInformation": promise_in_words(statement),
-        "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}); rows were "
-        "drawn from a model of the noisy answers alone.",
-        "rai:dataLimitations": "Only what the measured marginals tell is alike; small groups are less exact. The noise "
-        "of each answer stands in marginals/ and measurements/.",
+        "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}). "
+        f"{how_rows_were_made(statement)}",
+        "rai:dataLimitations": f"{alike_where_measured(statement)}; small groups are less exact. The noise of each "
+        "answer stands in marginals/ and measurements/.",
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -110,14 +112,17 @@ def croissant(
 
 
 def promise_in_words(statement: Mapping[str, Any]) -> str:
-    """What the release promises, in one sentence; or that it does not."""
+    """What the release promises, and to whom; or that it does not."""
     if not statement["private"]:
         return f"NOT private: {'; '.join(statement['reasons_not_private'])}."
-    promise = statement["guarantee"]
-    return (
+    promise, others = statement["guarantee"], said_not_ours(statement.get("not_ours"))
+    said = [
         f"Differentially private with ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {statement['unit']} "
-        f"({statement['neighbouring']}); see privacy.json and statement.html."
-    )
+        f"({statement['neighbouring']}); see privacy.json and statement.html",
+        *(statement["unit_ids"], *(f"Warning: {w}" for w in statement["warnings"])),
+        f"Not covered by the audit of this software: {'; '.join(others)}" if others else "",
+    ]
+    return " ".join(f"{sentence}." for sentence in said if sentence)
 
 
 def _kind(column: Column) -> str:

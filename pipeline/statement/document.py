@@ -8,12 +8,12 @@ from typing import Any
 
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
+from mechanisms.public.rules.unit_histogram import UNITS
 from pipeline.pages.page import few_digits, rendered
 from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.hazards import hazards, shown_original
-
-#: So many facts of a list stand on the page; the rest is counted, and stands in privacy.json.
-SHOWN = 5
+from pipeline.statement.hazards import hazards, known_points, shown_original
+from pipeline.statement.paid_answers import ONE_RECORD
+from pipeline.statement.paper_words import max_records_from, never_covered, rows_by_default
 
 NEIGHBOURS = {
     "add_remove": "the table with and without one unit",
@@ -52,8 +52,8 @@ def render_statement(
         words=_in_words(statement),
         original=shown_original(statement),
         groups=[(g["units"], g["epsilon"], g["delta"]) for g in statement["group_privacy"]],
-        facts=_first(statement["public_facts"]),
-        outside=_first(statement["outside"]),
+        lost=sum(not e["answered"] for e in statement["events"]),
+        always_outside=never_covered(statement),
         hazards=hazards(statement),
         others=said_not_ours(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),
@@ -77,33 +77,31 @@ def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
         "factor": factor,
         "failure": failure,
         "measured": _measured(statement["events"]),
+        "bound": "" if statement["unit"] == ONE_RECORD else f"; {max_records_from(statement)}",
+        "rows": rows_by_default(statement),
         "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
     }
 
 
 def _measured(events: Sequence[Mapping[str, Any]]) -> str:
     """Of how many columns, and of how many combinations of them, there are noisy counts."""
-    cliques = {tuple(e["clique"]) for e in events if e.get("clique") and e["answered"]}
+    answered = [e for e in events if e.get("clique") and e["answered"]]
+    cliques = {tuple(e["clique"]) for e in answered if not e["id"].startswith(UNITS)}
     # A column and its fine cells are one.
     columns = len({name.removesuffix(FINE) for c in cliques for name in c})
+    units = "; of units by their number of records" if any(e["id"].startswith(UNITS) for e in answered) else ""
     several = sum(len(c) > 1 for c in cliques)
     together = f"{several:,} combination{'s' * (several != 1)} of them" if several else "no combination of them"
-    return f"noisy counts of {columns:,} column{'s' * (columns != 1)}, and of {together}"
+    return f"noisy counts of {columns:,} column{'s' * (columns != 1)}, and of {together}{units}"
 
 
 def _odds(delta: float) -> str:
     return f"{1 / delta:,.0f}" if delta >= 1e-12 else few_digits(1 / delta)
 
 
-def _first(facts: Sequence[str]) -> list[str]:
-    shown = [fact if len(fact) <= 230 else f"{fact[:229]}…" for fact in facts[:SHOWN]]
-    more = len(facts) - SHOWN
-    return [*shown, f"{more} more: see privacy.json"] if more > 0 else shown
-
-
 def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> dict[str, Any] | None:
     """Where the points of ε over δ lie on a picture of 300 × 96, δ falling to the right; None where ε has no bound."""
-    points_shown = [(d, e) for d, e in points if d is not None and e is not None]
+    points_shown = known_points(points)
     if len(points_shown) < 2:
         return None
     left, right, top, bottom = 34.0, 292.0, 8.0, 78.0

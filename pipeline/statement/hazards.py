@@ -5,12 +5,13 @@ What software can know is answered from the statement; what only an organisation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.public.release import said_not_ours
-from pipeline.statement.statement import NOT_CONFIRMED
+from pipeline.statement.paid_answers import ONE_RECORD
+from pipeline.statement.paper_words import bounds_from, max_records_from, models_that_saw_rows
 
 #: NIST: up to 1 is strong; up to 20 was seen in practice.
 STRONG, SEEN = 1.0, 20.0
@@ -47,28 +48,38 @@ def _about_loss(statement: Mapping[str, Any]) -> list[Hazard]:
     else:
         failure = f"(ε, δ) alone: with probability {delta:.3g} nothing is promised"
     total = statement["running_total"]
-    other = "a budget ledger adds up all releases: see the running total" if total else ""
+    other = "a budget ledger adds up the releases that are booked in it: see the running total" if total else ""
     return [
         Hazard("Large ε", f"ε = {epsilon:.4g}: {size}"),
         Hazard("δ as a catastrophe; large δ on conversion", failure),
-        Hazard("Comparing different δ or units", "ε at three δ and the curve above; the unit stands beside it"),
+        Hazard("Comparing different δ or units", f"{_at_other_deltas(statement)}; the unit stands beside it"),
         Hazard("Other releases of the same data", other, "" if total else "Other releases about these people:"),
     ]
 
 
+def _at_other_deltas(statement: Mapping[str, Any]) -> str:
+    known = [at for at, value in statement["epsilon_at"].items() if value is not None]
+    curve = " and the curve above" if len(known_points(statement["curve"])) > 1 else ""
+    return f"ε at δ = {', '.join(known)}{curve}" if known else "no ε at another δ is known"
+
+
+def known_points(curve: Sequence[Sequence[float | None]]) -> list[tuple[float, float]]:
+    """The points (δ, ε) where ε has a bound."""
+    return [(at, value) for at, value in curve if at is not None and value is not None]
+
+
 def _about_data(statement: Mapping[str, Any]) -> list[Hazard]:
-    if statement["unit"] == "one record":
+    if statement["unit"] == ONE_RECORD:
         unit = "one record: somebody with several records is protected like a group of as many"
     else:
         unit = f"{statement['unit']}, at most {statement['max_records']} of them counted"
-    unconfirmed = NOT_CONFIRMED in statement["reasons_not_private"]
-    read_off = "all from the schema, which a person confirmed as public; the run reads none off the rows"
-    read_off = "all from the schema, which nobody confirmed: they may be read off the rows" if unconfirmed else read_off
-    bound = "each unit has one record" if statement["unit"] == "one record" else statement["clip"]
+    clipped = "C = 1: each unit has one record"
+    if statement["unit"] != ONE_RECORD:
+        clipped = f"{max_records_from(statement)}; {statement['clip']}"
     return [
         Hazard("Unit that does not meet the threat", unit, "Why this unit fits:"),
-        Hazard("Bounds, bins or categories from the data", read_off),
-        Hazard("Contribution bounds cost noise and bias", f"C = {statement['max_records']}: {bound}"),
+        Hazard("Bounds, bins or categories from the data", bounds_from(statement)),
+        Hazard("Contribution bounds cost noise and bias", clipped),
         Hazard("Unstructured data without a unit", "a table of declared columns; no free text, no pictures"),
     ]
 
@@ -83,7 +94,7 @@ def _about_building(statement: Mapping[str, Any]) -> list[Hazard]:
     return [
         Hazard("Untested implementation", tested, "Who examined these parts:" if others else ""),
         Hazard("Side channels", f"{noise}; running time and refusals to run are not covered (PRIVACY.md)"),
-        Hazard("Models that saw rows", "none did: synthesis knows the noisy answers alone"),
+        Hazard("Models that saw rows", models_that_saw_rows(statement)),
         Hazard("Bias against small groups", "the noise of every cell stands in marginals/; small counts suffer most"),
         Hazard("Bias by rounding to counts", "the noisy answers, below 0 too, lie beside the table (measurements/)"),
         Hazard("Budget of live queries", "one release; nobody queries the rows"),

@@ -47,7 +47,7 @@ def write_papers(
         "statement.html": render_statement(
             statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table), given=given
         ),
-        "deployment.yaml": registry_record(statement),
+        "deployment.yaml": registry_record(statement, given=given),
         "croissant.json": croissant(statement, schema, table=table, digest=digests[table], given=given),
     }
     for name, text in texts.items():

@@ -13,7 +13,10 @@ from typing import Any
 import yaml
 
 from mechanisms.public.release import said_not_ours
+from pipeline.statement.condition_words import only_rows_with
 from pipeline.statement.hazards import shown_original
+from pipeline.statement.paid_answers import ONE_RECORD
+from pipeline.statement.paper_words import declared_bounds, how_rows_were_made, max_records_from, never_covered
 
 NEIGHBOURS = {
     "add_remove": "Two tables are neighbours if one has all records of one unit more than the other.",
@@ -22,11 +25,12 @@ NEIGHBOURS = {
 MECHANISMS = {"gaussian": "Gaussian noise", "laplace": "Laplace noise", "exponential": "exponential mechanism"}
 
 
-def registry_record(statement: Mapping[str, Any]) -> str:
+def registry_record(statement: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> str:
     """The record as YAML; what only people know is listed on top and stands as a text to replace.
 
     Args:
         statement: the content of privacy.json, version 2. One that is not private gets no privacy loss in its record.
+        given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
     published = statement["published"]
     left = [name for name in ("publisher", "publisher_type", "date", "intended_use", "region") if not published[name]]
@@ -35,7 +39,7 @@ def registry_record(statement: Mapping[str, Any]) -> str:
         head.append(f"# Fill in by hand, or by settings: {', '.join(f'statement.{name}' for name in left)}")
     if not statement["private"]:
         head.append("# NOT PRIVATE: this release makes no promise; do not register it.")
-    deployment: dict[str, Any] = {"basic": _basic(statement)}
+    deployment: dict[str, Any] = {"basic": _basic(statement, given)}
     if statement["private"]:
         deployment |= {
             "dp_variant": _variant(statement),
@@ -52,18 +56,19 @@ def registry_record(statement: Mapping[str, Any]) -> str:
     return "\n".join(head) + "\n" + str(text)
 
 
-def _basic(statement: Mapping[str, Any]) -> dict[str, Any]:
+def _basic(statement: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     published = statement["published"]
     kind = "Differentially private synthetic" if statement["private"] else "Synthetic, NOT private"
+    table = f"{statement['table']}{only_rows_with(given)}"
     return {
-        "name": f"Synthetic {statement['table']}",
+        "name": f"Synthetic {table}",
         "data_curators": [
             {
                 "data_curator_name": published["publisher"] or "to be filled in",
-                "data_curator_type": published["publisher_type"] or "Government",
+                "data_curator_type": published["publisher_type"] or "to be filled in",
             }
         ],
-        "description": f"{kind} table of {statement['table']}, with the noisy marginals that it was made from.",
+        "description": f"{kind} table of {table}, with the noisy marginals that were measured.",
         "intended_use": published["intended_use"] or "to be filled in",
         "data_product_type": "Synthetic data",
         "data_product_region": published["region"] or "to be filled in",
@@ -78,7 +83,8 @@ def _variant(statement: Mapping[str, Any]) -> dict[str, Any]:
         name = "Zero-concentrated DP" if "rho" in statement["original"] else "Approximate DP"
     return {
         "variant_name": name,
-        "data_domain": f"Tables with the columns and values that the public schema of {statement['table']} declares.",
+        "data_domain": f"Tables with the columns that the public schema of {statement['table']} declares. "
+        f"{declared_bounds(statement)}",
         "unprotected_quantities": _lines(["Taken as public:", *(f"- {fact}" for fact in statement["public_facts"])]),
     }
 
@@ -96,11 +102,16 @@ def _loss(statement: Mapping[str, Any]) -> dict[str, Any]:
         for g in statement["group_privacy"]
         if g["epsilon"] is not None
     )
-    details = [shown_original(statement), f"The same by the accountant at other δ: {others}.", f"Groups: {groups}."]
+    others = f"The same by the accountant at other δ: {others}." if others else ""
+    details = [shown_original(statement), others, f"Groups: {groups}."]
+    details += [f"Warning: {warning}." for warning in statement["warnings"]]
     bound = f"At most C = {statement['max_records']} records of a unit count: {statement['clip']}."
+    said = [statement["unit_ids"], statement["missing_unit"]]
+    if statement["unit"] != ONE_RECORD:
+        said.append(max_records_from(statement))
     return {
         "privacy_unit": statement["unit"],
-        "privacy_unit_details": _lines([NEIGHBOURS[statement["neighbouring"]], bound, f"{statement['missing_unit']}."]),
+        "privacy_unit_details": _lines([NEIGHBOURS[statement["neighbouring"]], bound, *(f"{s}." for s in said if s)]),
         "privacy_parameters": parameters,
         "privacy_parameters_details": _lines([d for d in details if d]),
     }
@@ -109,8 +120,9 @@ def _loss(statement: Mapping[str, Any]) -> dict[str, Any]:
 def _model() -> dict[str, Any]:
     return {
         "model_name": "Central",
-        "model_name_details": "The curator holds the rows and runs the pipeline; only the release leaves.",
-        "actors": "The curator, who is trusted with the rows, and everybody who reads the release.",
+        "model_name_details": "The curator holds the rows and runs the pipeline, on machines that it trusts; only the "
+        "release leaves.",
+        "actors": "The curator, who is trusted with the rows as its machines are, and everybody who reads the release.",
         "release_type": "One release",
         "data_source_type": "Static",
         "access_type": "Non-interactive",
@@ -119,9 +131,11 @@ def _model() -> dict[str, Any]:
 
 def _implementation(statement: Mapping[str, Any]) -> dict[str, Any]:
     counted = Counter(MECHANISMS.get(e["mechanism"], e["mechanism"]) for e in statement["events"])
-    charges = "; ".join(f"{name}: {number} charges" for name, number in counted.items())
-    before = [f"Rows set aside before counting: {statement['holdout']}.", "Bounds, bins and categories are declared."]
-    outside = statement["outside"] or ["nothing beyond what the documentation lists for every run"]
+    charges = "; ".join(f"{name}: {number} charge{'s' * (number != 1)}" for name, number in counted.items())
+    before = [f"Rows set aside before counting: {statement['holdout']}.", declared_bounds(statement)]
+    if chosen := statement["selection"]:
+        before.append(f"Released: one of several tries ({chosen['released']}); ε and δ are those of all tries.")
+    outside = [*statement["outside"], never_covered(statement)]
     mechanisms = [
         f"{charges}.",
         f"Noise from {statement['noise_source']}, on a lattice.",
@@ -133,7 +147,7 @@ def _implementation(statement: Mapping[str, Any]) -> dict[str, Any]:
         "preprocessing_and_hyperparameter_tuning": _lines(before),
         "mechanisms": _lines(mechanisms),
         "composition": f"{statement['accountant']}: {statement['conversion']}",
-        "post_processing": "Noisy answers are made consistent and rows are made from them; no row is looked at again.",
+        "post_processing": how_rows_were_made(statement),
         "justification": _lines(["Outside of the promise:", *(f"- {fact}" for fact in outside)]),
     }
 

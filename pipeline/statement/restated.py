@@ -22,18 +22,19 @@ from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.rules.transforms import FINE
-from pipeline.settings.policy import budget_warnings
+from mechanisms.public.rules.unit_histogram import UNITS
+from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.statement.paid_answers import Finding, bound_again, first_bound, least_threshold, movements, whole_number
-from pipeline.statement.said_words import wrong_words
+from pipeline.statement.said_words import stated_rules, stated_unit, wrong_words
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import CURVE
 
 #: Keys of privacy.json that every release of this version has; another one names parts of plugins.
 KEYS = frozenset({"version", *(f.name for f in fields(PrivacyStatement))} - {"not_ours"})
 
-#: Keys of what a criterion says of itself, and how the id of the charge for records per unit begins.
+#: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
-UNITS = "units:"
 
 
 def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
@@ -92,7 +93,7 @@ def _terms(statement: Mapping[str, Any]) -> dict[str, Any]:
         "budget": _json(selection.total(most)),
         "spent": _json(selection.total(spent)),
         "selection": selection.to_json(most) if several else None,
-        "warnings": list(budget_warnings(*_json(selection.total(most)).values())),
+        "warnings": [*budget_warnings(*_json(selection.total(most)).values()), *unit_warnings(_unit(statement))],
         "running_total": _running_total_again(statement["running_total"]),
     }
     if not worst.exact:
@@ -109,6 +110,10 @@ def _other_terms(accountant: Accountant, events: list[Event], selection: Private
         "curve": [[at, _finite(epsilon_at(accountant, events, at, selection))] for at in CURVE],
         "group_privacy": [{"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups],
     }
+
+
+def _unit(statement: Mapping[str, Any]) -> PrivacyUnit:
+    return stated_unit(statement, stated_rules(statement["unit_ids"]) or ())
 
 
 def _running_total_again(stated: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -29,7 +29,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.id_rules import said_rules
 from pipeline.settings.config import Config
-from pipeline.settings.policy import budget_warnings
+from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication
 from pipeline.statement.start_words import Start
@@ -52,6 +52,9 @@ MISSING = {
 SECURE = "the operating system's secure source"
 #: δ of the points of the curve.
 CURVE = tuple(10.0**-k for k in range(2, 14))
+
+#: In the public fact about the schema, before what of it stems from noisy answers.
+DISCOVERED = "; not declared, but discovered: "
 
 NOT_CONFIRMED = "nobody has confirmed that the schema is public knowledge (confirmed_public: true in its file, or "
 NOT_CONFIRMED += "data.confirmed_public=true): its bounds and categories may come from the rows"
@@ -164,7 +167,7 @@ def make_statement(
         outside=tuple(outside(schema, unit, taken)),
         events=tuple(receipt(r) for r in plan.receipts(ledger.events)),
         selection=selection,
-        warnings=budget_warnings(budget.epsilon, budget.delta),
+        warnings=(*budget_warnings(budget.epsilon, budget.delta), *unit_warnings(unit)),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
@@ -276,8 +279,10 @@ def public_facts(
     if schema.rules.declared:
         facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
     if neighbouring is Neighbouring.REPLACE:
-        counted = "" if holdout is None else ", in all and of those that were not set aside"
+        counted = "" if holdout is None else " (before any were set aside)"
         facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
+    if unit.column is not None and unit.clip == "none":
+        facts.append(f"no unit has more than {unit.max_records:,} records (privacy.clip=none)")
     if cap is not None:
         largest = f"the largest C that might be discovered, {cap:,} (privacy.max_records_cap)"
         facts.append(f"{largest}; C = {unit.max_records:,} is not declared, but follows from noisy counts of this run")
@@ -291,7 +296,7 @@ def _noisy(schema: Schema, here: Collection[str]) -> str:
         columns = [c for c in schema.columns if c.discovered and (c.name in here) is mine]
         names = ", ".join(f"{c.name} ({' and '.join(c.discovered)})" for c in columns)
         parts += [f"{names}, from noisy answers of {source}"] if columns else []
-    return f"; not declared, but discovered: {'; '.join(parts)}" if parts else ""
+    return f"{DISCOVERED}{'; '.join(parts)}" if parts else ""
 
 
 def _who(schema: Schema, confirmed: bool) -> str:

@@ -277,7 +277,7 @@ def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any])
     )
     if (release / "statement.html").read_text(encoding="utf-8") != again:
         return False, "statement.html does not say what privacy.json says"
-    if (release / "deployment.yaml").read_text(encoding="utf-8") != registry_record(statement):
+    if (release / "deployment.yaml").read_text(encoding="utf-8") != registry_record(statement, given=manifest.given):
         return False, "deployment.yaml does not say what privacy.json says"
     table = _table(manifest)
     metadata = croissant(

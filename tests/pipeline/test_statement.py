@@ -258,7 +258,7 @@ def test_a_croissant_reader_takes_the_metadata(town):
 
 
 def longest(facts):
-    """The statement with as much text as a run can put on the page."""
+    """The statement with more text than runs put on the page: public facts are never cut off."""
     words = "a declared fact about the table that is long enough to need more than one line of the page, " * 3
     return {
         **facts,
@@ -273,8 +273,8 @@ def longest(facts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fill", [dict, longest], ids=["as it is", "with the longest texts"])
-def test_the_page_prints_on_one_sheet(town, fill):
+@pytest.mark.parametrize(("fill", "sheets"), [(dict, 1), (longest, 2)], ids=["as it is", "with the longest texts"])
+def test_the_page_prints_on_one_sheet(town, fill, sheets):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no browser to print with")
@@ -286,7 +286,7 @@ def test_the_page_prints_on_one_sheet(town, fill):
     subprocess.run(
         [browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"], check=True, timeout=120
     )
-    assert len(re.findall(rb"/Type\s*/Page\b", (town / "page.pdf").read_bytes())) == 1
+    assert len(re.findall(rb"/Type\s*/Page\b", (town / "page.pdf").read_bytes())) <= sheets
 
 
 def test_settings_of_the_statement_are_those_that_are_read():

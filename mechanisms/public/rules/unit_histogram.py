@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring, Norm
 
+#: Ids of the charges begin so.
+UNITS = "units:"
+
 
 @dataclass(frozen=True)
 class RecordsPerUnit:
@@ -32,7 +35,7 @@ class RecordsPerUnit:
     @property
     def event(self) -> str:
         """The ledger's name of the charge."""
-        return f"units:{self.name}"
+        return f"{UNITS}{self.name}"
 
     @property
     def query(self) -> Identity:

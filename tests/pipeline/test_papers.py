@@ -1,0 +1,357 @@
+"""What the papers of a release say under each setting: no sentence is fixed text that a setting makes false."""
+
+import dataclasses
+import json
+import shutil
+from dataclasses import dataclass, field
+
+import pytest
+import yaml
+
+from pipeline.settings.config import Config
+from pipeline.statement.document import render_statement
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people
+from tests.pipeline.test_statement import Page, page
+
+QUICK = [*TOWN, "evaluation.enabled=false", "selection=oneway", "synthesis=independent", "privacy.delta=1e-6"]
+PERSON = ["privacy.unit=person", "privacy.max_records=3"]
+OPEN = SCHEMA.replace("values: [baker, smith, clerk], other: other", "values: discover").replace(
+    "min: 0, max: 99, bins: {count: 10}", "bounds: discover, within: [0, 1000], bins: {discover: 6}"
+)
+SIZES = SCHEMA + "unit_id: {name: person, records: measured}\n"
+PAPERS = ("page", "deployment", "croissant", "privacy")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Settings, and what the papers have to say under them: `page` and the others, and what none of them may say."""
+
+    settings: list[str]
+    page: list[str] = field(default_factory=list)
+    deployment: list[str] = field(default_factory=list)
+    croissant: list[str] = field(default_factory=list)
+    privacy: list[str] = field(default_factory=list)
+    never: list[str] = field(default_factory=list)
+
+
+READ_OFF = "all from the schema, which a person confirmed as public; the run reads none off the rows"
+DECLARED = "Bounds, bins and categories are declared in the schema."
+LOOKED = "For this release no row is looked at again."
+ALONE = "none in this release: synthesis is handed the noisy answers alone"
+HANDED = "Rows are made by a synthesizer that is handed the noisy answers and the schema alone."
+STARTED = "the public table 'known.csv', whose rows may stand in it as they are"
+COMPARED = "The table that was made was compared with the private rows: 1 noisy score, charged"
+NOISY_ROWS = "as many as the noisy total says"
+ALL_ROWS = "as many as the table has (a public fact)"
+BOUND = "C = 3 is declared"
+FOUND = "follows from the noisy counts of units under discovery:(records per unit)"
+CASE = "upper and lower case (full case folding: ß is ss)"
+APART = f"Warning: ids that differ in {CASE} count as different units"
+EXACT = "ids are one where their texts are equal. No id: blank text, NULL and NaN"
+RECORDS, UNITS = (f"the number of {them} (before any were set aside)" for them in ("records", "units"))
+TRUSTED = "no unit has more than 60 records (privacy.clip=none)"
+WITHOUT = "for every run (PRIVACY.md): that a run failed, its time and memory, correlated units"
+JOBS = "age (bounds and bins), job (values), from noisy answers of this run"
+#: Sentences that stood there whatever was set, and that some setting made false.
+FORMER = [
+    "Bounds, bins and categories are declared.\n",
+    "columns and values that the public schema",
+    "a model of the noisy answers alone",
+    "; no row is looked at again",
+    "synthesis knows the noisy answers alone",
+    "ε at three δ",
+    "of those that were not set aside",
+    "adds up all releases",
+    "Government",
+    "…",
+]
+
+TABLE = {
+    "declared": Row(
+        [],
+        page=[
+            *(READ_OFF, ALONE, NOISY_ROWS, "C = 1: each unit has one record", WITHOUT, "3 charges, each with"),
+            *("the operating system's secure source", "no budget ledger was kept", "(1 in 1,000,000)"),
+            *("ε at δ = 1e-05, 1e-06, 1e-09 and the curve above", "(data.max_unplaced=0.2)"),
+        ],
+        deployment=[DECLARED, HANDED, LOOKED, WITHOUT],
+        croissant=[
+            HANDED,
+            LOOKED,
+            "Only what the measured marginals tell is alike; small groups",
+            "Differentially private",
+        ],
+        never=["as in the public table", "Warning"],
+    ),
+    "unconfirmed": Row(
+        ["data.schema=unsure.yaml"],
+        page=["all from the schema, which nobody confirmed: they may be read off the rows"],
+        croissant=["NOT private: nobody has confirmed"],
+        never=["which a person confirmed as public"],
+    ),
+    "confirmed by a setting": Row(
+        ["data.schema=unsure.yaml", "data.confirmed_public=true"],
+        page=[READ_OFF, "confirmed as public on the command line"],
+        deployment=["confirmed as public on the command line"],
+        privacy=["confirmed as public on the command line"],
+    ),
+    "discovery": Row(
+        [*PERSON, "data.schema=open.yaml", "privacy.epsilon=30", "privacy.discovery_share=0.2"],
+        page=[f"discovered: {JOBS}", "all else from the schema, which a person", "ε at δ = 1e-05, 1e-06 and the curve"],
+        deployment=[f"{DECLARED[:-1]}, but for {JOBS} (charged as discovery:age, discovery:job)."],
+        privacy=[f"not declared, but discovered: {JOBS}"],
+        never=[READ_OFF, DECLARED, "1e-09 and"],
+    ),
+    "discovered bound": Row(
+        ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=64"],
+        page=[FOUND],
+        deployment=[FOUND],
+        privacy=["64 (privacy.max_records_cap); C = ", "is not declared, but follows from noisy counts of this run"],
+        never=[" is declared;", " is declared.", "C = 1: each unit has one record"],
+    ),
+    "declared bound": Row(PERSON, page=[f"{BOUND};"], deployment=[f"{BOUND}."], never=[FOUND]),
+    "replace": Row(
+        ["privacy.neighbouring=replace"],
+        page=[ALL_ROWS],
+        deployment=["- the number of records\n"],
+        privacy=["the number of records"],
+        never=[NOISY_ROWS, "set aside)"],
+    ),
+    "replace, some set aside": Row(
+        ["privacy.neighbouring=replace", "evaluation.holdout=0.3"],
+        page=[RECORDS, NOISY_ROWS],
+        deployment=[RECORDS],
+        privacy=[RECORDS],
+        never=[ALL_ROWS],
+    ),
+    "replace, some units set aside": Row(
+        [*PERSON, "privacy.neighbouring=replace", "evaluation.holdout=0.3"],
+        page=[UNITS, NOISY_ROWS],
+        deployment=[UNITS],
+        privacy=[UNITS],
+        never=[ALL_ROWS, "the number of records"],
+    ),
+    "ids, all rules": Row(
+        PERSON,
+        page=["without regard to: how Unicode writes", f"; {CASE}", "No id: blank text, NULL and NaN", "'N/A'"],
+        deployment=[CASE, "No id: blank text"],
+        croissant=[CASE, "No id: blank text"],
+        privacy=[CASE, "No id: blank text"],
+        never=["Warning", "ids are one where their texts are equal"],
+    ),
+    "ids, without case": Row(
+        [*PERSON, "privacy.unit_id_rules=[trim,unicode,number]", "privacy.missing_unit_values=[nobody]"],
+        page=[APART, "leading zeros", "'nobody'"],
+        deployment=[APART, "leading zeros", "'nobody'"],
+        croissant=[APART, "leading zeros", "'nobody'"],
+        privacy=[APART.removeprefix("Warning: "), "leading zeros", "'nobody'"],
+        never=[f"; {CASE}", "'N/A'"],
+    ),
+    "ids as they are": Row(
+        [*PERSON, "privacy.unit_id_rules=[]", "privacy.missing_unit_values=[]"],
+        page=[EXACT, "Warning: ids that differ in how Unicode"],
+        deployment=[EXACT],
+        croissant=[EXACT],
+        privacy=[EXACT],
+        never=["without regard to"],
+    ),
+    "rows without an id, own": Row(
+        [*PERSON, "privacy.missing_unit=own", "privacy.clip=truncate"],
+        page=["each row without a unit id is a unit of its own", "chosen at random with a secret key"],
+        deployment=["each row without a unit id is a unit of its own", "chosen at random with a secret key"],
+        never=["rows without a unit id are dropped", "weighs min(1"],
+    ),
+    "rows without an id, dropped": Row(
+        PERSON,
+        page=["rows without a unit id are dropped", "weighs min(1"],
+        deployment=["rows without a unit id are dropped", "weighs min(1"],
+        never=["is a unit of its own"],
+    ),
+    "a bound that is trusted": Row(
+        ["privacy.unit=person", "privacy.max_records=60", "privacy.clip=none", "privacy.missing_unit=refuse"],
+        page=[
+            TRUSTED,
+            "a unit with more records than declared refuses",
+            "rows without a unit id refuse the run",
+            WITHOUT,
+        ],
+        deployment=[TRUSTED, "a unit with more records than declared refuses", WITHOUT],
+        privacy=[TRUSTED],
+        never=["weighs min(1"],
+    ),
+    "a public start": Row(
+        ["synthesis=gum", "synthesis.public=known.csv"],
+        page=["synthesis is handed the noisy answers and the public table 'known.csv'", "(SHA-256 "],
+        deployment=[STARTED, LOOKED, "(SHA-256 "],
+        croissant=[STARTED, "all else is as in the public table 'known.csv'; small groups"],
+        privacy=["(synthesis.public), from whose rows the synthetic ones were changed"],
+        never=[ALONE, HANDED],
+    ),
+    "accepted": Row(
+        ["accept=[{metric: l1, marginals: 1, at_most: 9e5}]", "accept_share=0.1"],
+        page=[f"{ALONE}; the table that it made was compared with the rows, with noise (1 charge)"],
+        deployment=[f"{COMPARED}."],
+        croissant=[f"{COMPARED}."],
+        never=[LOOKED, "in each of several tries"],
+    ),
+    "the best of several, from a public start": Row(
+        ["accept=[{metric: l1, marginals: 1}]", "accept_tries=2", "synthesis=gum", "synthesis.public=known.csv"],
+        page=[
+            "one of several tries",
+            f"{WITHOUT}, how many tries there were",
+            "known.csv'; the table that it made was",
+        ],
+        deployment=[f"{COMPARED}, in each of several tries.", "Released: one of several tries", "how many tries there"],
+        croissant=[f"{COMPARED}, in each of several tries.", STARTED],
+        never=[LOOKED, ALONE, HANDED],
+    ),
+    "rows that are asked for": Row(
+        ["synthesis.rows=77", "synthesis.seed=1", "data.max_unplaced=1"],
+        page=["77 (from the settings)"],
+        deployment=["the number of synthetic rows, 77"],
+        privacy=["the number of synthetic rows, 77"],
+        never=[NOISY_ROWS, "data.max_unplaced"],
+    ),
+    "units counted": Row(
+        [*PERSON, "data.schema=sizes.yaml", "privacy.unit_id_share=0.2"],
+        page=["noisy counts of 3 columns, and of no combination of them; of units by their number of records"],
+    ),
+    "pure": Row(
+        ["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace", "privacy.epsilon=20"],
+        page=["none: δ = 0", "Warning: ε = 20"],
+        deployment=["Pure DP", "Laplace noise: 3 charges", "Warning: ε = 20"],
+        croissant=["Warning: ε = 20"],
+        never=["(1 in"],
+    ),
+    "ledger": Row(
+        ["budget.ledger=l.json", "budget.limit={epsilon: 9, delta: 1e-5}"],
+        page=["adds up the releases that are booked in it"],
+        never=["no budget ledger was kept"],
+    ),
+    "seeded": Row(
+        ["seed=3"],
+        page=["NOT PRIVATE", "A FIXED SEED"],
+        deployment=["Synthetic, NOT private table"],
+        croissant=["NOT private: the noise seed is fixed"],
+        never=["Differentially private", "the operating system"],
+    ),
+    "published": Row(
+        ["statement.publisher=Office", "statement.publisher_type=Nonprofit", "release.format=parquet"],
+        deployment=["Nonprofit"],
+    ),
+}
+#: Settings on which no sentence rests, and why not.
+UNSAID = {
+    "data.name": "the schema's name stands on the page",
+    "data.path": "of the rows",
+    "data.delimiter": "of the rows",
+    "data.unit": "the unit that is used is told",
+    "data.max_records": "the bound that is used is told",
+    "data.rows": "of the demo's rows",
+    "data.seed": "of the demo's rows",
+    "data.roles": "for scores alone",
+    "privacy.noise_seed": "seed sets it",
+    "selection": "receipts and marginals tell what was measured",
+    "evaluation": "scores are not released; evaluation.holdout is switched above",
+    "budget": "the sentence of the ledger is made from its numbers",
+    "statement": "printed as given; what fits the page is another test's",
+    "limits": "of time and memory",
+    "engine": "a release is the same, byte for byte, whoever read the rows",
+    "plan": "of `plan` alone",
+    "experiment": "makes no release of its own",
+    "smoke": "of experiments alone",
+    "plugins": "another test's: what they bring is named in every paper",
+    "resume": "another test's, below",
+    "synthesis.kind": "every one is handed the same; synthesis.public is switched above",
+}
+
+
+def texts(node) -> list[str]:
+    """All that stands in a file of YAML or JSON."""
+    if isinstance(node, dict):
+        return [t for k, v in node.items() for t in (str(k), *texts(v))]
+    return [t for v in node for t in texts(v)] if isinstance(node, list) else [str(node)]
+
+
+def papers_of(release) -> dict[str, str]:
+    """Each paper as a reader sees it."""
+    files = {"deployment": "deployment.yaml", "croissant": "croissant.json", "privacy": "privacy.json"}
+    read = {n: yaml.safe_load((release / f).read_text(encoding="utf-8")) for n, f in files.items()}
+    return {"page": page(release).text, **{name: "\n".join(texts(content)) for name, content in read.items()}}
+
+
+@pytest.fixture
+def towns(town):
+    """The town with other schemas, and a public table beside it."""
+    (town / "unsure.yaml").write_text(SCHEMA.replace("confirmed_public: true", "confirmed_public: false"))
+    (town / "open.yaml").write_text(OPEN)
+    (town / "sizes.yaml").write_text(SIZES)
+    people(500, seed=7).to_csv(town / "known.csv", index=False)
+    return town
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_each_setting_has_its_sentences_and_none_that_it_makes_false(towns, name):
+    row = TABLE[name]
+    assert command("run", *QUICK, "hydra.run.dir=out", *row.settings) == 0
+    release = towns / "out" / "release"
+    papers, statement = papers_of(release), json.loads((release / "privacy.json").read_text(encoding="utf-8"))
+    missing = [f"{p}: {s}" for p in PAPERS for s in getattr(row, p) if s not in papers[p]]
+    assert not missing, "\n".join(missing)
+    assert not [f"{p}: {s}" for p in PAPERS for s in (*row.never, *FORMER) if s in papers[p]]
+    assert all(fact in papers["page"] for fact in (*statement["public_facts"], *statement["outside"]))
+    assert (command("verify", "out/release") == 0) is statement["private"]
+
+
+def test_every_setting_is_switched_or_known_to_touch_no_sentence():
+    def leaves(settings, before=""):
+        for f in dataclasses.fields(settings):
+            value = getattr(settings, f.name)
+            inner = dataclasses.is_dataclass(value)
+            yield from leaves(value, f"{before}{f.name}.") if inner else [f"{before}{f.name}"]
+
+    switched = {s.partition("=")[0] for row in TABLE.values() for s in row.settings}
+    switched |= {"synthesis.options", "mechanism.kind"}  # synthesis.public, mechanism
+    names = {*leaves(Config())}
+    unsaid = {n: {u for u in UNSAID if n == u or n.startswith(f"{u}.")} for n in names - switched}
+    assert [n for n, reasons in unsaid.items() if not reasons] == []
+    assert {*UNSAID} == set().union(*unsaid.values())
+
+
+def test_what_a_setting_forbids_stands_under_another_one():
+    stands = [s for row in TABLE.values() for p in PAPERS for s in getattr(row, p)]
+    lost = [s for row in TABLE.values() for s in row.never if not any(s in one for one in stands)]
+    assert lost == []
+
+
+def test_a_part_of_the_table_is_called_so_in_every_paper_that_describes_it(towns):
+    assert command("run", *QUICK, "hydra.run.dir=out", "synthesis=pgm", "privacy.neighbouring=replace") == 0
+    assert command("synth", "from=out/release", "where={sex: f}", "output=part", "synthesis=pgm") == 0
+    papers = papers_of(towns / "part" / "release")
+    assert "as many as the noisy answers say satisfy this" in papers["page"] and ALL_ROWS not in papers["page"]
+    assert "table of town, only rows with sex = f, with the noisy marginals" in papers["deployment"]
+    assert "table of town, only rows with sex = f." in papers["croissant"]
+    assert command("verify", "part/release") == 0
+
+
+def test_a_resumed_run_says_which_answers_were_charged_and_lost(towns):
+    own = [*QUICK, "hydra.run.dir=out"]
+    assert command("run", *own) == 0
+    last = sorted((towns / "out" / "internal" / "answers").glob("*.npz"))[-1]
+    last.unlink()
+    shutil.rmtree(towns / "out" / "release")
+    assert command("run", *own, "resume=true") == 0
+    text = papers_of(towns / "out" / "release")["page"]
+    assert "3 charges, each with all its numbers in privacy.json; 1 of them charged and lost: no answer to it" in text
+    assert "noisy counts of 2 columns" in text
+    assert command("verify", "out/release") == 0
+
+
+def test_all_that_is_taken_as_public_or_outside_stands_on_the_page_in_full_length(town):
+    assert command("run", *QUICK, "hydra.run.dir=out") == 0
+    statement = json.loads((town / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    facts = [f"fact {i}: {'as long as nine columns that were discovered ' * 9}end {i}" for i in range(18)]
+    statement |= {"public_facts": facts[:9], "outside": facts[9:]}
+    drawn = Page()
+    drawn.feed(render_statement(statement, rows_asked=None, signer=None, digests={}))
+    assert all(fact in drawn.text for fact in facts)
