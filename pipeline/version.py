@@ -1,3 +1,3 @@
 """The version of the whole: releases name it, and advisories are looked up by it."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.scan import Source, literal, stream
+from mechanisms.public.tables.scan import DATES, INTEGERS, UTC, UTC_NS, Source, literal, stream
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
@@ -20,6 +20,9 @@ Clip = Literal["weight", "truncate", "none"]
 MissingUnit = Literal["drop", "own", "refuse"]
 #: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
 MAX_RECORDS = 2**32
+#: Types of which equal values have one text, which is empty for none of them but an empty text.
+OF_IDS = INTEGERS | DATES | {UTC, UTC_NS, "TIME", "TIME_NS", "TIME WITH TIME ZONE", "BOOLEAN", "UUID", '"NULL"'}
+OF_IDS |= {"VARCHAR", "BLOB", "FLOAT", "DOUBLE", "DECIMAL", "HUGEINT", "UHUGEINT"}
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,9 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
         UserError: the table has no such column; suggests one. It holds lists or records, which have no one text.
     """
     index = source.index(str(unit.column), where="privacy.unit")
-    if source.types[index].endswith("]") or source.types[index].startswith(("STRUCT", "MAP", "UNION")):
+    if source.types[index].split("(")[0] not in OF_IDS:
         what = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
         raise UserError(what, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
-    if source.types[index] == "BLOB":  # text that its file does not call text; other bytes as the engine writes them
-        return f"coalesce(TRY(decode(c{index})), CAST(c{index} AS VARCHAR), '')"
     return source.text(index)
 
 
@@ -91,9 +92,14 @@ def unit_forms(texts: Any, source: Source, unit: PrivacyUnit) -> Any:
     import pyarrow.compute as pc
 
     index = source.index(str(unit.column), where="privacy.unit")
-    forms = same_unit(texts.cast(pa.string()), source, index, unit.rules)
+    texts = texts.cast(pa.string())
+    forms = same_unit(texts, source, index, unit.rules)
     absent = dict.fromkeys(normal_form(text, unit.rules) for text in ("", *(v.strip() for v in unit.missing_values)))
-    missing = pc.is_in(pc.utf8_trim(forms, characters=_BLANKS), value_set=pa.array(list(absent), pa.string()))
+    shown = pc.utf8_trim(forms, characters=_BLANKS)
+    missing = pc.is_in(shown, value_set=pa.array(list(absent), pa.string()))
+    if source.types[index] == "BLOB":  # bytes that show nothing are a number, and not blank: 0001
+        unseen = pc.and_(pc.equal(shown, ""), pc.not_equal(pc.utf8_trim(texts, characters=_BLANKS), ""))
+        forms, missing = pc.if_else(unseen, texts, forms), pc.and_not(missing, unseen)
     return pc.if_else(missing, pa.scalar(None, pa.string()), forms)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from pipeline.statement.statement import MISSING
+
 #: Laplace scales, in records, beyond which the lattice was too fine: of an adaptive grid, and of whole marginals.
 FINE_GRID, FINE_WHOLE = 4096.0, 1.9e8
 
@@ -86,9 +88,17 @@ def set_aside_by_position(
     return False, "its units were set aside by their own coins"
 
 
+def ids_as_none(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+    """The release does not say of which type its ids were."""
+    if statement.get("missing_unit") != MISSING["own"]:
+        return False, "records without an id are no units of their own here"
+    return None, "affected if its ids are times, decimals or bytes of a Parquet table or a data frame; it does not say"
+
+
 CHECKS: dict[str, Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], tuple[bool | None, str]]] = {
     "fine_laplace": fine_laplace,
     "set_aside_by_position": set_aside_by_position,
+    "ids_as_none": ids_as_none,
 }
 
 

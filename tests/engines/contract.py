@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from mechanisms.public.rules.fine_columns import with_fine_columns
@@ -74,10 +77,10 @@ SETTINGS = [
 ]
 
 
-def loaded(source: Source, setting: Setting, workdir: Path, **engine: Any) -> PrivateTable:
-    unit = setting.unit
+def loaded(source: Source, setting: Setting, workdir: Path, of: Schema | None = None, **engine: Any) -> PrivateTable:
+    unit, schema = setting.unit, of or contract_schema()
     given = {"holdout": setting.holdout, "histogram": None if unit.column is None else unit.max_records, **engine}
-    return load_private(source, contract_schema(), unit, workdir=workdir, key=KEY, **given)
+    return load_private(source, schema, unit, workdir=workdir, key=KEY, **given)
 
 
 def seen(private: PrivateTable) -> dict[str, Any]:
@@ -95,3 +98,44 @@ def seen(private: PrivateTable) -> dict[str, Any]:
         "sizes": None if private.sizes is None else private.sizes.tolist(),
         "histogram": None if private.histogram is None else private.histogram.tolist(),
     }
+
+
+def _ints(values: Sequence[int], kind: Any, width: int = 64) -> Any:
+    return pa.array(values, getattr(pa, f"int{width}")()).cast(kind)
+
+
+def _far(unit: str, zone: str | None) -> Any:
+    """The last moment of the year 9999, the first of the year 1, the ends of what the type holds, and 1970."""
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    years = [253_402_300_800 * per_second - 1, -62_135_596_800 * per_second - 1] if unit != "ns" else [1]
+    ends = [2**63 - 1, 2**63 - 2, -(2**63) + 1, -(2**63)] if unit in {"us", "ns"} else []
+    return _ints([0, *years, *ends], pa.timestamp(unit, zone))
+
+
+#: Values that are ids, of every type in which a Parquet file can hold them: the ends of each, zero, and odd ones.
+IDS_OF_TYPES: dict[str, Any] = {
+    **{f"timestamp {u} {z}": _far(u, z) for u in ("s", "ms", "us", "ns") for z in (None, "UTC", "Asia/Tokyo")},
+    "date32": _ints([2**31 - 1, -(2**31), -(2**31) + 1, 0], pa.date32(), 32),
+    "date64": _ints([86_400_000 * (2**31 - 1), 0], pa.date64()),
+    "time32": _ints([0, 86_399], pa.time32("s"), 32),
+    "time64": _ints([0, 86_399_999_999_999], pa.time64("ns")),
+    **{f"int{n}": pa.array([0, -(2 ** (n - 1)), 2 ** (n - 1) - 1], f"int{n}") for n in (8, 16, 32, 64)},
+    **{f"uint{n}": pa.array([0, 2**n - 1], f"uint{n}") for n in (8, 16, 32, 64)},
+    "half": pa.array(np.array([0, np.inf, -np.inf], np.float16)),
+    **{f"float{n}": pa.array([0.0, np.inf, -np.inf, 1e-30, 1e30], f"float{n}") for n in (32, 64)},
+    "bool": pa.array([True, False]),
+    **{f"decimal {p} {s}": pa.array([Decimal(0)], pa.decimal128(p, s)) for p, s in ((2, 2), (38, 38), (5, 0), (5, 2))},
+    "decimal256": pa.array([Decimal(0)], pa.decimal256(76, 76)),
+    **{str(k): pa.array(["a", "0", "-"], k) for k in (pa.string(), pa.large_string())},
+    "dictionary": pa.array(["a", "0"]).dictionary_encode(),
+    "binary": pa.array([b"a", b"\0", b"\0\1", b"\x01\x02", b"\xff", "\u200b".encode(), b" \x1f"], pa.binary()),
+    "fixed binary": pa.array([b"\0\0\0\1", b"\0\0\0\2", b"\xff\0\0\0"], pa.binary(4)),
+    "uuid": pa.array([uuid.UUID(int=i).bytes for i in (0, 1)], pa.binary(16)).cast(pa.uuid()),
+}
+#: Types of which equal values may be written in several ways.
+NO_IDS: dict[str, Any] = {
+    "list": pa.array([[1]]),
+    "struct": pa.array([{"a": 1}]),
+    "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+    "json": pa.array(['{"a": 1}'], pa.string()).cast(pa.json_()),
+}

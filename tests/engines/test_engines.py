@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -19,14 +20,28 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
+from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import slices as slicing
 from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blocks, summed
 from mechanisms.sensitive.engines.spark_session import explained
 from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices, encoded_fields
-from tests.engines.contract import HEAD, KEY, SETTINGS, TABLES, Row, contract_schema, loaded, seen
+from mechanisms.sensitive.private_table import load_private
+from tests.engines.contract import (
+    HEAD,
+    IDS_OF_TYPES,
+    KEY,
+    NO_IDS,
+    SETTINGS,
+    TABLES,
+    Row,
+    contract_schema,
+    loaded,
+    seen,
+)
 from tests.pipeline.conftest import TOWN, command
-from tests.public.table_worlds import source
+from tests.public.table_worlds import schema, source
 
 
 def write(path: Path, rows: list[Row]) -> Source:
@@ -61,6 +76,39 @@ def test_slices_give_each_row_once_with_the_codes_and_units_of_the_whole(rows: l
         for i, column in enumerate(whole.columns):
             assert apart.column(i).to_pylist() == column.tolist()
         assert sum(facts[0] for facts in apart.column("marks").to_pylist() if facts) == len(rows)
+
+
+PLACE = schema(place={"kind": "integer", "min": 0, "max": 9, "missing": False})
+
+
+def with_ids(path: Path, ids: Any) -> Source:
+    """Each id in three rows, which hold its place among them, then two rows without an id."""
+    three = pa.array([place for place in range(len(ids)) for _ in range(3)] + [9, 9])
+    given = ids.take(pc.if_else(pc.equal(three, 9), pa.scalar(None, pa.int64()), three))
+    pq.write_table(pa.table({"id": given, "place": three}), path)
+    return source(path)
+
+
+@pytest.mark.parametrize("missing", ["drop", "own"])
+@pytest.mark.parametrize("kind", IDS_OF_TYPES)
+def test_no_value_of_any_type_is_no_id_and_none_has_more_than_its_bound(kind, missing, tmp_path) -> None:
+    ids, unit = IDS_OF_TYPES[kind], PrivacyUnit("id", 1, missing=missing)
+    table = with_ids(tmp_path / "t.parquet", ids)
+    private = load_private(table, PLACE, unit, workdir=tmp_path / "w", key=KEY)
+    counts = next(exact_marginals(private, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
+    assert counts[9] == {"drop": 0, "own": 2}[missing], "rows without an id"
+    assert (counts[: len(ids)] > 0).all() and (counts[: len(ids)] <= 1).all(), "each has an id, and one bound"
+    task = EncodeSlices(table, unit, False, 1 << 28, PLACE)
+    given = [pa.RecordBatch.from_pydict({"part": [p], "relation": [r]}) for p, r in slicing.slices(table, rows=4)]
+    units = [u for batch in task(given) for u in batch.column("unit").to_pylist()]
+    assert units[-2:] == [None, None] and None not in units[:-2], "as Spark's executors read them"
+    assert all(len(set(units[i : i + 3])) == 1 for i in range(0, 3 * len(ids), 3))
+
+
+@pytest.mark.parametrize("kind", NO_IDS)
+def test_a_type_of_which_equal_values_have_several_texts_is_refused_as_an_id(kind, tmp_path) -> None:
+    with pytest.raises(UserError, match=r"privacy\.unit: .*equal ones may be written in several ways"):
+        unit_numbers(with_ids(tmp_path / "t.parquet", NO_IDS[kind]), PrivacyUnit("id", 1))
 
 
 DOMAIN = Domain((Attribute("a", 300), Attribute("b", 7), Attribute("c", 90)))

@@ -13,10 +13,13 @@ import pytest
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
+from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import spark_engine
 from mechanisms.sensitive.engines.spark_parts import made_parts
-from tests.engines.contract import SETTINGS, loaded, seen
-from tests.engines.test_engines import refused, write
+from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
+from tests.engines.test_engines import PLACE, refused, with_ids, write
 from tests.pipeline.conftest import PAIRS, TOWN, command
 from tests.public.table_worlds import source
 
@@ -62,6 +65,31 @@ def test_spark_learns_what_the_embedded_engine_learns(spark, tmp_path, monkeypat
     table = write(tmp_path / "t.parquet", mixed(400))
     here = seen(loaded(table, SETTINGS[5], tmp_path / "a"))
     assert seen(loaded(table, SETTINGS[5], tmp_path / "b", engine=spark)) == here
+
+
+@pytest.mark.parametrize("missing", ["drop", "own"])
+def test_spark_holds_ids_that_are_far_times_bytes_or_zero_to_their_bound(spark, missing, tmp_path) -> None:
+    unit = PrivacyUnit("id", 1, missing=missing)
+    for kind in ("timestamp us UTC", "decimal 38 38", "binary"):
+        ids = IDS_OF_TYPES[kind]
+        private = loaded(
+            with_ids(tmp_path / f"{kind}.parquet", ids), Setting(unit), tmp_path / kind, engine=spark, of=PLACE
+        )
+        counts = next(exact_marginals(private, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
+        assert (counts[: len(ids)] > 0).all() and (counts[: len(ids)] <= 1).all()
+        assert counts[9] == {"drop": 0, "own": 2}[missing]
+
+
+def test_every_kind_of_id_that_spark_writes_is_one(spark, tmp_path) -> None:
+    far = "9999-12-31 23:59:59.999999"
+    kinds = f"timestamp'{far}' a, timestamp_ntz'{far}' b, date'9999-12-31' c, interval '0' day d, interval '0' month e"
+    kinds += ", X'0001' f, cast(0 as decimal(2,2)) g, cast(0 as byte) h, double('inf') i, false j, '-' k"
+    written = spark.session.sql(f"SELECT {kinds} FROM range(2)").coalesce(1).write
+    for form in ("INT96", "TIMESTAMP_MICROS"):
+        spark.session.conf.set("spark.sql.parquet.outputTimestampType", form)
+        written.mode("overwrite").parquet(f"file:{tmp_path}/{form}")
+        table = source(next((tmp_path / form).glob("*.parquet")))
+        assert all(unit_numbers(table, PrivacyUnit(name, 1)).tolist() == [0, 0] for name in table.names)
 
 
 def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town, monkeypatch) -> None:

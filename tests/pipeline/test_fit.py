@@ -90,6 +90,17 @@ def test_dtypes_do_not_tell_whether_the_private_frame_has_gaps(hospital):
     assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == "boolean"
 
 
+def test_one_unit_whose_id_is_the_end_of_time_weighs_no_more_than_its_bound():
+    end = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=datetime.UTC)
+    others = [datetime.datetime(2024, 1, 1, i, tzinfo=datetime.UTC) for i in range(20)]
+    ids = pa.array([end] * 3000 + others, pa.timestamp("us", "UTC"))
+    frame = pa.table({"uid": ids, "a": ["x"] * 3000 + ["y"] * 20})
+    facts = {"columns": {"a": {"kind": "categorical", "values": ["x", "y"]}}, "confirmed_public": True}
+    own = {"unit": "uid", "max_records": 1, "privacy": {"missing_unit": "own"}}
+    counts = pipeline.fit(frame, facts, epsilon=100, **own, **QUICK).marginal(["a"])["count"]
+    assert abs(counts[0] - 1) < 9 and abs(counts[1] - 20) < 9
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_go_in_by_the_arrow_interface_and_come_out_as_pandas_or_arrow(library):
     frame = patients().drop(columns=["ward", "note"]).astype({"job": object})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import traceback
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.scan import open_table, stream
 from tests.public.table_worlds import codes as encode
-from tests.public.table_worlds import csv, schema, source
+from tests.public.table_worlds import csv, encoded, schema, source
 
 ANY = {"kind": "categorical", "values": ["1", "2", "3", "4", "x"]}
 
@@ -184,7 +185,7 @@ def test_times_beyond_the_engines_years_are_unreadable(tmp_path):
     table = source(tmp_path / "t.parquet")
     with table.connect() as engine:
         rows = engine.execute(f"SELECT {table.moment(0, None)}, {table.text(0)} FROM {table.relation}").fetchall()
-    assert rows[0] == (None, "")
+    assert rows[0] == (None, "infinity"), "no time of the years, and no absent one"
     assert rows[1][1] == "1970-01-01 00:00:00"
     pq.write_table(pa.table({"t": pa.array([10**17], pa.timestamp("ms"))}), tmp_path / "far.parquet")
     with (
@@ -192,6 +193,30 @@ def test_times_beyond_the_engines_years_are_unreadable(tmp_path):
         source(tmp_path / "far.parquet").connect() as engine,
     ):
         engine.execute(f"SELECT c0 FROM {source(tmp_path / 'far.parquet').relation}").fetchall()
+
+
+TYPED = {
+    "zero": (
+        pa.array([Decimal("0.00"), Decimal("0.50"), None], pa.decimal128(2, 2)),
+        {"kind": "float", "min": 0, "max": 1, "bins": {"count": 4}},
+    ),
+    "halves": (pa.array([Decimal("0.00"), Decimal("0.50"), None], pa.decimal128(2, 2)), {"values": [0, 0.5]}),
+    "bytes": (pa.array(["ça".encode(), b"b", None]), {"values": ["ça", "b"]}),
+    "late": (pa.array([-(2**63), 2**63 - 1, None]).cast(pa.timestamp("us")), {"kind": "datetime", "missing": True}),
+    "zone": (pa.array([0, 10**18, None]).cast(pa.timestamp("ns", "UTC")), {"kind": "datetime", "format": "%d.%m.%Y"}),
+}
+
+
+@pytest.mark.parametrize(("kind", "lost"), [(kind, 2 * (kind == "late")) for kind in TYPED])
+def test_of_typed_columns_nothing_is_missing_but_null_and_what_is_lost_is_counted(tmp_path, kind, lost):
+    values, fields = TYPED[kind]
+    dates = {"min": "1960-01-01", "max": "2010-01-01"} if fields.get("kind") == "datetime" else {}
+    facts = schema(v={"kind": "categorical", **dates, **fields, "missing": True})
+    pq.write_table(pa.table({"v": values}), tmp_path / "t.parquet")
+    table, report = encoded(tmp_path / "t.parquet", facts)
+    assert report.unplaced["v"] == lost and report.outside["v"] == 0
+    assert [code == facts["v"].missing_code for code in table.columns[0]] == [bool(lost), bool(lost), True]
+    assert lost or table.columns[0][0] != table.columns[0][1]
 
 
 def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_table(tmp_path):

@@ -22,7 +22,7 @@ Format = Literal["csv", "parquet"]
 BATCH_ROWS = 1 << 18
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
-UTC = "TIMESTAMP WITH TIME ZONE"
+UTC, UTC_NS = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
 #: What the engine raises for the file's or the disk's faults; all else is a fault of ours and keeps its traceback.
 FILE_FAULTS = (
     duckdb.InvalidInputException,
@@ -78,7 +78,10 @@ class Source:
         raise UserError(f"no column {name!r} in {self.path.name}", where=where, fix=fix)
 
     def text(self, index: int) -> str:
-        """SQL for the text form of a column, as a CSV file would hold it; NULL and NaN are the empty text."""
+        """SQL for the text form of a column, as a CSV file would hold it; the empty text is NULL, NaN or empty itself.
+
+        All times that the engine cannot write have one text. Bytes that are text are read as it.
+        """
         c, kind = f"c{index}", self.types[index]
         if kind == "VARCHAR":
             return f"coalesce({c}, '')"
@@ -89,11 +92,12 @@ class Source:
                 f"ELSE CAST({c} AS VARCHAR) END"
             )
         if kind.startswith("DECIMAL") and not kind.endswith(",0)"):
-            return f"coalesce(rtrim(rtrim(CAST({c} AS VARCHAR), '0'), '.'), '')"
-        if kind == UTC:
-            return f"coalesce(CAST({_utc(index)} AS VARCHAR), '')"
-        if kind == "TIMESTAMP":
-            return f"coalesce(CAST({_clock(index)} AS VARCHAR), '')"
+            digits = f"regexp_replace(CAST({c} AS VARCHAR), '^(-?)[.]', '\\10.')"  # the engine writes .50, and .00
+            return f"coalesce(rtrim(rtrim({digits}, '0'), '.'), '')"
+        if kind in {UTC, UTC_NS, "TIMESTAMP"}:
+            return f"coalesce(CAST({self._clock(index)} AS VARCHAR), CASE WHEN {c} IS NULL THEN '' ELSE 'infinity' END)"
+        if kind == "BLOB":
+            return f"coalesce(TRY(decode({c})), CAST({c} AS VARCHAR), '')"
         return f"coalesce(CAST({c} AS VARCHAR), '')"
 
     def number(self, index: int, *, strip: Sequence[str] = (), decimal: str = ".") -> str:
@@ -128,15 +132,22 @@ class Source:
         """
         if more and not self.typed(index):
             return f"coalesce({', '.join(self.moment(index, f) for f in (form, *more))})"
-        if self.types[index] == "TIMESTAMP":
-            return _clock(index)
-        if self.types[index] in DATES:
-            return f"TRY_CAST(c{index} AS TIMESTAMP)"
-        if self.types[index] == UTC:
-            return _utc(index)
+        if self.types[index] in DATES | {UTC, UTC_NS}:
+            return f"TRY_CAST({self._clock(index)} AS TIMESTAMP)"
         if form is None:
             return f"TRY_CAST({self.text(index)} AS TIMESTAMP)"
         return f"CAST(TRY_STRPTIME(trim({self.text(index)}), {literal(form)}) AS TIMESTAMP)"
+
+    def _clock(self, index: int) -> str:
+        """SQL for a date or time, as UTC's clock shows it; NULL where a time is infinite, or cannot be written."""
+        moment, kind = f"c{index}", self.types[index]
+        if kind == UTC_NS:
+            return f"make_timestamp_ns(epoch_ns({moment}))"
+        if kind not in {UTC, "TIMESTAMP"}:
+            return moment
+        zone, clock = ("TZ", f"make_timestamp(epoch_us({moment}))") if kind == UTC else ("", moment)
+        least, most = (f"TIMESTAMP{zone} '290000-01-01{era} 00:00:00+00'" for era in (" (BC)", ""))
+        return f"CASE WHEN {moment} BETWEEN {least} AND {most} THEN {clock} END"
 
     def typed(self, index: int) -> bool:
         """Whether the file itself knows the column's type."""
@@ -154,19 +165,6 @@ class Source:
                 yield engine
             finally:
                 engine.close()
-
-
-def _clock(index: int) -> str:
-    """SQL for a time without a zone; NULL where it is infinite, or the engine cannot write it (NaT of some tools)."""
-    least, most = (f"TIMESTAMP '290000-01-01{era} 00:00:00'" for era in (" (BC)", ""))
-    return f"CASE WHEN c{index} BETWEEN {least} AND {most} THEN c{index} END"
-
-
-def _utc(index: int) -> str:
-    """SQL for a time with a zone as its UTC clock time; NULL where it is infinite or beyond the engine's years."""
-    moment = f"c{index}"
-    within = f"{moment} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59+00'"
-    return f"CASE WHEN {within} THEN make_timestamp(epoch_us({moment})) END"
 
 
 def open_table(
