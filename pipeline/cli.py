@@ -115,6 +115,7 @@ def _run(overrides: list[str]) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from pipeline import stages
+    from pipeline.console import tells
     from pipeline.experiments import experiments
     from pipeline.folders import no_empty_folders
     from pipeline.measuring.acceptance import Withheld
@@ -130,7 +131,8 @@ def _run(overrides: list[str]) -> int:
             if settings.experiment.kind or settings.smoke:
                 print(experiments.run_experiment(settings, root, _hydra_files(config)))
                 return
-            print(report_run.where_to_look(stages.run(settings, root, hydra_files=_hydra_files(config))))
+            done = stages.run(settings, root, hydra_files=_hydra_files(config))
+            print(report_run.where_to_look(done, tells=tells(sys.stdout, settings.console)))
         except KeyboardInterrupt:
             say_what_is_safe(root)
             raise
@@ -229,7 +231,8 @@ def _rehearse(overrides: list[str]) -> int:
 
     root = Path(composed.hydra.run.dir)
     done = rehearse(config, root)
-    print(f"{report_run.where_to_look(done)}\n\na rehearsal: nobody's rows, made from the schema alone: {root / TABLE}")
+    print(report_run.where_to_look(done, tells=True))
+    print(f"\na rehearsal: nobody's rows, made from the schema alone: {root / TABLE}")
     return 0
 
 

@@ -5,6 +5,7 @@ All but the notebook's go to standard error.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from rich.progress import Progress as Bars
 
 from mechanisms.public.progress import Progress
 from mechanisms.public.tables.codec import EncodingReport
+from pipeline.console import tells
 
 
 def unplaced_lines(encoding: EncodingReport) -> list[str]:
@@ -65,16 +67,27 @@ class Stages:
 
     Attributes:
         seconds: wall time of each finished stage, summed over its repetitions.
+        tells: whether what saw rows may be said.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, console: str = "terminal") -> None:
+        """
+        Args:
+            console: as the setting of that name; "always" for a command that exists to print what saw rows.
+        """
         self.console = Console(stderr=True, quiet=quiet)
         self.seconds: dict[str, float] = {}
+        self.tells = tells(sys.stderr, console)
+
+    def warn_privately(self, lines: list[str]) -> None:
+        """Warnings that were counted on raw rows: for the operator's eyes, and no log's."""
+        for line in lines if self.tells else ():
+            self.note(f"warning (NOT private): {line}")
 
     def warn(self, lines: list[str]) -> None:
-        """Warnings for the operator; they may have been counted on raw rows."""
+        """Warnings that follow from noisy answers and settings alone."""
         for line in lines:
-            self.console.print(f"  warning (NOT private): {line}", highlight=False, markup=False)
+            self.note(f"warning: {line}")
 
     def note(self, line: str) -> None:
         """Something public that a person should know; nothing if it is empty."""
@@ -111,6 +124,15 @@ class Stages:
 
             yield report
         self.console.print(self._finished(name, start), highlight=False)
+
+    @contextmanager
+    def kept_back(self) -> Iterator[None]:
+        """What happens meanwhile saw rows: no stage of it is said where that may not be told."""
+        quiet, self.console.quiet = self.console.quiet, self.console.quiet or not self.tells
+        try:
+            yield
+        finally:
+            self.console.quiet = quiet
 
     def _finished(self, name: str, start: float) -> str:
         """What is said of a stage that began then; its time is added up."""

@@ -139,7 +139,7 @@ def run(
     _check_words(config)
     who, signer = build_publication(config.statement), load_signer(config.statement.key)
     admission.check(booked := admission.planned_release(config, schema, made.plan, Path(root)))
-    show = Stages(quiet=quiet)
+    show = Stages(quiet=quiet, console=config.console)
     for line in (*made.left_out, *_warnings(config, schema, unit)):
         show.note(line)
     with claimed(Path(root), resume=config.resume) as folder, logged(folder.log), _engine(config, folder) as engine:
@@ -157,12 +157,12 @@ def run(
             spec = started(spec, config.synthesis, first, start)
             opened = partial(open_source, config=config, folder=folder)
             check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-            losses = _looked_at(private, first, config.data.max_unplaced)
+            losses = _looked_at(private, first, config.data.max_unplaced, show)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, before=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
-        show.warn(unplaced_lines(private.encoding))
+        show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, who, total)
@@ -217,7 +217,7 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
     return *replaced, *budget_warnings(config.privacy.epsilon, config.privacy.delta), *unit_warnings(unit)
 
 
-def _looked_at(private: PrivateTable, schema: Schema, at_most: float) -> tuple[Loss, ...]:
+def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:
     """What the columns lose; a run that would lose too much ends here.
 
     Raises:
@@ -225,7 +225,7 @@ def _looked_at(private: PrivateTable, schema: Schema, at_most: float) -> tuple[L
     """
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
-    refuse_losses(losses, at_most)
+    refuse_losses(losses, at_most, figures=show.tells)
     return losses
 
 
@@ -354,7 +354,7 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     settings = asdict(config)
-    for free in ("resume", "limits", "plan", "statement", "engine"):
+    for free in ("resume", "limits", "plan", "statement", "engine", "console"):
         del settings[free]
     if settings["privacy"]["discovery_share"] is None:
         del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting

@@ -65,7 +65,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     config = smaller(config) if config.smoke else config
     schema = _schema(config)
     admission.check(booked := _releases(config, schema, root))
-    show = Stages(quiet=quiet)
+    show = Stages(quiet=quiet, console=config.console)
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, schema, folder, report)
@@ -101,7 +101,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
     further = AGAINST_FILES if settings_of_challenge(config).against else ()
-    return told(summary(run(config, root, hydra_files=hydra_files)), root / "internal", (*FILES, *further))
+    findings = run(config, root, hydra_files=hydra_files)
+    return told(summary(findings), root / "internal", config.console, (*FILES, *further))
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -214,7 +215,7 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) 
 def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
     source = stages.open_source(path, config, folder)
     real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-    show.warn(unplaced_lines(encoding))
+    show.warn_privately(unplaced_lines(encoding))
     if not real.rows:
         raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
     unit = config.privacy.unit

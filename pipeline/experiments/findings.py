@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
+from pipeline.console import NOT_SAID, tells
 from pipeline.experiments.gallery.published import Beside, Published, as_json, beside_rows, printed
 from pipeline.experiments.repeats import mean_rows
 from pipeline.report.text_table import lined_up, markdown
@@ -139,9 +141,10 @@ def _cells(findings: Findings) -> list[list[str]]:
     return rows
 
 
-def told(text: str, inside: Path, names: Sequence[str] = FILES) -> str:
-    """What a person reads at the end, and where everything lies."""
+def told(text: str, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
+    """What a person reads at the end, and where everything lies; the text saw rows, and goes to no log unasked."""
     files = "\n".join(f"  {inside / name}" for name in names)
+    text = text if tells(sys.stdout, console) else NOT_SAID
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
 
 

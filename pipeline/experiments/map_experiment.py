@@ -80,7 +80,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
             source = stages.open_source(path, config, folder)
             table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
             world = TemporalMap(schema, table, histogram(table))
-        show.warn(unplaced_lines(encoding))
+        show.warn_privately(unplaced_lines(encoding))
         if not table.rows:
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
         admission.book(booked)

@@ -85,7 +85,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     for name in own(config).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
-    show = Stages(quiet=quiet)
+    show = Stages(quiet=quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
         for spec in rows_of(own(config)):
@@ -109,7 +109,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """Like `run`; returns the short table and where everything lies."""
     findings = run(config, root, hydra_files=hydra_files)
     further = NCRIPT_FILES if "ncript" in own(config).metrics and own(config).laplace else ()
-    return told(summary(findings), root / "internal", (*FILES, *further))
+    return told(summary(findings), root / "internal", config.console, (*FILES, *further))
 
 
 def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ def run(
         UserError: an impossible setting, or a table that does not fit.
     """
     _check(config)
-    show = Stages(quiet=quiet)
+    show = Stages(quiet=quiet, console=config.console)
     with opened_map(config, Path(root), hydra_files, show) as opened:
         settings = own(opened.config)
         runs: list[list[dict[str, Any]]] = [[] for _ in range(settings.repeats)]
@@ -132,4 +132,4 @@ def _write(folder: RunFolder, findings: Findings) -> None:
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table, the check of the claim, and where everything lies."""
     done = run(config, root, hydra_files=hydra_files)
-    return told(summary(done.findings), done.folder.internal, FILES)
+    return told(summary(done.findings), done.folder.internal, config.console, FILES)

@@ -60,7 +60,8 @@ def settle(work: Work) -> Taken:
             return taken
         raise _withheld(work, _figures(work, taken.scores))
     tried: dict[int, Taken] = {}
-    winner = selection.pick(_most_tries(work), lambda n: _verdict(work, _attempt(work, n), tried))
+    with work.show.kept_back():  # a line per stage would tell how many tries there were
+        winner = selection.pick(_most_tries(work), lambda n: _verdict(work, _attempt(work, n), tried))
     if winner is None:
         raise _withheld(work, "no try was accepted before a secret coin stopped them")
     for other in work.folder.internal.glob("tries/*/candidate.npz"):

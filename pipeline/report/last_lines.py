@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evaluation.metrics import ON_TOP
@@ -12,6 +14,7 @@ from evaluation.score import Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
+from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
 from pipeline.statement.start_words import start_named
 
@@ -19,12 +22,24 @@ if TYPE_CHECKING:
     from pipeline.stages import Run
 
 #: So many columns that lose values are named at the end of a run; the report names all.
-LOST_LINES = 8
+LOST_LINES = 2
+#: Lines of the promise; the statement has it whole.
+PROMISE = 2
+#: The accuracies whose mean is the accuracy of a table, and of which columns each is.
+WAYS = {"anita_1way": "single columns", "anita_2way": "pairs", "anita_3way": "triples"}
 
 
 def summary(card: Scorecard) -> str:
-    """The scores on a few lines."""
-    lines = [*([] if card.privacy is None else card.privacy.lines), *card.said]
+    """The scores, and the numbers of both tables beside each other: of a command that exists to print them."""
+    lines = [*scored_lines(card), *as_lines(card.numbers, card.groups)]
+    scored = {name: outcome for name, outcome in card.outcomes.items() if outcome.score is not None}
+    lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
+    return "\n".join(lines)
+
+
+def scored_lines(card: Scorecard) -> list[str]:
+    """The scores on a few lines, the verdict first."""
+    lines = [*([] if card.privacy is None else card.privacy.lines), *card.said, *_accuracy(card)]
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
@@ -37,15 +52,22 @@ def summary(card: Scorecard) -> str:
     if "mgd" in card.outcomes and card.mgd.reason:
         lines.append(f"no MGD: {card.mgd.reason}")
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
-    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None}
+    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
     lines += [words + _label(o) for o in scored.values() if (words := getattr(o.result, "words", ""))]
     plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
     figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
     lines += [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
-    lines += as_lines(card.numbers, card.groups)
-    lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
-    return "\n".join(lines)
+    return lines
+
+
+def _accuracy(card: Scorecard) -> list[str]:
+    """The accuracy of single columns, pairs and triples, how each reads, and what a second sample would get."""
+    known = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
+    own = [f"{words} {o.score:.1%}{_label(o).replace(';', '')}" for words, o in known.items()]
+    ends = [None if o.reading is None else o.reading.ends.honest for o in known.values()]
+    chance = "" if None in ends else f" (a second sample's: {', '.join(f'{e:.1%}' for e in ends)})"
+    return [f"accuracy: {', '.join(own)}{chance}"] if own else []
 
 
 def _label(outcome: Outcome) -> str:
@@ -63,8 +85,12 @@ def _floor(outcome: Outcome) -> str:
     return label
 
 
-def where_to_look(done: Run) -> str:
-    """What was made, what it cost, how good it is, and where it lies."""
+def where_to_look(done: Run, *, tells: bool) -> str:
+    """What was made, what it cost, and where it lies; how good it is where that may be told.
+
+    Args:
+        tells: whether the lines may hold what saw rows.
+    """
     from pipeline.inference.decided import decided  # a scoring needs neither
     from pipeline.report.answer_noise import coverage, said_drowned
 
@@ -75,29 +101,38 @@ def where_to_look(done: Run) -> str:
         if statement.private
         else "NOT PRIVATE: " + "; ".join(statement.reasons_not_private)
     )
-    verb = "  publish   " if statement.private else "  do NOT publish "
-    lines = ["", promise, *(f"  warning   {w}" for w in statement.warnings)]
-    lines += [f"  warning   not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]
-    lines += [f"{verb}{done.table} ({done.rows:,} rows)", f"  with it   {folder.release / 'privacy.json'}"]
-    lines += [f"  read      {folder.release / 'statement.html'}"]
-    lines += [
-        f"  measured  {(covered := coverage(done.measurements, start=start_named(statement.public_facts))).in_words}"
+    covered = coverage(done.measurements, start=start_named(statement.public_facts))
+    lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
+    lines += [labelled("publish" if statement.private else "do NOT publish", f"{done.table} ({done.rows:,} rows)")]
+    lines += [labelled("with it", str(folder.release / "privacy.json"))]
+    lines += [labelled("read", str(folder.release / "statement.html"))]
+    lines += [] if done.scores is None else [labelled("look at", f"{folder.report} (NOT private)")]
+    parts = [
+        ("warning", statement.warnings),
+        ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
+        ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
+        ("measured", [covered.in_words]),
+        ("decided", [line for line in [decided(done.measurements).in_words] if line]),
+        ("accepted", _accepted(statement.events)),
+        ("budget", [] if statement.running_total is None else [statement.running_total["sentence"]]),
+        ("left out", done.left_out),
+        *(_not_private(done) if tells else ()),
     ]
-    lines += [f"  decided   {line}" for line in [decided(done.measurements).in_words] if line]
-    lines += [f"  warning   {line}" for line in (*covered.warnings, *said_drowned(done.measurements))]
-    lines += [f"  left out  {line}" for line in done.left_out]
-    lines += [f"  accepted  {line}" for line in _accepted(statement.events)]
-    if statement.running_total is not None:
-        lines += [f"  budget    {statement.running_total['sentence']}"]
+    lines += [line for label, each in parts for words in each for line in folded(label, words)]
+    return "\n".join(at_most(lines, f"{folder.release / 'statement.html'}, {folder.internal}"))
+
+
+def _not_private(done: Run) -> list[tuple[str, list[str]]]:
+    """What saw rows: values that are lost, and the scores."""
     said = said_losses(done.losses)
-    lines += [f"  lost      {line} (NOT private)" for line in said[:LOST_LINES]]
-    if len(said) > LOST_LINES:
-        lines += [f"            {len(said) - LOST_LINES} more columns lose values: python -m pipeline check"]
-    if done.scores is not None:
-        lines += [f"  look at   {folder.report} (NOT private)"]
-        lines += [f"  keep back {folder.scores} (NOT private):"]
-        lines += [f"            {line}" for line in summary(done.scores).splitlines()]
-    return "\n".join(lines)
+    more = [f"{len(said) - LOST_LINES} more columns: python -m pipeline check"] if len(said) > LOST_LINES else []
+    lost = [f"{line} (NOT private)" for line in said[:LOST_LINES]] + more
+    if done.scores is None:
+        return [("lost", lost)]
+    untried = done.scores.privacy is None or "holdout" not in done.scores.privacy.rows
+    tried = ["no attack was tried: there is no holdout (evaluation.holdout=0.2 sets one aside)"] if untried else []
+    own = scored_lines(replace(done.scores, privacy=None) if untried else done.scores) + tried
+    return [("lost", lost), ("scores", [f"(NOT private) {line}" for line in own[:1]]), ("", own[1:])]
 
 
 def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -82,7 +82,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         raise UserError("only a run can set units aside", where="evaluation.holdout", fix=fix)
     if config.metrics is not None:
         config.evaluation.metrics = config.metrics
-    show = Stages(quiet=quiet)
+    show = Stages(quiet=quiet, console="always")
     with opened(given, delimiter=config.delimiter, limits=config.limits) as sources:
         if config.schema is None:
             return _as_they_are(config, sources, show)
@@ -135,7 +135,7 @@ def _scored(
 ) -> Scorecard:
     """The scores, and the report where one is asked for."""
     said = (*tables.said, *(tables.values.said if tables.values is not None else ()))
-    show.warn(list(said))
+    show.warn_privately(list(said))
     tables.release, stated = release_beside(Path(sources["synthetic"].path))
     said = (stated, *said) if stated else said
     if tables.release is not None and "holdout" in sources:
@@ -228,7 +228,7 @@ def _encoded(sources: Mapping[str, Source], schema: Schema, show: Stages, *, sub
             _encode(tables, name, source, schema, subject, progress)
             marked = tables.reports[name].marked
             tables.outside[name] = {column: values_outside(source, schema, column) for column in marked}
-            show.warn([f"{name}: {line}" for line in unplaced_lines(tables.reports[name])])
+            show.warn_privately([f"{name}: {line}" for line in unplaced_lines(tables.reports[name])])
     tables.schema, tables.tables = together(schema, tables.tables)
     return tables
 

@@ -178,6 +178,7 @@ class Config:
     smoke: bool = False
     plugins: list[str] = field(default_factory=list)
     seed: int | None = None
+    console: str = "terminal"
     resume: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import private_folder
+from pipeline.console import tells
 from pipeline.folders import RunFolder
 from pipeline.settings import build
 from pipeline.settings.config import Config
@@ -41,7 +43,8 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             key = (str(data_path(config).resolve()), config.data.delimiter, schema_print(schema))
             if key not in losses:
                 losses[key] = _looked_at(config, schema, RunFolder(workdir))
-            refuse_losses(losses[key], config.data.max_unplaced)
+            figures = tells(sys.stderr, config.console)
+            refuse_losses(losses[key], config.data.max_unplaced, figures=figures)
         except UserError as error:
             what = f"the job {job.name} would be refused: {error.what}. Nothing was booked"
             raise UserError(what, where=error.where, fix=error.fix) from error

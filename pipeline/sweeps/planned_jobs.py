@@ -24,6 +24,7 @@ from mechanisms.public.tables.losses import check_share
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
+from pipeline.console import CONSOLE
 from pipeline.experiments import experiments
 from pipeline.folders import not_in_release
 from pipeline.settings import build
@@ -35,7 +36,7 @@ from pipeline.settings.scoring import build_scores
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000
 #: What may differ between a job and its continuation.
-FREE = ("resume", "limits", "plan", "engine")
+FREE = ("resume", "limits", "plan", "engine", "console")
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def _check(config: Config, checked: CheckedSettings) -> int:
     Raises:
         UserError: as the run would, but earlier.
     """
+    one_of(config.console, CONSOLE, "console")
     if config.experiment.kind or config.smoke:
         experiments.known(config)
         return build.LIBRARIES_BYTES

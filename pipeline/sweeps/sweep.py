@@ -28,6 +28,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
+from pipeline.console import CONSOLE, NOT_SAID, tells
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folders import BANNER, SEEN, not_in_release, nothing_left
 from pipeline.plugins.plugin_discovery import load_asked
@@ -72,6 +73,7 @@ def sweep(overrides: Sequence[str]) -> int:
         asked = [*params, *master.hydra.overrides.task]
         jobs = planned_jobs(asked, lambda o: loader.load_sweep_config(master, [*o, *fixed]))
         valid = [j for j in jobs if not j.error]
+        console = next((j.settings.console for j in valid if j.settings is not None), CONSOLE[0])
         _name_the_invalid(jobs)
         check_one_list(asked)
         check_launcher(master, loader, job)
@@ -90,7 +92,7 @@ def sweep(overrides: Sequence[str]) -> int:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
-            return _told([(j, ended[j.name]) for j in jobs], inside)
+            return _told([(j, ended[j.name]) for j in jobs], inside, console)
 
 
 def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
@@ -260,7 +262,7 @@ def _free(path: Path) -> bool:
     return True
 
 
-def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path) -> int:
+def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
     """The table and the report on disk; what a person should know on the screen."""
     from pipeline.sweeps.sweep_page import render
 
@@ -268,7 +270,8 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path) -> int:
     write_results(frame, inside)
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
-    print("\n".join(["", as_text(frame), total(frame), *filter(None, [choice_warning(frame)])]))
+    text = as_text(frame) if tells(sys.stdout, console) else NOT_SAID
+    print("\n".join(["", text, total(frame), *filter(None, [choice_warning(frame)])]))
     print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
     for j, outcome in jobs:
         if outcome.status == "withheld":

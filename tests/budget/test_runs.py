@@ -446,7 +446,7 @@ def test_a_sweep_looks_at_each_table_once_and_books_nothing_where_a_job_would_be
     table = people(600)
     table.loc[:179, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)
-    grid = ["run", "-m", *FAST, *BASIC, "hydra.sweep.dir=grid", "privacy.epsilon=0.5,0.75"]
+    grid = ["run", "-m", *FAST, *BASIC, "hydra.sweep.dir=grid", "privacy.epsilon=0.5,0.75", "console=always"]
     assert command(*grid, "data.max_unplaced=1,0.2") == 1
     said = capsys.readouterr().err
     assert "the job privacy.epsilon=0.5 data.max_unplaced=0.2 would be refused: column 'sex' loses 30.0 %" in said

@@ -242,7 +242,7 @@ def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys)
 
 def test_values_that_do_not_fit_the_schema_are_told_to_the_operator_alone(town, capsys):
     people(50).assign(sex="x").to_csv("town.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out", "data.max_unplaced=1") == 0
+    assert command("run", *TOWN, "hydra.run.dir=out", "data.max_unplaced=1", "console=always") == 0
     assert "column 'sex': 50 of 50 values" in capsys.readouterr().err
     assert "sex: 50" in (town / "out" / "internal" / "run.log").read_text()
     assert "50 of 50" not in (town / "out" / "release" / "privacy.json").read_text()

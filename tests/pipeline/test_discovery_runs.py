@@ -125,7 +125,7 @@ def test_a_released_schema_serves_as_it_is_and_is_said_to_be_an_earlier_ones(run
 
 def test_values_that_are_not_of_the_kind_stop_the_run_before_any_charge(run, capsys):
     people(600).assign(age="n/a").to_csv("town.csv", index=False)
-    assert command("run", *RUN[:-1], "hydra.run.dir=next") == 1
+    assert command("run", *RUN[:-1], "hydra.run.dir=next", "console=always") == 1
     assert "column 'age' loses 100.0 % of its values" in capsys.readouterr().err
     assert not (run / "next" / "internal" / "ledger.jsonl").exists()
 

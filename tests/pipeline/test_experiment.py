@@ -122,9 +122,12 @@ def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
 
 
 def test_it_runs_on_any_table_with_three_named_columns(town, capsys):
-    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out") == 0
+    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "console=always") == 0
     said = capsys.readouterr().out
     assert "Spearman" in said
+    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "resume=true") == 0
+    said = capsys.readouterr().out
+    assert "Spearman" not in said and "table1.md" in said
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
     assert facts["data"]["file"] == "town.csv"
     assert facts["data"]["kind"] == "a file of yours"

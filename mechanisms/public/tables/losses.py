@@ -80,17 +80,23 @@ def beyond(losses: Sequence[Loss], at_most: float) -> tuple[Loss, ...]:
     return tuple(loss for loss in losses if loss.lost > at_most * loss.rows)
 
 
-def refuse_losses(losses: Sequence[Loss], at_most: float) -> None:
+def refuse_losses(losses: Sequence[Loss], at_most: float, *, figures: bool = True) -> None:
     """Stop before anything is charged where a column loses more than `at_most` of its values.
 
     It depends on the rows: it lies outside of the guarantee, and the statement names it. The message quotes no value.
 
+    Args:
+        figures: whether the message may say how much is lost: not where it goes into a log.
+
     Raises:
-        UserError: names the columns and what they lose; for the operator's eyes.
+        UserError: names the columns, and what they lose; for the operator's eyes.
     """
     if too_many := beyond(losses, at_most):
         more = f"; and {len(too_many) - NAMED} more columns" if len(too_many) > NAMED else ""
-        what = "; ".join(f"{loss}, which would {loss.fate}" for loss in too_many[:NAMED])
+        if figures:
+            what = "; ".join(f"{loss}, which would {loss.fate}" for loss in too_many[:NAMED])
+        else:
+            what = "more of its values are lost of " + ", ".join(f"column {x.column!r}" for x in too_many[:NAMED])
         fix = "python -m pipeline check data.path=… data.schema=… shows why, and a likely cure; "
         fix += f"{SETTING}=1 goes on all the same; nothing was spent"
         raise UserError(f"{what}{more} (NOT private)", where=f"{SETTING}={at_most:g}", fix=fix)

@@ -1,0 +1,46 @@
+"""Who reads the console: a log keeps it for years, so that what saw rows goes to a terminal alone unless asked for."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TextIO
+
+from mechanisms.public.errors import one_of
+
+#: Where `run` prints what saw rows (scores, lost values): on a terminal alone, on any stream, on none.
+CONSOLE = ("terminal", "always", "never")
+#: Said where they are not printed.
+NOT_SAID = "what saw rows is not printed here (console=always prints it)"
+#: What a run prints at its end, at most.
+LINES, WIDTH = 14, 110
+#: Where the words of a line begin.
+INDENT = 12
+
+
+def tells(stream: TextIO, console: str) -> bool:
+    """Whether what saw rows may be printed there.
+
+    Raises:
+        UserError: the setting is none of CONSOLE.
+    """
+    return one_of(console, CONSOLE, "console") == "always" or (console == "terminal" and stream.isatty())
+
+
+def labelled(label: str, words: str) -> str:
+    """One of the last lines: a path is never folded."""
+    return f"  {label:<{INDENT - 3}} {words}"
+
+
+def folded(label: str, words: str) -> list[str]:
+    """A line of the last lines, folded at WIDTH beneath its words."""
+    wrapper = textwrap.TextWrapper(WIDTH, labelled(label, ""), " " * INDENT)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(words)
+
+
+def at_most(lines: Sequence[str], more: str) -> list[str]:
+    """The first lines, at most LINES; where some are left out, the last one says where they stand."""
+    if len(lines) <= LINES:
+        return list(lines)
+    return [*lines[: LINES - 1], f"{'':<{INDENT}}{len(lines) - LINES + 1} more lines: {more}"]

@@ -1,0 +1,116 @@
+"""A log keeps the console for years: what saw rows goes to a terminal alone, unless it is asked for."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.console import LINES, WIDTH, at_most, folded
+from tests.pipeline.conftest import TOWN, command, people
+
+RUN = ["run", *TOWN, "synthesis=independent", "hydra.run.dir=out"]
+#: What only somebody who saw the rows can say, in words that a run once printed.
+SEEN = ("real", "accuracy", "MGD", "distance 0", "good", "weak", "loses", "values are")
+
+
+@pytest.fixture
+def lossy(town: Path) -> Path:
+    """A town of which a tenth of the sexes are no declared value."""
+    table = people(600)
+    table.loc[:59, "sex"] = "?"
+    table.to_csv(town / "town.csv", index=False)
+    return town
+
+
+def on_a_terminal(*arguments: str) -> str:
+    """What a command prints on a terminal."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment
+    )
+    os.close(slave)
+    said = b""
+    while True:
+        try:
+            part = os.read(master, 65_536)
+        except OSError:  # Linux says so at the end
+            break
+        if not part:
+            break
+        said += part
+    os.close(master)
+    assert child.wait() == 0, said.decode()
+    return said.decode().replace("\r\n", "\n")
+
+
+def test_a_log_gets_nothing_that_saw_rows_and_few_lines(lossy, capsys):
+    assert command(*RUN) == 0
+    said = capsys.readouterr()
+    assert not [word for word in SEEN if word in said.out + said.err], said
+    lines = said.out.splitlines()
+    assert len(lines) <= LINES and max(map(len, lines)) <= max(WIDTH, len(str(lossy)) + 60)
+    assert "publish" in said.out and "out/internal/report.html (NOT private)" in said.out
+
+
+def test_the_mean_of_a_column_stands_in_no_log_and_in_the_scores(lossy, capsys):
+    assert command(*RUN) == 0
+    mean = f"{pd.read_csv('town.csv')['age'].mean():.4g}"
+    said = capsys.readouterr()
+    assert mean not in said.out + said.err
+    assert '"numbers"' in Path("out/internal/scores.json").read_text(encoding="utf-8")
+
+
+def test_asked_for_it_is_printed_everywhere_and_forbidden_nowhere(lossy, capsys):
+    assert command(*RUN, "console=always") == 0
+    said = capsys.readouterr()
+    assert "column 'sex': 60 of 600" in " ".join(said.err.split()) and "accuracy: " in said.out
+    assert len(said.out.splitlines()) <= LINES
+
+
+@pytest.mark.parametrize(("console", "told"), [("terminal", True), ("never", False)])
+def test_a_terminal_is_told_unless_it_is_forbidden(console, told, lossy):
+    said = on_a_terminal(*RUN, f"console={console}")
+    assert ("accuracy: single columns" in said) is told and ("values are outside" in said) is told
+    assert "publish" in said
+
+
+def test_a_refusal_in_a_log_names_the_column_and_no_figure(town, capsys):
+    people(600).assign(sex="?").to_csv(town / "town.csv", index=False)
+    assert command(*RUN) == 1
+    said = capsys.readouterr().err
+    assert "column 'sex'" in said and "600" not in said and "python -m pipeline check" in said
+
+
+def test_a_sweep_in_a_log_names_its_files_and_no_score(town, capsys):
+    sweep = ["run", "-m", *TOWN, "privacy.epsilon=1,2", "synthesis=independent", "evaluation.metrics=[tvd]"]
+    assert command(*sweep, "hydra.sweep.dir=grid", "hydra/launcher=basic") == 0
+    said = capsys.readouterr().out
+    assert "TVD" not in said and "console=always" in said and "results.csv" in said
+    assert command(*sweep, "hydra.sweep.dir=grid", "hydra/launcher=basic", "resume=true", "console=always") == 0
+    assert "2-way TVD" in capsys.readouterr().out
+
+
+def test_a_log_does_not_tell_how_many_tries_there_were(town, capsys):
+    tries = ["accept=[{metric: l1, marginals: 1}]", "accept_tries=4", "seed=2", "evaluation.enabled=false"]
+    assert command(*RUN, *tries) == 0
+    assert "measure " not in capsys.readouterr().err
+    assert command(*RUN[:-1], *tries, "hydra.run.dir=again", "console=always") == 0
+    assert capsys.readouterr().err.count("measure ") >= 1
+
+
+def test_no_other_word_is_a_console(town, capsys):
+    assert command(*RUN, "console=loud") == 1
+    assert "console" in capsys.readouterr().err and not Path("out").exists()
+
+
+def test_lines_are_folded_and_cut_with_a_word_on_the_rest():
+    assert max(map(len, folded("warning", "many words " * 40))) <= WIDTH
+    cut = at_most([f"line {i}" for i in range(20)], "report.html")
+    assert len(cut) == LINES and cut[-1].strip() == "7 more lines: report.html"
