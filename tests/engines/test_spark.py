@@ -35,6 +35,7 @@ def same_release(home: Path, *settings: str) -> None:
     assert command("run", *common, "engine=spark", f"hydra.run.dir={home / 'other'}") == 0
     one, other = (released(home / name / "release") for name in ("one", "other"))
     assert one == other and len(one) > 5
+    assert b"beside it were installed autodp" in other["statement.html"]  # the same words have to be true of both
     assert not any((home / "other" / "internal" / "tmp").glob("*"))
     shutil.rmtree(home / "one")
     shutil.rmtree(home / "other")

@@ -61,6 +61,9 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
         "Not covered by the audit of this software: selection 'top_pairs'"
         in Path("out/release/deployment.yaml").read_text()
     )
+    assert "Not covered by the audit of this software: selection 'top_pairs'" in Path(
+        "out/release/croissant.json"
+    ).read_text(encoding="utf-8")
     assert json.loads(Path("out/internal/config.json").read_text())["plugins"] == [
         "top_pairs",
         "best_pair",
