@@ -14,6 +14,7 @@ from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.hazards import hazards, known_points, shown_original
 from pipeline.statement.paid_answers import ONE_RECORD
 from pipeline.statement.paper_words import max_records_from, never_covered, rows_by_default
+from pipeline.statement.statement import NOT_CONFIRMED
 
 NEIGHBOURS = {
     "add_remove": "the table with and without one unit",
@@ -54,6 +55,7 @@ def render_statement(
         groups=[(g["units"], g["epsilon"], g["delta"]) for g in statement["group_privacy"]],
         lost=sum(not e["answered"] for e in statement["events"]),
         always_outside=never_covered(statement),
+        unconfirmed=NOT_CONFIRMED in statement["reasons_not_private"],
         hazards=hazards(statement),
         others=said_not_ours(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),

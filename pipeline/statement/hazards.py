@@ -11,7 +11,7 @@ from typing import Any
 
 from mechanisms.public.release import said_not_ours
 from pipeline.statement.paid_answers import ONE_RECORD
-from pipeline.statement.paper_words import bounds_from, max_records_from, models_that_saw_rows
+from pipeline.statement.paper_words import bounds_from, max_records_from, models_that_saw_rows, texts_released
 
 #: NIST: up to 1 is strong; up to 20 was seen in practice.
 STRONG, SEEN = 1.0, 20.0
@@ -80,7 +80,7 @@ def _about_data(statement: Mapping[str, Any]) -> list[Hazard]:
         Hazard("Unit that does not meet the threat", unit, "Why this unit fits:"),
         Hazard("Bounds, bins or categories from the data", bounds_from(statement)),
         Hazard("Contribution bounds cost noise and bias", clipped),
-        Hazard("Unstructured data without a unit", "a table of declared columns; no free text, no pictures"),
+        Hazard("Unstructured data without a unit", texts_released(statement)),
     ]
 
 

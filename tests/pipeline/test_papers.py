@@ -72,7 +72,7 @@ TABLE = {
         page=[
             *(READ_OFF, ALONE, NOISY_ROWS, "C = 1: each unit has one record", WITHOUT, "3 charges, each with"),
             *("the operating system's secure source", "no budget ledger was kept", "(1 in 1,000,000)"),
-            *("ε at δ = 1e-05, 1e-06, 1e-09 and the curve above", "(data.max_unplaced=0.2)"),
+            *("ε at δ = 1e-05, 1e-06, 1e-09 and the curve above", "(data.max_unplaced=0.2)", "no free text"),
         ],
         deployment=[DECLARED, HANDED, LOOKED, WITHOUT],
         croissant=[
@@ -84,14 +84,14 @@ TABLE = {
         never=["as in the public table", "Warning"],
     ),
     "unconfirmed": Row(
-        ["data.schema=unsure.yaml"],
-        page=["all from the schema, which nobody confirmed: they may be read off the rows"],
+        ["data.schema=unsure.yaml", "statement.confirmed_by=Alice"],
+        page=["Confirmed by: nobody", "all from the schema, which nobody confirmed: they may be read off the rows"],
         croissant=["NOT private: nobody has confirmed"],
-        never=["which a person confirmed as public"],
+        never=["which a person confirmed as public", "Confirmed by: Alice"],
     ),
     "confirmed by a setting": Row(
-        ["data.schema=unsure.yaml", "data.confirmed_public=true"],
-        page=[READ_OFF, "confirmed as public on the command line"],
+        ["data.schema=unsure.yaml", "data.confirmed_public=true", "statement.confirmed_by=Alice"],
+        page=[READ_OFF, "Confirmed by: Alice", "confirmed as public on the command line"],
         deployment=["confirmed as public on the command line"],
         privacy=["confirmed as public on the command line"],
     ),
@@ -100,7 +100,7 @@ TABLE = {
         page=[f"discovered: {JOBS}", "all else from the schema, which a person", "ε at δ = 1e-05, 1e-06 and the curve"],
         deployment=[f"{DECLARED[:-1]}, but for {JOBS} (charged as discovery:age, discovery:job)."],
         privacy=[f"not declared, but discovered: {JOBS}"],
-        never=[READ_OFF, DECLARED, "1e-09 and"],
+        never=[READ_OFF, DECLARED, "1e-09 and", "no free text"],
     ),
     "discovered bound": Row(
         ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=64"],
@@ -258,6 +258,7 @@ UNSAID = {
     "limits": "of time and memory",
     "engine": "a release is the same, byte for byte, whoever read the rows",
     "plan": "of `plan` alone",
+    "console": "of the terminal alone",
     "experiment": "makes no release of its own",
     "smoke": "of experiments alone",
     "plugins": "another test's: what they bring is named in every paper",
