@@ -113,7 +113,7 @@ def load_private(
     if len(key) < 16:
         raise ValueError("the key of the truncation needs at least 16 bytes")
     aside = None if holdout is None else Aside(key, holdout)
-    contents = needs_content(unit, aside)
+    contents = key if needs_content(unit, aside) else None
     encoded = engine.encode(source, schema, unit, contents=contents, workdir=workdir, progress=progress)
     sizes = counted = None
     if unit.column is not None:

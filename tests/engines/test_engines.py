@@ -23,6 +23,7 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.counting import exact_marginals
+from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines import slices as slicing
 from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blocks, summed
 from mechanisms.sensitive.engines.spark_session import explained
@@ -58,7 +59,7 @@ def write(path: Path, rows: list[Row]) -> Source:
 
 def in_tasks(table: Source, unit: PrivacyUnit) -> list[Any]:
     """The batches that the executors' own task makes of each slice of the table."""
-    task = EncodeSlices(table, unit, True, 1 << 28, contract_schema())
+    task = EncodeSlices(table, unit, KEY, 1 << 28, contract_schema())
     parts = slicing.slices(table, rows=10)
     given = [pa.RecordBatch.from_pydict({"part": [part], "relation": [relation]}) for part, relation in parts]
     return [batch for part in given for batch in task(iter([part]))]
@@ -98,7 +99,7 @@ def test_no_value_of_any_type_is_no_id_and_none_has_more_than_its_bound(kind, mi
     counts = next(exact_marginals(private, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
     assert counts[9] == {"drop": 0, "own": 2}[missing], "rows without an id"
     assert (counts[: len(ids)] > 0).all() and (counts[: len(ids)] <= 1).all(), "each has an id, and one bound"
-    task = EncodeSlices(table, unit, False, 1 << 28, PLACE)
+    task = EncodeSlices(table, unit, None, 1 << 28, PLACE)
     given = [pa.RecordBatch.from_pydict({"part": [p], "relation": [r]}) for p, r in slicing.slices(table, rows=4)]
     units = [u for batch in task(given) for u in batch.column("unit").to_pylist()]
     assert units[-2:] == [None, None] and None not in units[:-2], "as Spark's executors read them"
@@ -257,3 +258,20 @@ def test_the_key_is_in_no_name_of_an_engine_that_is_shown() -> None:
     from mechanisms.sensitive.contribution import Aside
 
     assert KEY.hex() not in repr(Aside(KEY, 0.5)) and repr(KEY) not in repr(Aside(KEY, 0.5))
+
+
+def test_nobody_without_the_key_can_write_two_records_of_one_digest(tmp_path) -> None:
+    """Who knew the digest could write records whose coins hang together; the engines agree on it."""
+    table = write(tmp_path / "t.parquet", [("", "rome", "1", "2", "", f"x{i}") for i in range(20)])
+    other, unit = bytes(range(32)), PrivacyUnit()
+    with table.connect() as engine:
+        here, again, there = (
+            engine.execute(f"SELECT {coins.content(table, key)} FROM {table.relation}").fetchall()
+            for key in (KEY, KEY, other)
+        )
+    assert here == again and not set(here) & set(there) and len(set(here)) == 20
+    assert all(len(digest) == 64 for (digest,) in here), "SHA-256"
+    task = EncodeSlices(table, unit, KEY, 1 << 28, contract_schema())
+    (batch,) = task(iter([pa.RecordBatch.from_pydict({"part": [str(table.path)], "relation": [table.relation]})]))
+    assert batch.column("content").to_pylist() == [digest for (digest,) in here]
+    assert KEY.hex() not in repr(task) and repr(KEY) not in repr(task)

@@ -1,8 +1,9 @@
 """Keyed coins: which records truncation keeps, and which are set aside, on every engine and in any order of the rows.
 
-A record is known by its unit, by its content (a digest of the texts of all columns of the file) and by its number
-among those that are equal in both. The coin is a hash of these under a secret key: so it depends neither on where a row
-stands in the file nor on how the file is cut into parts, and equal records have coins of their own.
+A record is known by its unit, by its content (a digest of the texts of all columns of the file, under the secret key,
+so that nobody can write two records of one digest) and by its number among those that are equal in both. The coin is a
+hash of these under the same key: so it depends neither on where a row stands in the file nor on how the file is cut
+into parts, and equal records have coins of their own.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from mechanisms.public.tables.scan import Source
 DIGITS = 16
 
 
-def content(source: Source) -> str:
-    """SQL for the content of a row: a digest of the texts of all columns, each behind its length."""
+def content(source: Source, key: bytes) -> str:
+    """SQL for the content of a row: a digest of the key and the texts of all columns, each behind its length."""
     texts = [source.text(index) for index in range(len(source.names))]
     parts = ", ".join(f"length({text}), ':', {text}" for text in texts)
-    return f"md5(concat({parts}))"
+    return f"sha256(concat('{key.hex()}:content:', {parts}))"
 
 
 def of_kept(key: bytes) -> str:

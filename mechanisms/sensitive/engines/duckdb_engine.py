@@ -48,7 +48,7 @@ class DuckdbEngine:
         schema: Schema,
         unit: PrivacyUnit,
         *,
-        contents: bool,
+        contents: bytes | None,
         workdir: Path,
         progress: Progress | None,
     ) -> EncodedFiles:
@@ -108,10 +108,14 @@ class DuckdbEngine:
             yield make(number).columns
 
 
-def row_names(source: Source, unit: PrivacyUnit, *, contents: bool) -> dict[str, str]:
-    """What is read beside the codes: name → SQL for the unit's id as it stands, and for the row's content."""
+def row_names(source: Source, unit: PrivacyUnit, *, contents: bytes | None) -> dict[str, str]:
+    """What is read beside the codes: name → SQL for the unit's id as it stands, and for the row's content.
+
+    Args:
+        contents: as of `Engine.encode`.
+    """
     wanted = {} if unit.column is None else {UNIT: unit_id(source, unit)}
-    return wanted | ({CONTENT: coins.content(source)} if contents else {})
+    return wanted | ({} if contents is None else {CONTENT: coins.content(source, contents)})
 
 
 def _writer(stack: ExitStack, path: Path, source: Source, unit: PrivacyUnit, names: Sequence[str]) -> Any:
@@ -184,7 +188,7 @@ def aside_rows(source: Source, unit: PrivacyUnit, aside: Aside, *, workdir: Path
     path = workdir / "units-aside.parquet"
     with mapped_errors(source):
         private_folder(workdir)
-    wanted = row_names(source, unit, contents=unit.column is None or unit.missing == "own")
+    wanted = row_names(source, unit, contents=aside.key if unit.column is None or unit.missing == "own" else None)
     rows = 0
     with source.connect() as engine, ExitStack() as stack:
         keep = _writer(stack, path, source, unit, list(wanted))

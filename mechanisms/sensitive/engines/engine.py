@@ -85,14 +85,14 @@ class Engine(Protocol):
         schema: Schema,
         unit: PrivacyUnit,
         *,
-        contents: bool,
+        contents: bytes | None,
         workdir: Path,
         progress: Progress | None,
     ) -> Encoded:
         """The rows as codes of the measured domain, after the schema's steps, with the unit of each.
 
         Args:
-            contents: whether coins of single records are wanted (`needs_content`).
+            contents: the secret key of the contents of rows; None: no coins of single records are wanted.
             workdir: where private copies go; a folder with mode 0700.
         Raises:
             UserError: a malformed file, an absent column, a full disk, or a value that a column refuses (quoting none).

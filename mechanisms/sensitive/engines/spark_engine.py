@@ -110,7 +110,7 @@ class SparkEngine:
         schema: Schema,
         unit: PrivacyUnit,
         *,
-        contents: bool,
+        contents: bytes | None,
         workdir: Path,
         progress: Progress | None,
     ) -> EncodedRows:
@@ -130,7 +130,7 @@ class SparkEngine:
         workdir: Path,
     ) -> dict[str, list[ValueCount]]:
         """As of `Engine`."""
-        contents = aside is not None and needs_content(replace(unit, clip="weight"), aside)
+        contents = key if aside is not None and needs_content(replace(unit, clip="weight"), aside) else None
         texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
         with spark_errors():
             left = texts.frame if aside is None else not_aside(texts.frame, unit, aside)

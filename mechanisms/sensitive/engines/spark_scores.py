@@ -44,10 +44,10 @@ def scored_rows(engine: Tasks, source: Source, schema: Schema, report: EncodingR
     """
     unit, memory = PrivacyUnit(), engine.memory_of(source)
     share = engine.score_rows / report.rows
-    drawn = engine.keep(SampleRows(source, unit, False, memory, share), "sample")
+    drawn = engine.keep(SampleRows(source, unit, None, memory, share), "sample")
     with spark_errors():
         path = _written(drawn.column(ROWS), workdir / "sample.parquet")
-    rows = engine.keep(EncodeTruth(source, unit, False, memory, schema), "truth")
+    rows = engine.keep(EncodeTruth(source, unit, None, memory, schema), "truth")
     domain = with_apart(schema, report.apart(schema)).domain
     whole = CountedTable(domain, report.rows, False, lambda asked: counted(rows, domain, asked, weighted=False))
     sample = open_table(

@@ -10,7 +10,7 @@ import io
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -64,12 +64,13 @@ class SliceTask:
     Attributes:
         source: as the driver opened it; the relation is each slice's own.
         unit: whose ids are read.
+        contents: as of `Engine.encode`.
         memory_limit_bytes: of one task.
     """
 
     source: Source
     unit: PrivacyUnit
-    contents: bool
+    contents: bytes | None = field(repr=False)
     memory_limit_bytes: int
 
     def __call__(self, batches: Batches) -> Batches:
