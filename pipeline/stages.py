@@ -25,7 +25,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
-from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses
+from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses, said_lone
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
@@ -218,7 +218,7 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
 
 
 def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:
-    """What the columns lose; a run that would lose too much ends here.
+    """What the columns lose, and a warning of listed texts of one row; a run that would lose too much ends here.
 
     Raises:
         UserError: a column loses a larger share than `at_most`; nothing was charged.
@@ -226,6 +226,9 @@ def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stag
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
     refuse_losses(losses, at_most, figures=show.tells)
+    for line in said_lone(private.encoding.lone):
+        LOG.warning(line)
+        show.warn_privately([line])
     return losses
 
 

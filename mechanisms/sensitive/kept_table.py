@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def _write(place: Path, private: PrivateTable) -> None:
         "columns": [_file_of(place, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)],
         "weights": None if coded.weights is None else _file_of(place, coded.weights, "plain-weights"),
         "complete": private.complete,
-        "encoding": [report.rows, dict(report.outside), dict(report.unplaced), dict(report.conflicts)],
+        "encoding": astuple(report),
         "sizes": None if private.sizes is None else [private.sizes.tolist(), private.sizes.dtype.str],
         "histogram": None if private.histogram is None else private.histogram.tolist(),
     }
@@ -115,9 +115,8 @@ def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
     histogram = None if facts["histogram"] is None else np.array(facts["histogram"], np.int64)
-    rows, outside, unplaced, conflicts = facts["encoding"]
     counts = kept_counts(place / ("counts" if weights is None else "weighted"))
     coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
-    report = EncodingReport(rows, outside, unplaced, conflicts)
+    report = EncodingReport(*facts["encoding"])
     complete = facts["complete"]
     return PrivateTable(coded, unit, report, complete=complete, kept=place, sizes=sizes, histogram=histogram)

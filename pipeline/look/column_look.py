@@ -51,6 +51,7 @@ class ColumnLook:
 
     Attributes:
         lost: values that are not placed; what becomes of them stands in `loss`.
+        lone: listed texts that one row alone holds.
         beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
         other, missing: values that go to *other*, and that are declared missing.
         examples: some of the lost values, with how often each occurs.
@@ -64,6 +65,7 @@ class ColumnLook:
     moved: str
     other: int
     missing: int
+    lone: int = 0
     examples: tuple[tuple[str, int], ...] = ()
     hints: tuple[str, ...] = ()
 
@@ -137,6 +139,12 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
     if column.kind == "categorical" and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
     return hints + gaps
+
+
+def lone_hint(lone: int) -> list[str]:
+    """A question where one row alone holds a listed text."""
+    why = "is the list a public one? Read off this table, each betrays a person: values: discover"
+    return [f"{lone:,} of the listed texts are held by one row alone: {why}"] if lone else []
 
 
 def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:

@@ -27,7 +27,7 @@ from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, stream
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
-from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, moved
+from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config
@@ -139,7 +139,7 @@ def _column(
         missing -= outside
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
-    hints: list[str] = []
+    hints = lone_hint(report.lone.get(column.name, 0))
     if loss.lost:
         mark = UNPLACED if ordered else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
@@ -156,6 +156,7 @@ def _column(
         moved(column),
         other,
         missing,
+        report.lone.get(column.name, 0),
         tuple(examples[:SHOWN]),
         tuple(hints),
     )
@@ -272,6 +273,7 @@ def as_facts(look: TableLook) -> dict[str, Any]:
             "beyond_are": c.moved,
             "other": c.other,
             "missing": c.missing,
+            "lone": c.lone,
             "examples": [list(e) for e in c.examples],
             "hints": list(c.hints),
         }

@@ -152,6 +152,22 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     assert "loses" not in (town / "out/release/privacy.json").read_text()
 
 
+def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before_it_spends(town, capsys):
+    table = people(600)
+    table.loc[:2, "job"] = ["beekeeper", "hangman", "astronaut"]
+    table.to_csv(town / "town.csv", index=False)
+    listed = "[baker, smith, clerk, beekeeper, hangman, astronaut, miller]"
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("[baker, smith, clerk]", listed))
+    assert command("check", *TOWN[1:], "format=json") == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 3}
+    assert "3 of the listed texts are held by one row alone" in columns["job"]["hints"][0]
+    assert command("run", *FAST) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    warned = "listed texts that one row alone holds: 3 of 'job': each betrays a person"
+    assert warned in said and said.index(warned) < said.index("measure") and "hangman" not in said
+
+
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])
 def test_a_share_that_is_none_is_refused(share, town, capsys):
     assert command("run", *FAST, f"data.max_unplaced={share}") == 1

@@ -106,6 +106,13 @@ class Column:
         return (*self.false, *self.true) if self.kind == "flag" else self.values
 
     @property
+    def listed(self) -> bool:
+        """Whether a person has listed its values, text by text."""
+        return (
+            self.kind == "categorical" and bool(self.values) and not self.constant and "values" not in self.discovered
+        )
+
+    @property
     def value_codes(self) -> int:
         """How many codes stand for values."""
         if self.kind == "flag":

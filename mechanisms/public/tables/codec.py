@@ -5,7 +5,7 @@ Law: encoding what was written from codes gives the same codes, for every kind o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,14 @@ class EncodingReport:
         outside: column → values outside its domain.
         unplaced: column → values that are none of its kind, or absent where the column has no code for that.
         conflicts: rule of the schema → rows that contradict it, and take what the rule says.
+        lone: column of listed texts → how many of them one row alone holds.
     """
 
     rows: int
     outside: Mapping[str, int]
     unplaced: Mapping[str, int]
     conflicts: Mapping[str, int] = field(default_factory=dict)
+    lone: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def marked(self) -> list[str]:
@@ -99,6 +101,7 @@ def encode_columns(
     marks = np.zeros((len(schema.columns), 3), np.int64)
     beside = tuple(schema.fine.values()) if fine else ()
     paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(beside))]
+    held = np.zeros(sum(c.value_codes for c in schema.columns if c.listed), np.int64)
     rows = 0
     with source.connect() as connection:
         for path in paths:
@@ -110,6 +113,7 @@ def encode_columns(
             marks += seen
             if not apart:
                 refuse_marked(schema, seen)
+            held += rows_per_text(columns, schema)
             for path, codes in zip(paths, columns, strict=True):
                 with path.open("ab") as file:
                     file.write(codes.data)
@@ -120,7 +124,7 @@ def encode_columns(
                 progress(rows, 0, f"{rows:,} rows")
     sizes = [*(c.size + apart for c in schema.columns), *(a.size for a in beside)]
     table = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
-    report = report_of(rows, schema, marks)
+    report = report_of(rows, schema, marks, held)
     domain = with_apart(schema, report.apart(schema) if apart else ()).domain
     return CodedTable(Domain((*domain.attributes, *beside)), table), report
 
@@ -156,11 +160,25 @@ def refuse_marked(schema: Schema, marks: NDArray[np.int64]) -> None:
             raise UserError("a value lies outside the domain", where=f"column {column.name!r}", fix=fix)
 
 
-def report_of(rows: int, schema: Schema, marks: NDArray[np.int64]) -> EncodingReport:
-    """What encoding could not take as it was, from how many values of each column carry each mark."""
+def rows_per_text(columns: Sequence[NDArray[np.unsignedinteger]], schema: Schema) -> NDArray[np.int64]:
+    """How many rows hold each listed text, one listed column after the other."""
+    listed = [(i, c.value_codes) for i, c in enumerate(schema.columns) if c.listed]
+    counts = [np.bincount(columns[i], minlength=texts)[:texts] for i, texts in listed]
+    return np.concatenate(counts) if counts else np.zeros(0, np.int64)
+
+
+def report_of(rows: int, schema: Schema, marks: NDArray[np.int64], held: NDArray[np.int64]) -> EncodingReport:
+    """What encoding could not take as it was, from how many values of each column carry each mark.
+
+    Args:
+        held: as of `rows_per_text`.
+    """
     names = schema.domain.names
     outside, unplaced = (dict(zip(names, map(int, marks[:, mark]), strict=True)) for mark in (OUTSIDE, UNPLACED))
-    return EncodingReport(rows, outside, unplaced)
+    listed = [c for c in schema.columns if c.listed]
+    each = np.split(held, np.cumsum([c.value_codes for c in listed])[:-1]) if listed else []
+    lone = {c.name: int((rows_of_text == 1).sum()) for c, rows_of_text in zip(listed, each, strict=True)}
+    return EncodingReport(rows, outside, unplaced, lone=lone)
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:

@@ -114,6 +114,18 @@ def said_losses(losses: Sequence[Loss]) -> list[str]:
     return [f"{loss}; they {loss.fate}" for loss in losses]
 
 
+def said_lone(lone: Mapping[str, int]) -> list[str]:
+    """A line for the operator about listed texts that one row alone holds; none where there are none: NOT private.
+
+    Args:
+        lone: as of `EncodingReport`.
+    """
+    held = [f"{n:,} of {name!r}" for name, n in lone.items() if n]
+    more = f" and of {len(held) - NAMED} more columns" if len(held) > NAMED else ""
+    why = "each betrays a person, unless its list stems from a public source"
+    return [f"listed texts that one row alone holds: {', '.join(held[:NAMED])}{more}: {why}"] if held else []
+
+
 def as_counts(losses: Sequence[Loss]) -> dict[str, Mapping[str, object]]:
     """Column → what it loses, as JSON."""
     return {x.column: {"lost": x.lost, "rows": x.rows, "share": x.share, "fate": x.fate} for x in losses}

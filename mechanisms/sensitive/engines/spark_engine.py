@@ -170,14 +170,15 @@ def _report(schema: Schema, facts: NDArray[np.int64]) -> EncodingReport:
     Raises:
         UserError: a value that a column refuses, or a row that a rule refuses.
     """
-    columns = len(schema.columns)
-    total = facts.sum(axis=0) if facts.size else np.zeros(1 + 3 * columns + len(schema.engineering.steps), np.int64)
-    marks = total[1 : 1 + 3 * columns].reshape(columns, 3)
+    columns, rules = len(schema.columns), [step.rule for step in schema.engineering.steps]
+    texts = sum(c.value_codes for c in schema.columns if c.listed)
+    total = facts.sum(axis=0) if facts.size else np.zeros(1 + 3 * columns + len(rules) + texts, np.int64)
+    rows, flat, against, held = np.split(total, np.cumsum([1, 3 * columns, len(rules)]))
+    marks = flat.reshape(columns, 3)
     refuse_marked(schema, marks)
-    rules = [step.rule for step in schema.engineering.steps]
-    conflicts: Mapping[str, int] = dict(zip(rules, map(int, total[1 + 3 * columns :]), strict=True))
+    conflicts: Mapping[str, int] = dict(zip(rules, map(int, against), strict=True))
     refuse_conflicts(schema.engineering, conflicts)
-    return replace(report_of(int(total[0]), schema, marks), conflicts=conflicts)
+    return replace(report_of(int(rows[0]), schema, marks, held), conflicts=conflicts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -33,7 +34,7 @@ PATHS = "file:"
 
 @dataclass(frozen=True)
 class Note:
-    """What became of one slice: the files that hold its rows, what was marked in its batches, or why it has none."""
+    """What became of one slice: the files that hold its rows, the sum of its batches' marks, or why it has none."""
 
     files: tuple[str, ...] = ()
     marks: tuple[list[int], ...] = ()
@@ -79,15 +80,16 @@ class KeepRows:
 
     def _kept(self, batches: Iterable[Any]) -> Note:
         """Files of SLICE_ROWS rows, about, so that several tasks share what one slice has; at least one, of no rows."""
-        fields, marks, rows = kept_fields(self.task), [], 0
+        fields, rows = kept_fields(self.task), 0
         files: list[str] = []
+        marks: list[list[int]] = []
         with ExitStack() as stack:
             writer = self._file(stack, fields, files)
             for batch in batches:
                 if (fault := batch.column(FAULT)[0].as_py()) is not None:
                     return Note(fault=fault)
                 if MARKS in batch.schema.names:
-                    marks.append(batch.column(MARKS)[0].as_py())
+                    marks = [np.sum([*marks, batch.column(MARKS)[0].as_py()], axis=0).tolist()]
                 if rows >= slices.SLICE_ROWS:
                     stack.close()
                     writer, rows = self._file(stack, fields, files), 0
@@ -114,7 +116,7 @@ class KeptRows:
         fields: their columns, as Arrow has them.
         place: the folder, as Spark knows it.
         files: paths that every executor can open; None where Spark alone reads the folder.
-        marks: what was marked in each batch that was read.
+        marks: what was marked in each slice, or batch, that was read.
     """
 
     session: Any

@@ -24,7 +24,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import Engineering, engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import coded_batch
+from mechanisms.public.tables.codec import coded_batch, rows_per_text
 from mechanisms.public.tables.encode import encoding
 from mechanisms.public.tables.scan import Source, stream
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms
@@ -139,12 +139,13 @@ class EncodeSlices(SliceTask):
 
     def _coded(self, batch: Any) -> Any:
         columns, marks = coded_batch(batch, self.schema, apart=False, fine=True)
+        held = rows_per_text(columns, self.schema)
         own, plan = len(self.schema.columns), steps_that_never_refuse(self.schema.engineering)
         conflicts: list[int] = []
         if plan.steps:
             engineered, by_rule = engineer(CodedTable(self.schema.domain, tuple(columns[:own])), plan)
             columns, conflicts = [*engineered.columns, *columns[own:]], [by_rule[s.rule] for s in plan.steps]
-        facts = [batch.num_rows, *marks.ravel().tolist(), *conflicts]
+        facts = [batch.num_rows, *marks.ravel().tolist(), *conflicts, *held.tolist()]
         noted = pa.array([facts, *[None] * (batch.num_rows - 1)], pa.list_(pa.int64()))
         codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
         return pa.RecordBatch.from_arrays([*codes, noted, *self.beside_of(batch)], schema=self.fields)
