@@ -13,11 +13,11 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.plain_files import check_plain, read_mapping
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
-from mechanisms.public.release_files import load_measurements, save_measurements
-from mechanisms.public.schema.facts_file import alone
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginal_files import write_marginals
@@ -94,15 +94,6 @@ def check_seal(folder: RunFolder) -> None:
         raise UserError(what, where=str(folder.release), fix=fix)
 
 
-def _check_inside(folder: Path) -> None:
-    """A release holds its own files: one that leads elsewhere is not opened."""
-    inside = folder.resolve()
-    for path in folder.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
-            fix = "take the release folder of a run, as it was written; do not trust this one"
-            raise UserError(f"{path.relative_to(folder)} leads out of the release", where=str(folder), fix=fix)
-
-
 def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
@@ -111,11 +102,10 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
             noise or a query of a module that is not loaded.
     """
     check_release(folder)
-    _check_inside(folder)
+    check_plain(folder)
     statement = _bound_statement(folder)
     check_known(statement, str(folder), ("mechanism", "query"))
-    with alone():
-        schema = load_schema(folder / "schema.yaml")
+    schema = load_released_schema(folder / "schema.yaml")
     measurements = load_measurements(folder / "measurements")
     if measurements.domain != schema.measured:
         fix = "take the release folder of a run, whole"
@@ -130,10 +120,10 @@ def _bound_statement(folder: Path) -> dict[str, Any]:
     if manifest is not None:
         check_files(manifest, folder)
     try:
-        statement: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
-        version = statement.get("version", 1)
-    except (OSError, ValueError, AttributeError) as error:
-        raise UserError("privacy.json is missing or broken", where=str(folder), fix=fix) from error
+        statement = read_mapping(folder / "privacy.json")
+    except (OSError, ValueError) as error:
+        raise UserError(f"privacy.json is missing or broken ({error})", where=str(folder), fix=fix) from error
+    version = statement.get("version", 1)
     if version not in (1, STATEMENT_VERSION):
         fix = "a newer pipeline, or a release that this one made"
         raise UserError(f"privacy.json is of version {version!r}", where=str(folder), fix=fix)

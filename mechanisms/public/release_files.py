@@ -1,4 +1,4 @@
-"""Noisy answers as files: written whole, read without trust."""
+"""Noisy answers as files, and the schema beside them: written whole, read without trust."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.plain_files import open_arrays, read_mapping
 from mechanisms.public.queries.stored_queries import QUERIES, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
+from mechanisms.public.schema.facts_file import alone
+from mechanisms.public.schema.table_schema import Schema, load_schema
 
 FORMAT = "noisy-measurements/1"
 #: What the histogram's arrays are called by.
@@ -28,7 +31,7 @@ HISTOGRAM = "histogram"
 DISTANCES = "distances"
 #: What a file that was cut off or changed raises while it is read.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ArithmeticError, LookupError, ValueError, TypeError)
-DAMAGED += (AttributeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+DAMAGED += (AttributeError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def save_measurements(measurements: Measurements, folder: Path) -> None:
@@ -59,6 +62,16 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
     write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
 
 
+def load_released_schema(path: Path) -> Schema:
+    """The schema in a file that lies in a release; no other file is opened.
+
+    Raises:
+        UserError: it cannot be read, or names another file.
+    """
+    with alone():
+        return load_schema(path)
+
+
 def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measurements:
     """Measurements as `save_measurements` wrote them.
 
@@ -68,11 +81,11 @@ def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measure
         UserError: no measurements there, or not readable as such.
     """
     try:
-        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        index = read_mapping(folder / "index.json")
         if index.get("format") != FORMAT:
             raise ValueError(f"format {index.get('format')!r}")
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
-        with (folder / "answers.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with open_arrays(folder / "answers.npz") as arrays:
             wanted = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
             answers = tuple(_answer(str(i), r, arrays) for i, r in wanted)
             counted = index.get("histogram")

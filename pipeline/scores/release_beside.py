@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import Promise
 from mechanisms.public.errors import UserError
+from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import NO_UNIT, Neighbouring
@@ -95,7 +95,7 @@ def _bound(table: Path) -> ReleaseFacts:
             raise UserError(f"the manifest does not list {name}")
         if file_digest(folder / name) != manifest.files[name]:
             raise UserError(f"{name} is not as the manifest lists it")
-    said: dict[str, Any] = json.loads((folder / STATEMENT).read_text(encoding="utf-8"))
+    said = read_mapping(folder / STATEMENT)
     if said["version"] != STATEMENT_VERSION:
         raise UserError(f"of version {said['version']!r}")
     stated = (float(said["guarantee"]["epsilon"]), float(said["guarantee"]["delta"]))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.plain_files import check_plain, open_plain, read_mapping
 
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"
 FORMAT = "release-manifest/1"
@@ -46,7 +46,7 @@ class Manifest:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal digits."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -56,17 +56,9 @@ def file_digests(folder: Path) -> dict[str, str]:
     Raises:
         UserError: a link or a device lies there: a release holds plain files and folders.
     """
-    digests: dict[str, str] = {}
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(place, name)
-            inner = path.relative_to(folder).as_posix()
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                fix = "take the release folder of a run, whole"
-                raise UserError(f"{inner} is no plain file", where=str(folder), fix=fix)
-            if path.is_file():
-                digests[inner] = file_digest(path)
-    return dict(sorted(digests.items()))
+    check_plain(folder)
+    files = [p for p in folder.rglob("*") if p.is_file()]
+    return dict(sorted((p.relative_to(folder).as_posix(), file_digest(p)) for p in files))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -79,7 +71,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not path.is_file():
         return None
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=said_once)
+        content = read_mapping(path)
         if content.pop("format") != FORMAT:
             raise ValueError("another format")
         manifest = Manifest(**content)
@@ -89,20 +81,8 @@ def read_manifest(folder: Path) -> Manifest | None:
             raise ValueError("no condition")
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         fix = "take the release folder as it was published, whole"
-        raise UserError("the manifest is damaged", where=str(path), fix=fix) from error
+        raise UserError(f"the manifest is damaged ({error})", where=str(path), fix=fix) from error
     return manifest
-
-
-def said_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON mapping whose keys stand there once: of two, readers would take now the one, now the other.
-
-    Raises:
-        ValueError: a key stands there twice.
-    """
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return content
 
 
 def differences(manifest: Manifest, folder: Path) -> dict[str, str]:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
-from mechanisms.public.release_files import DISTANCES, HISTOGRAM, load_measurements
-from mechanisms.public.schema.facts_file import alone
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.release_files import DISTANCES, HISTOGRAM, load_measurements, load_released_schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
@@ -39,6 +39,8 @@ TABLES = ("synthetic.csv", "synthetic.parquet")
 LARGEST, FINEST = 2.0**40, WEIGHT_BITS + 16
 #: How far estimates of the same numbers may lie apart, where they are written with three digits.
 RELATIVE, ABSOLUTE = 1e-6, 2e-3
+#: A table of estimates may be twice as long as it is made again, and so many bytes; and the longest line of names.
+ROOM, LONGEST_LINE = 2**12, 2**20
 
 
 def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
@@ -48,7 +50,7 @@ def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         UserError: measurements or a schema that cannot be read.
     """
     schema, measurements, unknown = written_with(release, statement)
-    if (release / "schema.yaml").read_text(encoding="utf-8") != _declared(release).to_yaml():
+    if not holds(release / "schema.yaml", load_released_schema(release / "schema.yaml").to_yaml()):
         return False, "schema.yaml holds words that no run writes"
     if wrong := _wrong_columns(release, schema):
         return False, wrong
@@ -69,13 +71,11 @@ def written_with(release: Path, statement: Mapping[str, Any]) -> tuple[Schema, M
     """
     named = {p["name"] for p in statement.get("not_ours") or () if p["kind"] == "query"}
     measurements = load_measurements(release / "measurements", without=named - QUERIES.keys())
-    return with_records(_declared(release), measurements), measurements, named - QUERIES.keys()
-
-
-def _declared(release: Path) -> Schema:
-    """The schema as the release holds it; no other file is opened."""
-    with alone():
-        return load_schema(release / "schema.yaml")
+    return (
+        with_records(load_released_schema(release / "schema.yaml"), measurements),
+        measurements,
+        named - QUERIES.keys(),
+    )
 
 
 def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
@@ -105,8 +105,8 @@ def _wrong_answers(release: Path, measurements: Measurements) -> str:
         steps = np.clip(values, -LARGEST, LARGEST) * 2.0**FINEST
         if not (np.abs(values) <= LARGEST).all() or not (steps == np.rint(steps)).all():
             return f"{name}: answers that are not on the lattice, or beyond the range of answers"
-    with np.load(release / "measurements" / "answers.npz", allow_pickle=False) as arrays:
-        foreign = sorted(set(arrays.files) - wanted)
+    with open_arrays(release / "measurements" / "answers.npz") as arrays:
+        foreign = sorted(set(arrays) - wanted)
     return f"answers.npz holds arrays of no answer: {', '.join(foreign[:6])}" if foreign else ""
 
 
@@ -114,9 +114,9 @@ def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement
     """The first file that says other numbers than the measurements; empty where there is none."""
     same_libraries = all(statement["versions"][name] == version(name) for name in LIBRARIES)
     for name, again in frames.items():
-        wanted = StringIO(again.to_csv(index=False, lineterminator="\n"))
-        with (folder / name).open(encoding="utf-8", newline="") as file:
-            stated, expected = (pd.read_csv(f, dtype=str, keep_default_na=False) for f in (file, wanted))
+        wanted = again.to_csv(index=False, lineterminator="\n")
+        texts = (read_text(folder / name, 2 * len(wanted.encode()) + ROOM), wanted)
+        stated, expected = (pd.read_csv(StringIO(t), dtype=str, keep_default_na=False) for t in texts)
         if [*stated.columns] != [*expected.columns] or len(stated) != len(expected):
             return f"marginals/{name} has other lines or columns than what was measured"
         exact = [c for c in expected.columns if c not in ESTIMATED]
@@ -147,9 +147,14 @@ def _wrong_columns(release: Path, schema: Schema) -> str:
 
 
 def _columns(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+    """The names in the head of a table, of which no more is read; ValueError where it has none."""
+    with open_plain(path) as file:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
 
-        return [*pq.read_schema(path).names]
-    with path.open(encoding="utf-8", newline="") as file:
-        return next(csv.reader(file), [])
+            return [*pq.read_schema(file).names]
+        start = file.read(LONGEST_LINE).decode("utf-8", errors="ignore")  # the last character may be cut
+    try:
+        return next(csv.reader(StringIO(start, newline="")), [])
+    except csv.Error as error:
+        raise ValueError(f"{path.name}: {error}") from error

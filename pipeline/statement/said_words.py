@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.schema.facts_file import alone
+from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.sources import names_the_table
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.id_rules import said_rules
@@ -42,8 +42,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     Raises:
         UserError: a schema that cannot be read. ValueError: words that mean nothing.
     """
-    with alone():
-        schema = load_schema(release / "schema.yaml")
+    schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return "schema.yaml and the measurements do not belong together"
     if names_the_table(schema.source) and NOT_CONFIRMED not in statement["reasons_not_private"]:

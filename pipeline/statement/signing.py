@@ -11,6 +11,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.plain_files import read_mapping, read_text
 from pipeline.statement.digests import MANIFEST, SIGNATURE, Manifest
 
 FORMAT = "release-signature/1"
@@ -88,12 +89,12 @@ def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None)
     serialization, ed25519, invalid = _library("signature", "the digests alone are checked without it")
     fix = "take the release as it was published, whole; a changed one cannot be signed again without the key"
     try:
-        record = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
+        record = read_mapping(folder / SIGNATURE)
         public = serialization.load_pem_public_key(record["public_key"].encode())
         signature = bytes.fromhex(record["signature"])
         if record["format"] != FORMAT or not isinstance(public, ed25519.Ed25519PublicKey):
             raise ValueError("another format")
-        public.verify(signature, (folder / MANIFEST).read_bytes())
+        public.verify(signature, read_text(folder / MANIFEST).encode())
     except (OSError, ValueError, TypeError, LookupError, AttributeError, invalid) as error:
         raise UserError("the signature is false or damaged", where=str(folder / SIGNATURE), fix=fix) from error
     print_of = _fingerprint(public, serialization)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,13 +15,14 @@ from jinja2 import TemplateError
 from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.restatements import epsilon_at, group_loss
 from mechanisms.public.errors import UserError
+from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
 from mechanisms.public.units import delta
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.croissant import croissant
-from pipeline.statement.digests import Manifest, check_files, read_manifest, said_once
+from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
@@ -33,7 +34,12 @@ from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, w
 from pipeline.statement.statement import SECURE
 from pipeline.version import __version__
 
-BROKEN = (KeyError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError)
+#: What is read before all else.
+NAMES = ("privacy.json", "measurements/index.json")
+BROKEN = (
+    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError),
+    *(RecursionError, MemoryError),
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,13 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
     """
     if key is not None:
         public_key(key)  # a wrong path is the reader's mistake, and says nothing about the release
-    statement, index = _content(release, "privacy.json"), _content(release, "measurements/index.json")
+    for name in NAMES:
+        _check_there(release, name)
+    try:
+        check_plain(release)
+    except UserError as error:  # nothing of such a folder is opened
+        return Verdict((Check("files", False, error.what),))
+    statement, index = (_content(release, name) for name in NAMES)
     check_known(statement, str(release), ("mechanism", "accountant"))
     checks = [*_bound(release, statement, key)]
     for name, check in _CHECKS.items():
@@ -127,25 +139,20 @@ def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, .
     return tuple(dict.fromkeys(str(v or "unknown")[:40] for v in named if v != __version__))
 
 
+def _check_there(release: Path, name: str) -> None:
+    if os.path.lexists(release / name):
+        return
+    inner = release / "release"
+    fix = f"python -m pipeline verify {inner if (inner / name).is_file() else 'RUN/release'}"
+    raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
+
+
 def _content(release: Path, name: str) -> dict[str, Any]:
-    fix = "python -m pipeline verify RUN/release"
-    path = release / name
-    if not path.is_file():
-        inner = release / "release" / name
-        fix = f"python -m pipeline verify {release / 'release'}" if inner.is_file() else fix
-        raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number, object_pairs_hook=said_once)
-        if not isinstance(content, dict):
-            raise ValueError("no mapping")
+        return read_mapping(release / name)
     except (OSError, ValueError) as error:
-        raise UserError(f"{name} is damaged", where=str(release), fix="the release as it was published") from error
-    return content
-
-
-def _no_number(name: str) -> None:
-    """NaN is never larger than what is allowed, and so would pass every comparison; no release holds one."""
-    raise ValueError(f"{name} is no number")
+        fix = "the release as it was published"
+        raise UserError(f"{name} is damaged ({error})", where=str(release), fix=fix) from error
 
 
 def _bound(release: Path, statement: Mapping[str, Any], key: str | None) -> list[Check]:
@@ -275,15 +282,15 @@ def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any])
         digests=named_digests(manifest.files, _table(manifest)),
         given=manifest.given,
     )
-    if (release / "statement.html").read_text(encoding="utf-8") != again:
+    if not holds(release / "statement.html", again):
         return False, "statement.html does not say what privacy.json says"
-    if (release / "deployment.yaml").read_text(encoding="utf-8") != registry_record(statement, given=manifest.given):
+    if not holds(release / "deployment.yaml", registry_record(statement, given=manifest.given)):
         return False, "deployment.yaml does not say what privacy.json says"
     table = _table(manifest)
     metadata = croissant(
         statement, written_with(release, statement)[0], table=table, digest=manifest.files[table], given=manifest.given
     )
-    if (release / "croissant.json").read_text(encoding="utf-8") != metadata:
+    if not holds(release / "croissant.json", metadata):
         return False, "croissant.json does not say what privacy.json says"
     if manifest.given is not None:
         return True, f"a table of rows with {condition_in_words(manifest.given['where'])} only, as statement.html says"

@@ -3,12 +3,22 @@
 Whoever makes such a release binds it as well, so that its digests hold.
 """
 
+import io
 import json
+import os
 import shutil
+import signal
+import socket
+import zipfile
+from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import yaml
 
+import pipeline
+from mechanisms.public.errors import UserError
+from pipeline.scores.release_beside import release_beside
 from tests.pipeline.conftest import command, rebound
 
 SECRET = "root,x,0,0\nsecret-line\n"
@@ -62,6 +72,15 @@ def test_nor_do_its_rules(rule, release, capsys):
     assert "names another file" in refused(capsys)
 
 
+def test_a_score_with_the_schema_of_a_release_opens_no_other_file_either(release, capsys):
+    content = yaml.safe_load((release / "schema.yaml").read_text())
+    content["columns"]["sex"] |= {"hierarchy": "../../secret.txt"}
+    (release / "schema.yaml").write_text(yaml.safe_dump(content))
+    tables = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=out/release/schema.yaml"]
+    assert command("score", *tables) == 1
+    assert "names another file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["schema.yaml", "privacy.json", "measurements/index.json", "measurements"])
 def test_no_part_of_a_release_leads_out_of_it(name, release, town, capsys):
     path = release / name
@@ -71,7 +90,7 @@ def test_no_part_of_a_release_leads_out_of_it(name, release, town, capsys):
     else:
         path.unlink()
     path.symlink_to(target)
-    assert "leads out of the release" in refused(capsys)
+    assert "is no plain file, but a link" in refused(capsys)
 
 
 @pytest.mark.parametrize("total", ["x", -1, 1.5, True, [600], {"n": 1}])
@@ -91,3 +110,144 @@ def test_a_damaged_index_is_refused_in_words(field, value, release, capsys):
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     rebound(release)
     refused(capsys)
+
+
+#: Whoever reads a release goes through the one reader.
+READERS = {
+    "verify": ["verify", "out/release"],
+    "query": ["query", "from=out/release", "marginal=[sex]"],
+    "synth": ["synth", "from=out/release", "output=again"],
+    "load": [],
+}
+
+
+@contextmanager
+def seconds(most):
+    """The block ends in time, or fails: a pipe without a writer waits for ever."""
+
+    def late(*_):
+        pytest.fail(f"longer than {most} s")  # no Exception, which a reader might take for a damaged file
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def said_by(capsys, reader):
+    """The words with which a reader refuses the release."""
+    capsys.readouterr()
+    with seconds(20):
+        if reader == "load":
+            with pytest.raises(UserError) as error:
+                pipeline.load("out/release")
+            return str(error.value)
+        assert command(*READERS[reader]) == 1
+    told = capsys.readouterr()
+    assert "fault of the pipeline" not in told.err and "Traceback" not in told.err and "sk-4711" not in told.out
+    assert "api_key" not in told.out + told.err
+    return told.out + told.err
+
+
+def a_link(path):
+    secret = path.parents[2] / "secret.yaml"
+    secret.write_text("api_key: sk-4711\n")
+    path.symlink_to(secret)
+
+
+def a_link_within(path):
+    path.symlink_to(path.parent / "privacy.json")
+
+
+def a_socket(path):
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(os.path.relpath(path))
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("put", [a_link, a_link_within, os.mkfifo, a_socket], ids=["link", "inner", "pipe", "socket"])
+def test_a_release_of_anything_but_plain_files_is_opened_nowhere(put, reader, release, capsys):
+    for name in ("schema.yaml", "statement.html", "extra"):
+        (release / name).unlink(missing_ok=True)
+        put(release / name)
+        said = said_by(capsys, reader)
+        assert f"{name} is no plain file" in said
+        if reader == "verify":
+            assert said.splitlines()[0].startswith("  NO  files") and len(said.splitlines()) == 2
+        (release / name).unlink()
+        (release / name).write_text("x")
+
+
+@pytest.mark.parametrize("name", ["privacy.json", "manifest.json", "synthetic.csv"])
+def test_a_score_takes_no_statement_that_is_no_plain_file(name, release):
+    (release / name).rename(release.parent / name)
+    for put in (os.mkfifo, lambda path: path.symlink_to(release.parent / name)):
+        put(release / name)
+        with seconds(20):
+            facts, _ = release_beside(release / "synthetic.csv")
+        assert facts is None
+        (release / name).unlink()
+
+
+def bomb(levels):
+    """A list of lists of lists, each of which is twice the one before."""
+    named = ", ".join(f"&m{i} [*m{i - 1}, *m{i - 1}]" for i in range(1, levels))
+    return f"[&m0 [x, x], {named}]"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_schema_that_doubles_itself_is_refused(reader, release, capsys):
+    text = f"confirmed_public: true\ncolumns:\n  sex: {{kind: categorical, values: {bomb(40)}}}\n"
+    (release / "schema.yaml").write_text(text)
+    rebound(release)
+    assert "an alias" in said_by(capsys, reader)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", ["privacy.json", "manifest.json", "measurements/index.json", "schema.yaml"])
+@pytest.mark.parametrize("depth", [200, 200_000])
+def test_a_text_that_is_nested_without_end_is_refused(name, depth, reader, release, capsys):
+    deep = "[" * depth + "]" * depth
+    if name == "schema.yaml":
+        (release / name).write_text(f"columns: {deep}\n")
+    else:
+        content = (release / name).read_text().rstrip()
+        (release / name).write_text(f'{content[:-1]}, "more": {deep}}}')
+    if name != "manifest.json":
+        rebound(release)
+    assert "nested" in said_by(capsys, reader)
+
+
+def with_array(release, content, compression=zipfile.ZIP_STORED):
+    """The answers with another array in the place of the first."""
+    path = release / "measurements" / "answers.npz"
+    with zipfile.ZipFile(path) as held:
+        kept = {name: held.read(name) for name in held.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as made:
+        for name, array in (kept | {"0.values.npy": content}).items():
+            made.writestr(name, array)
+    rebound(release)
+
+
+def header_of(shape):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_arrays_that_unfold_to_more_than_the_file_are_refused(reader, release, capsys):
+    with_array(release, header_of((2**17,)) + bytes(2**20), zipfile.ZIP_DEFLATED)
+    assert "packed" in said_by(capsys, reader)
+    with_array(release, header_of((2**50,)) + bytes(80))
+    assert "measurements" in said_by(capsys, reader)
+
+
+@pytest.mark.parametrize("name", ["synthetic.csv", "marginals/0001_sex.csv", "statement.html"])
+def test_a_text_that_is_longer_than_a_run_writes_is_not_read_whole(name, release, capsys):
+    (release / name).write_text("x" * 2**22)
+    rebound(release)
+    assert name.rpartition("/")[2] in said_by(capsys, "verify")

@@ -111,6 +111,9 @@ def test_a_mistake_beside_the_columns_is_named(content: dict[str, Any], says: st
         ("a.yaml", b"- a", "the file holds no mapping"),
         ("a.yaml", b"", "the file holds no mapping"),
         ("a.yaml", b"name: \xff\xfe", "not UTF-8 text"),
+        ("a.yaml", b"columns: {a: &same {kind: flag}, b: *same}", "write out what it stands for"),
+        ("a.yaml", b"columns: " + b"[" * 400_000, "nested deeper"),
+        ("a.json", b'{"columns": ' + b"[" * 65 + b"]" * 65 + b"}", "nested deeper"),
     ],
 )
 def test_a_file_that_is_no_schema_is_named(name: str, text: bytes, says: str, tmp_path: Path) -> None:

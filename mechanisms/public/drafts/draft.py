@@ -15,8 +15,8 @@ from mechanisms.public.drafts.derived_guess import guess_derived
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
+from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
-from mechanisms.public.schema.table_schema import dump_yaml
 from mechanisms.public.tables.scan import Source
 
 NOTICE = f"""\

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, did_you_mean
@@ -37,6 +33,7 @@ from mechanisms.public.schema.readings import (
     with_gaps,
     zip_fields,
 )
+from mechanisms.public.schema.schema_text import dump_yaml, schema_content
 from mechanisms.public.schema.sources import check_source
 
 TOP = ("name", "source", "confirmed_public", "gaps", "columns", "leave_out", *RULES)
@@ -148,7 +145,7 @@ def load_schema(path: Path) -> Schema:
     Raises:
         UserError: the file is absent, not readable, or says something that cannot be; names file, column and field.
     """
-    content = _content(path)
+    content = schema_content(path)
     if content.get("base") is not None and isinstance(content.get("columns", {}), Mapping):
         content = _on_base(content, path)
     try:
@@ -163,7 +160,7 @@ def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
     """The fields of a schema and of the one that it starts from."""
     check_alone(field="base", where=str(path))
     file = path.parent / as_text(content["base"], "base", str(path))
-    base = _content(file)
+    base = schema_content(file)
     if not isinstance(base.get("columns"), Mapping) or base.get("base") is not None or file.parent != path.parent:
         fix = "a schema in the same folder, with columns and no base of its own"
         raise UserError(f"base: got {content['base']!r}", where=str(path), fix=fix)
@@ -175,28 +172,6 @@ def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
     confirmed = base.get("confirmed_public", False) if confirmed is True else confirmed
     own = {k: v for k, v in content.items() if k != "base"}
     return {**base, **own, "columns": columns, "confirmed_public": confirmed}
-
-
-def _content(path: Path) -> Mapping[Any, Any]:
-    where = str(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError("not UTF-8 text", where=where, fix="save it as UTF-8") from error
-    except OSError as error:
-        raise UserError(f"cannot read the schema: {error.strerror}", where=where, fix="check the path") from error
-    try:
-        if path.suffix.lower() == ".json":
-            content = json.loads(text, object_pairs_hook=_no_repeats)
-        else:
-            content = yaml.load(text, Loader=_Loader)  # a SafeLoader
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        fix = "mend the YAML or JSON; texts with : or # need quotes"
-        problem = " ".join(str(error).replace(' in "<unicode string>",', "").split())
-        raise UserError(f"not well formed: {problem}", where=where, fix=fix) from error
-    if not isinstance(content, Mapping):
-        raise UserError("the file holds no mapping", where=where, fix="name: and columns: …, or {column: size, …}")
-    return content
 
 
 def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path()) -> Schema:
@@ -341,46 +316,3 @@ def _written_bins(column: Column) -> dict[str, Any]:
     if bins is None or bins.edges is None:
         return {} if bins is None else {"count": bins.count} if bins.count else {"calendar": bins.calendar}
     return {"edges": [written_bound(column, e) for e in bins.edges]}
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        raise ValueError(f"{next(n for n, count in counts.items() if count > 1)!r} is given twice")
-    return values
-
-
-def dump_yaml(value: object) -> str:
-    """YAML as `load_schema` reads it: one line per field where it fits, in the order given."""
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
-    )
-    return text
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """The safe dumper, without aliases."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A safe loader that leaves texts alone: 02134, yes, 12:30 and 2016-01-01 stay texts; keys may not repeat."""
-
-    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  # PyYAML's own way to declare them
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        return _no_repeats(
-            [(n, self.construct_object(v, deep=True)) for n, (_, v) in zip(names, node.value, strict=True)]
-        )
-
-
-for _tag, _pattern, _starts in (
-    ("tag:yaml.org,2002:bool", r"^(?:true|false)$", "tf"),
-    ("tag:yaml.org,2002:null", r"^(?:~|null|)$", ["~", "n", ""]),
-    ("tag:yaml.org,2002:int", r"^(?:0|-?[1-9][0-9]*)$", "-0123456789"),
-):
-    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_starts))

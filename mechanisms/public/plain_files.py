@@ -1,0 +1,154 @@
+"""The one reader of files that somebody else may have made: plain files alone, and nothing without a limit."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.errors import UserError
+
+#: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
+LARGEST_TEXT, DEEPEST = 2**28, 64
+FIX = "take the release folder of a run, as it was written; do not trust this one"
+
+
+def check_plain(folder: Path) -> None:
+    """Asked before any file of a folder is opened.
+
+    Raises:
+        UserError: a link, a pipe, a socket or a device lies there: a release holds plain files and folders.
+    """
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise _odd(path.relative_to(folder).as_posix(), folder, mode)
+
+
+def _odd(name: str, folder: Path, mode: int) -> UserError:
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+    what = f"{name} is no plain file, but {kinds.get(stat.S_IFMT(mode), 'a device')}"
+    return UserError(what, where=str(folder), fix=FIX)
+
+
+@contextmanager
+def open_plain(path: Path) -> Iterator[BufferedReader]:
+    """A plain file, open for reading: a link is not followed, and a pipe without a writer is not waited for.
+
+    Raises:
+        UserError: it is no plain file. OSError: it cannot be read.
+    """
+    if not stat.S_ISREG(mode := path.lstat().st_mode):
+        raise _odd(path.name, path.parent, mode)
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # whatever lies there by now
+    with os.fdopen(handle, "rb") as file:
+        yield file
+
+
+def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
+    """The text of a plain file, line ends as they stand.
+
+    Args:
+        most: bytes.
+    Raises:
+        UserError: it is no plain file, or larger. OSError, ValueError: it cannot be read, or is no UTF-8 text.
+    """
+    with open_plain(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"{path.name} is larger than a run writes it", where=str(path.parent), fix=FIX)
+    return content.decode("utf-8")
+
+
+def holds(path: Path, text: str) -> bool:
+    """Whether a plain file is this very text; of a longer one no more is read."""
+    wanted = text.encode()
+    with open_plain(path) as file:
+        return file.read(len(wanted) + 1) == wanted
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in a JSON file.
+
+    Raises:
+        UserError: see `read_text`. OSError, ValueError: it holds none; a key twice; no number; lists without end.
+    """
+    return json_mapping(read_text(path))
+
+
+def json_mapping(text: str) -> dict[str, Any]:
+    """The mapping that a JSON text holds; ValueError where it holds none, or what no run writes."""
+    try:
+        content = json.loads(text, parse_constant=_number, parse_float=_number, object_pairs_hook=said_once)
+    except RecursionError:
+        raise _too_deep() from None
+    if not isinstance(content, dict):
+        raise ValueError("no mapping")
+    check_depth(content)
+    return content
+
+
+def check_depth(content: Any) -> None:
+    """ValueError where lists and mappings stand deeper inside of one another than any reader follows them."""
+    level = [content]
+    for _ in range(DEEPEST):
+        holders = [c.values() if isinstance(c, Mapping) else c for c in level if isinstance(c, Mapping | list)]
+        level = [inner for holder in holders for inner in holder]
+    if level:
+        raise _too_deep()
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"nested deeper than {DEEPEST} levels")
+
+
+def said_once(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A mapping whose keys stand there once: of two, readers would take now the one, now the other.
+
+    Raises:
+        ValueError: names the key.
+    """
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"{next(k for k, count in counts.items() if count > 1)!r} is given twice")
+    return content
+
+
+def _number(text: str) -> float:
+    """NaN is never larger than what is allowed, and so would pass every comparison; no release holds one."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number")
+    return value
+
+
+@contextmanager
+def open_arrays(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
+    """The arrays of an .npz file, none of which is larger than it stands there.
+
+    Raises:
+        UserError: it is no plain file. OSError, ValueError and others: it is damaged, or holds packed arrays.
+    """
+    with open_plain(path) as file:
+        with zipfile.ZipFile(file) as whole:
+            inner = whole.infolist()
+        size = file.seek(0, os.SEEK_END)
+        if any(i.compress_type != zipfile.ZIP_STORED for i in inner) or sum(i.file_size for i in inner) > size:
+            raise ValueError("packed arrays, which no run writes")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            yield arrays
