@@ -1,4 +1,8 @@
-"""The third metric of the 2018 challenge (Li et al. 2021b, section 5.1): Gini index and rank of the gender pay gap."""
+"""The third metric of the 2018 challenge (Li et al. 2021b, section 5.1): Gini index and rank of the gender pay gap.
+
+The scorer: the script of the third metric in the pack of Match 3 on Topcoder (NIST 2018), on CITY, SEX, INCWAGE. It
+has `1 - 2 * g` as the Gini index of a city, and leaves out wages from 999998 on as N/A.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,7 @@ def gini_score(
     income: str = "INCWAGE",
     first: object = None,
     not_available: float | None = NOT_AVAILABLE,
+    usual: bool = False,
 ) -> GiniScore:
     """Gini index of the income and rank of the pay gap in every group, as the challenge's scorer computes them.
 
@@ -69,6 +74,7 @@ def gini_score(
     Args:
         first: the value of `sex` whose mean income comes first in the gap; None for the least value of the truth.
         not_available: incomes of at least so much are left out; None for none. Absent incomes always are.
+        usual: the usual Gini index, not the challenge's.
     """
     for name, frame in (("real", real), ("synthetic", synthetic)):
         for column in (group, sex, income):
@@ -77,7 +83,7 @@ def gini_score(
                 raise UserError(f"no column {column!r}", where=f"the {name} table", fix=fix)
     if first is None and len(real):
         first = sorted(real[sex].dropna().unique(), key=_order)[0]
-    sides = [_by_group(f, group, sex, income, first, not_available) for f in (real, synthetic)]
+    sides = [_by_group(f, group, sex, income, first, not_available, usual) for f in (real, synthetic)]
     joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
     if joined.empty:
         return GiniScore(None, None, None, joined, "the true table has no group")
@@ -89,7 +95,7 @@ def gini_score(
 
 
 def _by_group(
-    frame: pd.DataFrame, group: str, sex: str, income: str, first: object, not_available: float | None
+    frame: pd.DataFrame, group: str, sex: str, income: str, first: object, not_available: float | None, usual: bool
 ) -> pd.DataFrame:
     """Gini index, gap and rank of each group, in the order in which they appear."""
     rows = []
@@ -100,7 +106,7 @@ def _by_group(
             has_wage &= wages < not_available
         one = (part[sex] == first).to_numpy(bool)
         gap = _mean(wages[has_wage & one]) - _mean(wages[has_wage & ~one])
-        rows.append((label, gini_index(wages[has_wage]), gap))
+        rows.append((label, gini_index(wages[has_wage], usual=usual), gap))
     table = pd.DataFrame(rows, columns=["label", "gini", "gap"]).set_index("label")
     widest = np.argsort(-table["gap"].to_numpy(float), kind="stable")
     rank = np.empty(len(table))
@@ -108,16 +114,16 @@ def _by_group(
     return table.assign(rank=rank)
 
 
-def gini_index(incomes: NDArray[np.number]) -> float:
+def gini_index(incomes: NDArray[np.number], *, usual: bool = False) -> float:
     """1 − 2 Σᵢ (sum of the i smallest) / (n · total), as in the challenge's scorer; 1 without any income.
 
-    It is 1/n below the usual Gini index: n equal incomes have −1/n.
+    It is 1/n below the usual Gini index: n equal incomes have −1/n, and 0 as usual.
     """
     wages = np.sort(np.asarray(incomes, float))
     total = wages.sum()
     if not wages.size or total <= 0:
         return 1.0
-    return 1 - 2 * float((np.cumsum(wages) / wages.size / total).sum())
+    return 1 + usual / wages.size - 2 * float((np.cumsum(wages) / wages.size / total).sum())
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, column, scored
+from evaluation.metric import Inputs, Metric, MetricSettings, column, scored, setting
+from mechanisms.public.errors import one_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evaluation.challenges.gini import GiniScore
     from mechanisms.public.coded_table import CodedTable
+    from mechanisms.public.schema.table_schema import Schema
+
+#: How the Gini index of a group is computed.
+INDICES = ("challenge", "usual")
 
 
 @dataclass(frozen=True)
@@ -20,11 +25,18 @@ class GiniSettings(MetricSettings):
 
     Attributes:
         group, sex, income: columns.
+        gini_index: as the challenge's scorer computes it, or as usual.
     """
 
     group: str | None = column("the column of the groups")
     sex: str | None = column("the column of the sexes")
     income: str | None = column("the column of the incomes")
+    gini_index: str = setting("challenge", "how `gini` computes the index: challenge (1/n lower) or usual")
+
+
+def prepared(own: GiniSettings, schema: Schema, seed: int) -> None:
+    """Raises UserError for an unknown index."""
+    one_of(own.gini_index, INDICES, "evaluation.gini_index")
 
 
 def _gini(inputs: Inputs) -> GiniScore:
@@ -32,7 +44,8 @@ def _gini(inputs: Inputs) -> GiniScore:
 
     group, sex, income = (inputs.column(role) for role in ("group", "sex", "income"))
     frames = [_frame(t, inputs, (group, sex, income)) for t in (inputs.real, inputs.synthetic)]
-    return gini_score(frames[0], frames[1], group=group, sex=sex, income=income)
+    usual = inputs.own(GiniSettings).gini_index == "usual"
+    return gini_score(frames[0], frames[1], group=group, sex=sex, income=income, usual=usual)
 
 
 def _frame(table: CodedTable, inputs: Inputs, names: tuple[str, str, str]) -> pd.DataFrame:
@@ -72,6 +85,7 @@ GINI = Metric(
     source="Li et al. 2021b, 5.1",
     run=scored(_gini),
     settings=GiniSettings,
+    prepare=prepared,
     needs=("group", "sex", "income"),
     on_values=True,
 )

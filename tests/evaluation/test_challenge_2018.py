@@ -71,6 +71,17 @@ def test_gini_of_identical_tables_and_small_cases():
     json.dumps(gini_score(census(300, 1), census(0, 2)).to_json(), allow_nan=False)
 
 
+def test_the_usual_gini_index_is_offered_beside_that_of_the_challenge():
+    """Half the mean difference of two incomes, over their mean; ten equal incomes have none."""
+    wages = np.array([1.0, 2.0, 4.0, 9.0])
+    differences = np.abs(wages[:, None] - wages)
+    assert gini_index(wages, usual=True) == pytest.approx(differences.mean() / 2 / wages.mean())
+    assert gini_index(np.ones(10), usual=True) == pytest.approx(0)
+    assert gini_index(np.ones(10)) == pytest.approx(-0.1)
+    real, synthetic = census(400, 1), census(30, 2)
+    assert gini_score(real, synthetic, usual=True).gini != gini_score(real, synthetic).gini
+
+
 def test_gini_of_other_columns():
     frame = census(300, 1).rename(columns={"CITY": "town", "SEX": "gender", "INCWAGE": "pay"})
     names = {"group": "town", "sex": "gender", "income": "pay"}
