@@ -30,8 +30,8 @@ class ByTargets(Synthesizer):
         zeros: Zeros = (),
         progress: Progress | None = None,
     ) -> Synthesized:
-        """Rows that follow the consistent marginals."""
-        groups = {} if zeros else merged_values(measurements)
+        """Rows that follow the consistent marginals; columns that a rule names keep their values apart."""
+        groups = merged_values(measurements, apart={name for clique, _ in zeros for name in clique})
         reduced = compressed(completed(measurements), groups) if groups else measurements
         rare, floor = self.rare_rule
         never = rare_zeros(measurements, groups, rare=rare, floor=floor)

@@ -7,7 +7,7 @@ then use what MST or `selection.merge` measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.queries.merged_cells import MergedQuery
-from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.transforms import spread_codes
 
@@ -25,8 +25,8 @@ Groups = Mapping[str, NDArray[np.int64]]
 Cells = NDArray[np.bool_]
 
 
-def merged_values(measurements: Measurements) -> Groups:
-    """Which codes the answers merge.
+def merged_values(measurements: Measurements, *, apart: Collection[str] = ()) -> Groups:
+    """Which codes the answers merge, of all attributes but those that stay apart.
 
     Where two answers merge the values of one attribute differently, codes that either of them merges are one group.
     """
@@ -34,6 +34,8 @@ def merged_values(measurements: Measurements) -> Groups:
     for answer in measurements.answers:
         if isinstance(answer.query, MergedQuery):
             for name, own in zip(answer.clique, answer.query.labels, strict=True):
+                if name in apart:
+                    continue
                 groups[name] = _joined(groups.get(name, np.arange(own.size)), own)
     return {n: own for n, own in groups.items() if own.max() + 1 < own.size}
 
@@ -52,6 +54,8 @@ def _joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
 
 def compressed(measurements: Measurements, groups: Groups) -> Measurements:
     """The same answers over the merged codes: sums of noisy answers where they were measured finely.
+
+    Answers that merge codes of an attribute that stays apart go on doing so.
 
     The standard deviation of a sum is taken as the same for all cells, from the mean number of answers in a sum: it
     weighs the answers against each other.
@@ -76,11 +80,15 @@ def _compressed(answer: NoisyMarginal, old: Domain, new: Domain, groups: Groups)
         asked = tuple(whole)
     else:
         return answer
-    cells = new.cells(answer.clique)
-    wanted = [groups.get(n, codes) for n, codes in zip(answer.clique, whole, strict=True)]
-    query = MergedQuery(tuple(_onto(own, group) for own, group in zip(asked, wanted, strict=True)))
-    scale = answer.scale * math.sqrt(answer.values.size / cells)
-    return replace(answer, query=Identity(cells), values=query.answer(answer.values), scale=scale)
+    sums, left = [], []
+    for name, own in zip(answer.clique, asked, strict=True):
+        sums.append(_onto(own, groups[name]) if name in groups else np.arange(int(own.max()) + 1))
+        left.append(np.arange(new[name].size) if name in groups else own)
+    fine = all(own.size == int(own.max()) + 1 for own in left)
+    query: QueryMatrix = Identity(new.cells(answer.clique)) if fine else MergedQuery(tuple(left))
+    values = MergedQuery(tuple(sums)).answer(answer.values)
+    scale = answer.scale * math.sqrt(answer.values.size / values.size)
+    return replace(answer, query=query, values=values, scale=scale)
 
 
 def _onto(finer: NDArray[np.int64], coarser: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,6 +1,9 @@
 """Li et al. 2021b, section 5: what the experiments on the contests' tables do at each ε, against the text."""
 
+import json
 import math
+import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -47,7 +50,8 @@ def test_at_mid_range_epsilon_coordinates_are_in_joint_marginals_with_their_rare
 
 def test_at_high_epsilon_a_marginal_of_100_by_100_is_one_column_that_joins_boxes():
     """Section 5.3: "a 100 × 100 2-way marginal between them, and recode it into a new attribute"."""
-    schema, own = fire(20), settings("dpsyn_fire").selection.options
+    schema, own = fire(10), settings("dpsyn_fire").selection.options
+    assert 10 in settings_of_challenge(settings("dpsyn_fire")).epsilons, "the highest of the source's ε, 0.1 to 10"
     assert schema.measured["Coordinates"].size == 100 * 100
     assert not {LNG, LAT} & set(schema.measured.names)
     assert not {"Coordinates", "Box"} & schema.engineering.alone
@@ -64,6 +68,18 @@ def test_without_budget_boxes_are_random(epsilon):
     boxes = undo(rows, schema.engineering, rng).column("Box")
     counts = np.bincount(boxes, minlength=2089)
     assert ((counts - 20_000 / 2089) ** 2 / (20_000 / 2089)).sum() == pytest.approx(2088, abs=6 * math.sqrt(2 * 2088))
+
+
+def test_without_budget_addresses_are_random_where_their_list_is_given(tmp_path):
+    """Section 5.3: "we simply assign random values to this attribute"; the published list has 17,704 of them."""
+    places = {"kind": "categorical", "values": [f"{n}00 Block" for n in range(17_704)], "missing": False}
+    line = f"columns:\n  Address: {json.dumps(places | {'unmeasured': True})}\n"
+    text = (SCHEMAS / "dpsyn_fire_low.yaml").read_text(encoding="utf-8")
+    (tmp_path / "low.yaml").write_text("leave_out: []\n" + re.sub("columns:.*\n", line, text, count=1), encoding="utf-8")
+    shutil.copy(SCHEMAS / "fire_calls.yaml", tmp_path)
+    schema = load_schema(tmp_path / "low.yaml")
+    assert "Address" not in schema.measured and schema.domain["Address"].size == 17_704
+    assert "Box" not in schema.measured and "Unit_Info" in schema.measured
 
 
 def test_a_random_column_is_written_to_the_schema_read_back_and_never_counted(tmp_path):

@@ -46,6 +46,24 @@ def test_answers_over_merged_codes_are_whole_marginals_and_sums_of_the_fine_ones
     assert plain.answers[1] is measurements.answers[1]
 
 
+def test_a_rule_about_one_column_does_not_keep_the_others_from_being_merged():
+    """A column that a rule names keeps its values; answers over the others stay as small as they were asked."""
+    domain = Domain((Attribute("a", 6, 6), Attribute("b", 3)))
+    joint = np.array([[500.0, 0, 0], [0, 300, 0], [0, 20, 0], [0, 0, 0], [0, 0, 0], [0, 10, 0]])
+    ones = (answer(("a",), joint.sum(axis=1)), answer(("b",), joint.sum(axis=0)))
+    query = MergedQuery((np.array([0, 1, 2, 2, 2, 2]), np.array([0, 1, 1])))
+    measured = Measurements(domain, (*ones, answer(("a", "b"), query.answer(joint.ravel()), query)))
+    groups = merged_values(measured, apart={"b"})
+    small = compressed(measured, groups)
+    assert groups["a"].tolist() == [0, 1, 2, 2, 2, 2] and [a.size for a in small.domain.attributes] == [3, 3]
+    pair = small.answers[-1]
+    assert pair.values.tolist() == [500, 0, 0, 300, 0, 30] and pair.scale == 5.0
+    assert [own.tolist() for own in pair.query.labels] == [[0, 1, 2], [0, 1, 1]]
+    never = [(("b",), np.array([False, False, True]))]
+    made = synthesize(measured, GumSpec(), rows=830, rng=np.random.default_rng(0), zeros=never)
+    assert not (made.column("b") == 2).any() and ((made.column("a") > 0) == (made.column("b") == 1)).mean() > 0.97
+
+
 @pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
 def test_every_synthesizer_brings_the_merged_values_back(spec):
     made = synthesize(known(), spec, rows=8_300, rng=np.random.default_rng(0))
