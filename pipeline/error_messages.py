@@ -46,7 +46,10 @@ def say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
     if RunFolder(root).charged:
         print(
-            "  its measurements are kept and stay spent; go on at no further cost with the same settings and",
+            "  its measurements are kept and stay spent; go on at no further cost with the same settings",
             file=sys.stderr,
         )
-        print(f"  hydra.run.dir={root} resume=true", file=sys.stderr)
+        print(
+            f"  (synthesis.*, release.* and evaluation.* may differ) and hydra.run.dir={root} resume=true",
+            file=sys.stderr,
+        )

@@ -95,6 +95,11 @@ class RunFolder:
         return self.internal / "release.json"
 
     @property
+    def released(self) -> bool:
+        """Whether a release was made here, even if it is gone."""
+        return self.release.exists() or self.seal.exists()
+
+    @property
     def charged(self) -> bool:
         """Whether something may have been charged here: a ledger is on disk before its first charge."""
         return self.release.exists() or any((self.internal / name).exists() for name in CHARGED)
@@ -273,14 +278,17 @@ def not_in_release(path: Path, where: str) -> None:
             raise UserError(f"{path} lies in the release folder {parent}", where=where, fix=fix)
 
 
-def bind(folder: RunFolder, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+def bind(
+    folder: RunFolder, facts: Mapping[str, Any], *, may_change: Callable[[str], bool] = lambda name: False
+) -> Mapping[str, Any]:
     """Bind the folder to settings and data: written when the run starts, compared when it is resumed.
 
     Args:
         facts: JSON values; those under "once" (random keys) are taken from the first run and not compared.
+        may_change: whether a fact, by its name with dots, may be another one by now; that one binds from here on.
 
     Returns:
-        The facts of the first run.
+        The facts of the run, with what was drawn once.
 
     Raises:
         UserError: a setting or the data changed since; names what.
@@ -293,13 +301,15 @@ def bind(folder: RunFolder, facts: Mapping[str, Any]) -> Mapping[str, Any]:
     except ValueError as error:
         fix = "a new run, with its own budget"
         raise UserError("the record of the run's settings is damaged", where=str(folder.manifest), fix=fix) from error
-    changed = sorted(_differences(first, json.loads(json.dumps(facts))))
-    if changed:
-        raise UserError(
-            f"changed since the run began: {', '.join(changed)}",
-            where="resume",
-            fix="resume with the same settings and data, or start a new run (which spends its own budget)",
-        )
+    differ = sorted(_differences(first, json.loads(json.dumps(facts))))
+    if changed := [name for name in differ if not may_change(name)]:
+        fix = "resume with the same settings and data, or start a new run (which spends its own budget)"
+        if folder.release.exists() and all(c.startswith(("settings.synthesis.", "settings.release.")) for c in changed):
+            fix += f"; other rows of a release cost nothing: python -m pipeline synth from={folder.release}"
+        raise UserError(f"changed since the run began: {', '.join(changed)}", where="resume", fix=fix)
+    if differ:
+        first = {**facts, "once": first["once"]}
+        write_whole(folder.manifest, json.dumps(first, indent=1, sort_keys=True), mode=0o600)
     return first
 
 

@@ -18,14 +18,13 @@ from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
-from mechanisms.public.errors import one_of
 from mechanisms.public.files import write_whole
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
-from mechanisms.public.tables.losses import Loss, check_share, losses_of, refuse_losses, said_lone
+from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses, said_lone
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
@@ -51,13 +50,14 @@ from pipeline.settings import build, machine_limits
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.settings.post_processing import post_processing
 from pipeline.settings.prepared import Prepared, prepared
-from pipeline.settings.scoring import build_holdout
+from pipeline.settings.ready import ready
 from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.statement.publication import Publication, build_publication
-from pipeline.statement.signing import Signer, load_signer
+from pipeline.statement.publication import Publication
+from pipeline.statement.signing import Signer
 from pipeline.statement.start_words import start_in
 from pipeline.statement.statement import declared, make_statement
 from pipeline.version import __version__
@@ -134,10 +134,8 @@ def run(
     load_used(asdict(config))
     schema, unit = build.build_schema(config), build.build_unit(config)
     made = prepared(config, schema)
-    spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
-    start = start_in(config.synthesis, discovering=made.plan.discovery is not None)
-    _check_words(config)
-    who, signer = build_publication(config.statement), load_signer(config.statement.key)
+    known = ready(config, schema, made.plan, Path(root))
+    spec, aside, start = known.spec, known.aside, known.start
     admission.check(booked := admission.planned_release(config, schema, made.plan, Path(root)))
     show = Stages(quiet=quiet, console=config.console)
     for line in (*made.left_out, *_warnings(config, schema, unit)):
@@ -148,7 +146,8 @@ def run(
             source = open_source(path, config, folder)
             check_ready(config, source.names)
             build.check_unit(unit, source.names)
-            facts = bind(folder, not_the_private(config, run_facts(config, schema, path)))
+            free = post_processing(config, made.plan, released=folder.released)
+            facts = bind(folder, not_the_private(config, run_facts(config, schema, path)), may_change=free)
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
             read = partial(_private, source, folder=folder, engine=engine, key=key, data=facts["data"], aside=aside)
@@ -165,8 +164,8 @@ def run(
         show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
-        statement = _statement(work, unit, taken, who, total)
-        table, synthetic = _released(work, statement, taken, signer)
+        statement = _statement(work, unit, taken, known.who, total)
+        table, synthetic = _released(work, statement, taken, known.signer)
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
@@ -204,11 +203,6 @@ def _concrete(
     with show.stage("load again") as report:
         unit = build.build_unit(config)
         return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found
-
-
-def _check_words(config: Config) -> None:
-    one_of(config.release.format, ("csv", "parquet"), "release.format")
-    check_share(config.data.max_unplaced)
 
 
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:

@@ -13,6 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mechanisms.public.errors import UserError
+from pipeline.settings import build
+from pipeline.settings.config import load_config
+from pipeline.settings.post_processing import post_processing
+from pipeline.settings.prepared import prepared
+from pipeline.statement.digests import file_digests
 from tests.pipeline.conftest import PAIRS, TOWN, command, people
 
 UNSCORED = ["evaluation.enabled=false"]
@@ -144,6 +150,56 @@ def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
     people(601).to_csv(town / "town.csv", index=False)
     assert command("run", *same) == 1
     assert "data" in capsys.readouterr().err
+
+
+def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(town, capsys, monkeypatch):
+    own = ["run", *TOWN, "selection=oneway", "hydra.run.dir=out"]
+    with monkeypatch.context() as late:
+        late.setattr(build, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
+        assert command(*own, "synthesis=pgm", *UNSCORED) == 1
+    assert "(synthesis.*, release.* and evaluation.* may differ) and hydra.run.dir=" in capsys.readouterr().err
+    inside = town / "out" / "internal"
+    before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*")]}
+    assert len(before) == 4
+    other = ["synthesis=independent", "synthesis.rows=77", "release.format=parquet", "resume=true"]
+    for fixed in ("evaluation.holdout=0.5", "privacy.epsilon=2", "selection=pairs"):
+        assert command(*own, *other, *UNSCORED, fixed) == 1
+        assert "changed since the run began: settings." + fixed.partition("=")[0] in capsys.readouterr().err
+    assert command(*own, *other, *UNSCORED) == 0
+    assert {p: p.read_bytes() for p in before} == before
+    assert len(pd.read_parquet(town / "out" / "release" / "synthetic.parquet")) == 77
+    release = file_digests(town / "out" / "release")
+    assert command(*own, *other, "evaluation.metrics=[tvd]", "evaluation.references=false") == 0
+    assert (inside / "scores.json").exists() and file_digests(town / "out" / "release") == release
+    capsys.readouterr()
+    for gone in (False, True):
+        if gone:
+            shutil.rmtree(town / "out" / "release")
+        assert command(*own, *other, "synthesis.rows=78") == 1
+        said = capsys.readouterr().err
+        assert "changed since the run began: settings.synthesis.rows" in said
+        assert ("python -m pipeline synth from=" in said) is not gone
+    assert command(*own, *other) == 0, "made anew from the same answers"
+
+
+@pytest.mark.parametrize(
+    ("settings", "free", "fixed"),
+    [
+        ([], ["synthesis.kind", "synthesis.options.max_cells", "release.format", "evaluation.metrics"], ["accept"]),
+        (["selection=aim"], ["synthesis.rows", "synthesis.seed"], ["synthesis.kind", "synthesis.options.max_cells"]),
+        (["accept=[{metric: l1, marginals: 1, at_most: 9}]"], ["release.format"], ["synthesis.rows", "accept"]),
+        (["synthesis=gum", "synthesis.public=town.csv"], ["synthesis.options.alpha"], ["synthesis.options.public"]),
+        (["evaluation.holdout=0.3"], ["evaluation.k"], ["evaluation.holdout", "data.path", "privacy.epsilon"]),
+    ],
+)
+def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes_on(town, settings, free, fixed):
+    config = load_config([*TOWN, *settings])
+    plan = prepared(config, build.build_schema(config)).plan
+    may = post_processing(config, plan, released=False)
+    assert [may(f"settings.{name}") for name in [*free, *fixed]] == [True] * len(free) + [False] * len(fixed)
+    late = post_processing(config, plan, released=True)
+    assert [name for name in [*free, *fixed] if late(f"settings.{name}")] == [n for n in free if "evaluation" in n]
+    assert not any(may(name) for name in ("start", "data", "schema", "pipeline", "plugins"))
 
 
 def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town, capsys):

@@ -1,0 +1,36 @@
+"""Which settings a resumed run may change: those of what follows from the answers alone, until there is a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.plan import Plan
+from mechanisms.selection.selections import method_of
+from pipeline.settings.config import Config
+
+
+def post_processing(config: Config, plan: AnyPlan, *, released: bool) -> Callable[[str], bool]:
+    """Whether a fact of a run's manifest, by its name, may be another one when the run goes on.
+
+    Fixed stays whatever enters a charge or reads rows: who is set aside for scores, a public start (which is compared
+    with the private table), the synthesizer's settings where its model is fitted between the rounds of a selection, and
+    all of the synthesis where `accept` compares its rows with the private ones. Once there is a release, its rows were
+    looked at: another one from the same answers would be a choice by scores.
+
+    Args:
+        released: whether a release was made, even if it is gone.
+    """
+    between = not isinstance(plan, Plan) and method_of(plan.method).graphical
+
+    def may_change(name: str) -> bool:
+        group, _, setting = name.removeprefix("settings.").partition(".")
+        if group == "evaluation":
+            return setting != "holdout"
+        if released or group not in ("release", "synthesis"):
+            return False
+        if group == "release" or config.accept:
+            return group == "release"
+        return setting in ("rows", "seed") if between else setting != "options.public"
+
+    return may_change
