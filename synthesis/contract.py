@@ -90,6 +90,10 @@ class Synthesizer(ABC):
         """
         return None
 
+    def streams(self, zeros: Zeros) -> bool:
+        """Whether any number of rows is made in chunks, by what is known before anything is measured."""
+        return self.chunked
+
     @property
     def max_model_cells(self) -> int | None:
         """The most cells of the graphical model that it fits; None: it fits none."""

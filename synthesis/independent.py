@@ -36,6 +36,10 @@ class IndependentSpec(ByTargets):
         """Independent columns."""
         return Synthesized(independent_rows(targets, rows=rows, rng=rng))
 
+    def streams(self, zeros: Zeros) -> bool:
+        """Unless rows are mended afterwards."""
+        return not zeros
+
     def model(
         self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
     ) -> IndependentColumns | None:

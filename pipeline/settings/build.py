@@ -348,7 +348,11 @@ def rows_at_once(config: Config, schema: Schema) -> int | None:
 
     A model's rows are drawn in chunks, unless rows are given units, or noisy scores decide about all of them.
     """
-    drawn = build_synthesizer(config.synthesis).chunked and schema.rules.unit_ids is None and not config.accept
+    drawn = (
+        build_synthesizer(config.synthesis).streams(schema.zeros)
+        and schema.rules.unit_ids is None
+        and not config.accept
+    )
     return CHUNK_ROWS if drawn else None
 
 

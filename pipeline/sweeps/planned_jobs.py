@@ -20,7 +20,6 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import check_share
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
@@ -31,7 +30,8 @@ from pipeline.settings import build
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
-from pipeline.settings.scoring import build_scores
+from pipeline.settings.ready import ready
+from pipeline.settings.scoring import build_places, build_scores
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000
@@ -130,14 +130,14 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
             not_in_release(job.root / hidden, "hydra.output_subdir")
         settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
-        return replace(job, memory=_check(settings, checked), releases=_releases(settings, job.root, checked))
+        return replace(job, memory=_check(settings, job.root, checked), releases=_releases(settings, job.root, checked))
     except UserError as error:
         return replace(job, error=str(error))
     except (HydraException, OmegaConfBaseException) as error:
         return replace(job, error=str(misspelt("config", overrides, error)))
 
 
-def _check(config: Config, checked: CheckedSettings) -> int:
+def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     """Whatever can be known without the data; returns the predicted bytes.
 
     Raises:
@@ -153,9 +153,8 @@ def _check(config: Config, checked: CheckedSettings) -> int:
     schema = build.build_schema(config)
     build.build_unit(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    build.build_synthesizer(config.synthesis)
-    one_of(config.release.format, ("csv", "parquet"), "release.format")
-    check_share(config.data.max_unplaced)
+    ready(config, schema, plan, root)
+    build_places(config.evaluation, config.data.roles, schema)
     build.check_memory(config, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
     if scores not in checked.scores:

@@ -67,7 +67,7 @@ def sweep(overrides: Sequence[str]) -> int:
     with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
         loader = GlobalHydra.instance().config_loader()
         master = _master(loader, overrides)
-        root = Path(str(master.hydra.sweep.dir))
+        root = _root(master)
         fixed = [f"hydra.sweep.dir={json.dumps(str(root), ensure_ascii=False)}"]
         params = [f"{k}={v}" for k, v in (master.hydra.sweeper.params or {}).items()]
         asked = [*params, *master.hydra.overrides.task]
@@ -111,17 +111,41 @@ def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
         raise UserError(what, where="run -m", fix=f"{fix}; see run --help") from error
 
 
-def _name_the_invalid(jobs: Sequence[Job]) -> None:
-    """What cannot run, said before anything starts.
+def _root(master: DictConfig) -> Path:
+    """The sweep's folder.
 
     Raises:
-        UserError: that is all of it.
+        UserError: another setting names it, or it cannot be a folder.
+    """
+    root = Path(str(master.hydra.sweep.dir))
+    for given in master.hydra.overrides.hydra:
+        key, _, value = str(given).partition("=")
+        if key.lstrip("+") == "hydra.run.dir":
+            fix = f"hydra.sweep.dir={value}, in which each job has a folder"
+            raise UserError("is the folder of one run, and -m makes several", where="hydra.run.dir", fix=fix)
+    if file := next((p for p in (root, *root.parents) if p.exists() and not p.is_dir()), None):
+        raise UserError(f"{file} is a file", where="hydra.sweep.dir", fix="a folder: hydra.sweep.dir=multirun/mine")
+    return root
+
+
+def _name_the_invalid(jobs: Sequence[Job]) -> None:
+    """Combinations of values that cannot run, said before anything starts.
+
+    Raises:
+        UserError: that is all of it, or all jobs with one of the values: a mistake, after which nothing is spent.
     """
     wrong = [j for j in jobs if j.error]
     if len(wrong) == len(jobs):
         errors = sorted({j.error for j in wrong})
         raise UserError(
             "none of the jobs can run:\n  " + "\n  ".join(errors), where="run -m", fix="mend these settings"
+        )
+    able = {value for j in jobs if not j.error for value in j.varied.items()}
+    useless = {f"{k}={v}": j.error for j in wrong for k, v in j.varied.items() if (k, v) not in able}
+    if useless:
+        lines = [f"no job with {value} can run: {error}" for value, error in useless.items()]
+        raise UserError(
+            "\n  ".join([*lines, "nothing was started"]), where="run -m", fix="mend these values, or leave them out"
         )
     for j in wrong:
         print(f"cannot run {j.name}: {j.error}", file=sys.stderr)

@@ -127,10 +127,16 @@ def test_a_sweep_makes_one_folder_per_value_and_ends_with_the_sum_of_what_it_spe
 
 
 def test_one_failed_job_of_a_sweep_is_listed_and_the_others_finish(town, capsys):
-    values = ["privacy.epsilon=-1,1", "synthesis=independent"]
+    values = [
+        "privacy.delta=0,1e-6",
+        "privacy.accountant=basic,gdp",
+        "mechanism=laplace",
+        "synthesis=independent",
+        "selection=oneway",
+    ]
     assert command("run", "-m", *TOWN, *UNSCORED, *values, "hydra.sweep.dir=sweep") == 1
-    assert len(list((town / "sweep").glob("*/release"))) == 1
-    assert "1 of the sweep's 2 jobs failed" in capsys.readouterr().err
+    assert len(list((town / "sweep").glob("*/release"))) == 3
+    assert "1 of the sweep's 4 jobs failed" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_never_measured_again_by_accident(one_run, town, capsys):
@@ -344,6 +350,26 @@ def test_noise_that_no_answer_holds_is_refused_before_any_charge(town, capsys, s
     assert "exceeds the supported maximum" in said and "privacy.max_records" in said
     assert not list(town.rglob("ledger.jsonl"))
     assert not (town / "out" / "release").exists()
+
+
+ZEROS = "impossible: [{sex: f, job: baker}]\nleave_out: [note]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["synthesis=independent", f"synthesis.rows={10**12}", "limits.memory_gb=2"], "synthesis.rows"),
+        ([f"synthesis.rows={10**15}"], "of disk"),
+        (["synthesis=gum", f"synthesis.rows={10**9}", "limits.memory_gb=2"], "limits.memory_gb"),
+        (["synthesis=independent", "synthesis.rows=20000000", "limits.memory_gb=1"], "limits.memory_gb"),
+        (["evaluation.holdout=7"], "evaluation.holdout"),
+    ],
+)
+def test_a_mistake_that_can_be_known_before_the_first_charge_is(town, capsys, settings, said):
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out: [note]", ZEROS))
+    assert command("run", *TOWN, *settings, "hydra.run.dir=out") == 1
+    assert said in capsys.readouterr().err
+    assert not list(town.rglob("ledger.jsonl")) and not (town / "out").exists()
 
 
 def test_a_run_asks_for_the_second_opinion_before_anything_is_written(town, monkeypatch, capsys):

@@ -75,14 +75,33 @@ def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(swept):
 
 
 def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town, capsys):
-    assert command("run", "-m", *FAST, "privacy.epsilon=-1,1", "mechanism=gaussian,gauss") == 1
+    assert command("run", "-m", *FAST, "privacy.delta=0,1e-6", "privacy.accountant=basic,gdp", "mechanism=laplace") == 1
     said = capsys.readouterr().err
     before = said[: said.index("sweep  ")]
-    assert "cannot run privacy.epsilon=-1 mechanism=gaussian" in before
-    assert "no mechanism called 'gauss'" in before
-    assert "1 of 4 jobs start" in before
-    assert len(list((town / "sweep").glob("*/release"))) == 1
-    assert "3 of the sweep's 4 jobs failed" in said
+    assert "cannot run privacy.delta=0 privacy.accountant=gdp" in before
+    assert "3 of 4 jobs start" in before
+    assert len(list((town / "sweep").glob("*/release"))) == 3
+    assert "1 of the sweep's 4 jobs failed" in said
+
+
+@pytest.mark.parametrize(
+    ("swept", "said"),
+    [
+        (["privacy.epsilon=1,-1"], "no job with privacy.epsilon=-1 can run"),
+        (["privacy.epsilon=1", "synthesis=gum,foo"], "no job with synthesis=foo can run"),
+        (["privacy.epsilon=1,2", "mechanism=gaussian,gauss"], "no mechanism called 'gauss'"),
+        (["synthesis.rows=9,1000000000000"], "need more than"),
+        (["evaluation.holdout=0.5,7"], "evaluation.holdout"),
+        (["privacy.epsilon=1,2", "hydra.run.dir=mine"], "fix: hydra.sweep.dir=mine"),
+        (["privacy.epsilon=1,2", "hydra.sweep.dir=town.csv"], "hydra.sweep.dir: town.csv is a file"),
+        (["privacy.epsilon=1,2", "hydra.sweep.dir=town.csv/mine"], "hydra.sweep.dir: town.csv is a file"),
+    ],
+)
+def test_a_mistake_that_is_known_at_once_starts_no_job(town, capsys, swept, said):
+    assert command("run", "-m", *FAST, *swept) == 1
+    error = capsys.readouterr().err
+    assert said in error and error.count("error: ") == 1
+    assert not list(town.rglob("internal"))
 
 
 def test_a_sweep_of_nothing_that_can_run_starts_nothing(town, capsys):
