@@ -75,7 +75,8 @@ def test_without_budget_addresses_are_random_where_their_list_is_given(tmp_path)
     places = {"kind": "categorical", "values": [f"{n}00 Block" for n in range(17_704)], "missing": False}
     line = f"columns:\n  Address: {json.dumps(places | {'unmeasured': True})}\n"
     text = (SCHEMAS / "dpsyn_fire_low.yaml").read_text(encoding="utf-8")
-    (tmp_path / "low.yaml").write_text("leave_out: []\n" + re.sub("columns:.*\n", line, text, count=1), encoding="utf-8")
+    text = "leave_out: []\n" + re.sub("columns:.*\n", line, text, count=1)
+    (tmp_path / "low.yaml").write_text(text, encoding="utf-8")
     shutil.copy(SCHEMAS / "fire_calls.yaml", tmp_path)
     schema = load_schema(tmp_path / "low.yaml")
     assert "Address" not in schema.measured and schema.domain["Address"].size == 17_704
