@@ -22,11 +22,14 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     gap_words,
     number_reading,
+    share_of,
     spelled_yes_or_no,
 )
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
+#: Where less than this is lost, most values are read as declared.
+MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss) -> list[
     if column.kind in DATE_KINDS:
         return hints + _dates(column, words, loss)
     if column.kind in ORDERED_KINDS or column.codes is not None:
-        return hints + _numbers(column, words)
+        return hints + _numbers(column, words, loss)
     return hints + _texts(column, words)
 
 
@@ -109,10 +112,15 @@ def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
     return hints + _gaps(column, rest, numbers=True)
 
 
-def _numbers(column: Column, words: Mapping[str, int]) -> list[str]:
+def _numbers(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
     reading, share = number_reading(words)
     hints = []
-    if share > 0 and not reading.plain:
+    declared = Reading(column.strip, column.decimal)
+    other = share_of(words, lambda t: declared.other_way.number(t) is not None) if loss.share < MOST else 0
+    if other:
+        what = f"{percent(other)} of what is lost are numbers written the other way, with a decimal"
+        hints.append(f"{what} {declared.other_way.mark_name}: a column has one notation; mend the table")
+    elif share > 0 and not reading.plain:
         both = Reading(tuple(dict.fromkeys((*column.strip, *reading.strip))), reading.decimal)
         fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in both.fields().items())
         sign = "with a decimal comma" if reading.decimal == "," else "with signs beside or between the digits"

@@ -168,6 +168,28 @@ def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before
     assert warned in said and said.index(warned) < said.index("measure") and "hangman" not in said
 
 
+def test_amounts_in_two_notations_are_lost_where_they_are_written_the_other_way_and_never_100_times_too_large(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    amounts = np.round(np.random.default_rng(5).lognormal(7.5, 1, 600), 2)
+    texts = [f"{a:.2f} EUR" if i % 10 == 0 else f"€ {a:.2f}".replace(".", ",") for i, a in enumerate(amounts)]
+    texts = [f"{a:,.2f} €".translate(str.maketrans(",.", ".,")) if i % 3 == 1 else t for i, (a, t) in
+             enumerate(zip(amounts, texts, strict=True))]  # fmt: skip
+    pd.DataFrame({"cost": texts}).to_csv("t.csv", index=False)
+    fields = 'kind: float, min: 0, max: 1000000, bins: {count: 20}, strip: ["€", EUR, "."], decimal: ","'
+    Path("s.yaml").write_text(f"source: a tariff\nconfirmed_public: true\ncolumns: {{cost: {{{fields}}}}}\n")
+    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
+    cost = json.loads(capsys.readouterr().out)["columns"]["cost"]
+    assert cost["lost"] == sum(t.endswith("EUR") for t in texts) == 40 and cost["fate"] == "become missing"
+    assert "100.0 % of what is lost are numbers written the other way, with a decimal point" in " ".join(cost["hints"])
+    table = source(Path("t.csv"))
+    with table.connect() as engine:
+        number = table.number(0, strip=["€", "EUR", "."], decimal=",")
+        ((most,),) = engine.execute(f"SELECT max({number}) FROM {table.relation}").fetchall()
+    assert most <= amounts.max()
+
+
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])
 def test_a_share_that_is_none_is_refused(share, town, capsys):
     assert command("run", *FAST, f"data.max_unplaced={share}") == 1

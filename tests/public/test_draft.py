@@ -130,6 +130,22 @@ def test_a_text_that_few_rows_hold_is_never_in_a_draft_and_the_draft_says_so(tmp
     assert "below 0.1 % of the values cannot be read so: they become missing" in text
 
 
+@pytest.mark.parametrize(("most", "few", "mark"), [("{:,.2f}", "{:.2f}", "comma"), ("{:,.2f}", "{:,.2f}", "point")])
+def test_amounts_that_are_written_the_other_way_are_told_and_never_read_larger(most, few, mark, tmp_path: Path) -> None:
+    amounts = [round(3.17 * i * i + 7.49, 2) for i in range(1, 301)]
+    german = str.maketrans(",.", ".,")
+    texts = [
+        few.format(a) if (i % 10 == 0) == (mark == "comma") else most.format(a).translate(german)
+        for i, a in enumerate(amounts)
+    ]
+    text, facts = drafted(csv(tmp_path, "cost\n" + "".join(f'"{t} EUR"\n' for t in texts)))
+    assert facts["cost"].decimal == ("," if mark == "comma" else ".")
+    assert facts["cost"].high < 1.1 * max(amounts) and facts["cost"].low < 20
+    assert (
+        "10.0 % of the values cannot be read so: they become missing; some of these are written the other way" in text
+    )
+
+
 def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_path: Path) -> None:
     rows = "".join(
         f"{-999 if i % 40 == 0 else i % 90},{i % 100},{-1 if i % 40 == 0 else i % 5 - 2}\n" for i in range(400)

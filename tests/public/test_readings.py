@@ -13,7 +13,7 @@ from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import decode_table, write_table
 from mechanisms.public.tables.text_forms import Reading, date_forms, gap_words, number_reading, spelled_yes_or_no
-from tests.public.table_worlds import coded, codes, csv, encoded, schema
+from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
 
 
 def column_codes(folder: Path, fields: dict[str, Any], texts: list[str]) -> list[int]:
@@ -50,6 +50,45 @@ def test_signs_are_stripped_and_a_decimal_comma_is_never_a_thousand(tmp_path):
     for strip in (["1"], ["-"], ["."], [""], ["e"]):
         with pytest.raises(UserError, match="strip"):
             schema(a=money | {"strip": strip})
+
+
+AMOUNTS = [
+    "1.245,86",
+    "1,245.86",
+    "702.49",
+    "702,49",
+    "1.234",
+    "1,234",
+    "1.234.567,8",
+    "12.34.567",
+    "1234.567,8",
+    "-1.000,5",
+]
+AMOUNTS += ["1'245.86", "1 245,86", "1\xa0245,86 €", "€ 1245,86", "1.2e3", "1,23,456", "0.123,4", ".5", "1.", "", "."]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize(
+    "strip", [(), (",",), (".",), ("€", "."), ("€", ","), ("'",), (" ", "\xa0", "€"), ("’", ".", " ")]
+)
+def test_thousands_are_parted_by_exactly_three_digits_and_both_readers_agree(strip, decimal, tmp_path):
+    """What is written another way is no number: never one that is 100 times too large."""
+    if decimal in strip:
+        return
+    path, reading = csv(tmp_path, "a\n" + "".join(f'"{a}"\n' for a in AMOUNTS)), Reading(strip, decimal)
+    table = source(path)
+    with table.connect() as engine:
+        sql = f"SELECT {table.number(0, strip=strip, decimal=decimal)} FROM {table.relation}"
+        read = dict(zip(AMOUNTS, (row[0] for row in engine.execute(sql).fetchall()), strict=True))
+    assert read == {a: reading.number(a) for a in AMOUNTS}
+    point, comma = (",", ".") if decimal == "." else (".", ",")
+    if point in strip:
+        assert read[f"1{point}245{comma}86"] == 1245.86 and read[f"1{point}234"] == 1234
+        wrong = [f"1{comma}245{point}86", f"702{point}49"]
+        assert [read[t] for t in wrong] == [None, None]
+    assert {round(x, 4) for x in read.values() if x is not None} <= {
+        1245.86, 702.49, 1.234, 1234.0, 1234567.8, 1234.567, -1000.5, 1200.0, 0.5, 1.0
+    }  # fmt: skip
 
 
 def test_a_number_that_means_missing_is_one_in_any_form(tmp_path):

@@ -184,6 +184,8 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     rest = {t: n for t, n in texts.items() if reading.number(t) is None}
     gaps, odd = gap_words(rest, numbers=True, fewest=FEWEST_ROWS), facts.filled - seen.count
     doubt = _unread(odd, facts, rest) if odd > 0 and len(gaps) < len(rest) else ""
+    if any(reading.other_way.number(t) is not None for t in rest):
+        doubt += f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []

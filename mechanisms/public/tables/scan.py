@@ -16,6 +16,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.parts import check_same, table_parts
+from mechanisms.public.tables.text_forms import SPACES, Reading
 
 Format = Literal["csv", "parquet"]
 #: Rows per streamed batch.
@@ -104,17 +105,20 @@ class Source:
         """SQL for a column as DOUBLE; NULL where it is no number.
 
         Args:
-            strip: what is taken out of texts first.
-            decimal: the decimal mark of texts; with a comma, a point that is not stripped makes no number.
+            strip, decimal: how texts are written, as of `Reading`; what is written another way is no number.
         """
         if self.types[index] in INTEGERS | {"DOUBLE"}:
             return f"CAST(c{index} AS DOUBLE)"
         text = self.text(index)
         if self.typed(index) or not (strip or decimal != "."):
             return f"TRY_CAST({text} AS DOUBLE)"
-        for sign in strip:
+        reading = Reading(tuple(strip), decimal)
+        for sign in reading.signs:
             text = f"replace({text}, {literal(sign)}, '')"
-        text = f"trim({text})"
+        text = f"trim({text}, {literal(SPACES)})"
+        if reading.marks:
+            bare = f"translate({text}, {literal(''.join(reading.marks))}, '')"
+            text = f"CASE WHEN {text} = {bare} OR regexp_full_match({text}, {literal(reading.parted)}) THEN {bare} END"
         if decimal == ".":
             return f"TRY_CAST({text} AS DOUBLE)"
         return f"TRY_CAST(CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS DOUBLE)"

@@ -38,6 +38,9 @@ DATE_FORMS = (
 )
 #: What stands beside an amount of money.
 CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%")
+#: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
+THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
+SPACES = " \xa0\u202f"
 #: What columns of ids are called.
 ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
@@ -52,7 +55,8 @@ class Reading:
     """How the numbers of a column are written.
 
     Attributes:
-        strip: texts that are taken out first, such as a currency sign or the mark of thousands.
+        strip: texts that are taken out first, such as a currency sign; the mark of thousands where it parts thousands.
+            1.245,86 is a number with the mark "." and a decimal comma, 702.49 is none: it is written another way.
         decimal: the decimal mark.
     """
 
@@ -66,15 +70,46 @@ class Reading:
 
     def number(self, text: str) -> float | None:
         """The number that a text is, or None; as `Source.number` reads it."""
-        for part in self.strip:
-            text = text.replace(part, "")
+        for sign in self.signs:
+            text = text.replace(sign, "")
         text = text.strip()
+        if any(mark in text for mark in self.marks):
+            if not re.fullmatch(self.parted, text):
+                return None
+            text = "".join(c for c in text if c not in self.marks)
         if self.decimal != ".":
             text = "x" if "." in text else text.replace(self.decimal, ".")
         try:
             return float(text) if text and "_" not in text else None
         except ValueError:
             return None
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What parts thousands."""
+        return tuple(s for s in self.strip if s in THOUSANDS)
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        """What stands beside the digits."""
+        return tuple(s for s in self.strip if s not in THOUSANDS)
+
+    @property
+    def parted(self) -> str:
+        """A number whose thousands are parted, all by one mark."""
+        each = "|".join(rf"[1-9][0-9]{{0,2}}({re.escape(mark)}[0-9]{{3}})+" for mark in self.marks)
+        return rf"[-+]?({each})({re.escape(self.decimal)}[0-9]*)?"
+
+    @property
+    def mark_name(self) -> str:
+        """The decimal mark in words."""
+        return "point" if self.decimal == "." else "comma"
+
+    @property
+    def other_way(self) -> Reading:
+        """The same with point and comma changed over."""
+        decimal = "," if self.decimal == "." else "."
+        return Reading((*(s for s in self.strip if s not in {",", "."}), self.decimal), decimal)
 
     def fields(self) -> dict[str, object]:
         """As a column of a schema says it."""
