@@ -44,6 +44,26 @@ class Outcome:
     def __repr__(self) -> str:
         return f"Outcome({self.metric.name}: {self.reason if self.score is None else figure(self.score)})"
 
+    def read_against(self, other: Outcome, ends: Ends, *, private: bool) -> Outcome:
+        """The same score read against the references of another table: its interval is still told, and labels nothing.
+
+        Whether it is suspicious depends on its own rows, and stays as it was.
+
+        Args:
+            ends: of the other table.
+            private: as of `reading`.
+        """
+        if self.reading is None or self.score is None or self.reading.label == "suspicious":
+            return self
+        shared = {n: r for n, r in other.references.items() if not isinstance(r, Ladder)}
+        own = self.reading.ends
+        bare = replace(ends, low=None, high=None)
+        read = _read(self.metric, self.score, bare, shared, Options(private=private))
+        if read.label == "suspicious":
+            read = replace(read, label="good", words=read.words.partition("; better than")[0])
+        interval = replace(read.ends, low=own.low, high=own.high, interval_is=own.interval_is)
+        return replace(self, references={**self.references, **shared}, reading=replace(read, ends=interval))
+
     def to_json(self) -> dict[str, Any]:
         """The documented form of scores.json: score, range, goal, references, details."""
         m = self.metric

@@ -34,6 +34,7 @@ from pipeline.release_query import query
 from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, load_config, typed
+from pipeline.settings.inputs import NO_SCHEMA
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.stage_bars import Stages
 from pipeline.stages import Run, run
@@ -230,8 +231,8 @@ def score(
     Args:
         real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
         synthetic: the other table, likewise; or several, in a list or by name: they are compared.
-        schema: a schema's path, the name of a ready one, or a mapping as in YAML; None: the kinds of the columns are
-            read from the tables, for the scores alone.
+        schema: a schema's path, the name of a ready one, or a mapping as in YAML; None: that of the release that the
+            synthetic table lies in; else, or with "none", the kinds of the columns are read from the tables.
         holdout: real records that were set aside before the synthetic table was made, likewise.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
         settings: the same as keywords, e.g. metrics=["mgd", "tvd"].
@@ -243,7 +244,7 @@ def score(
     with TemporaryDirectory(prefix="schema-") as place, table_files(given) as paths:
         config.real = str(paths["real"])
         config.holdout = None if holdout is None else str(paths["holdout"])
-        config.schema = None if schema is None else str(schema_file(schema, Path(place)))
+        config.schema = schema if schema in (None, NO_SCHEMA) else str(schema_file(schema, Path(place)))
         if several is None:
             config.synthetic = str(paths["synthetic"])
             return two_tables.score(config, quiet=True)

@@ -9,10 +9,12 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from pipeline.comparison.comparison_page import write_comparison
-from pipeline.comparison.several_tables import Comparison, accuracy
+from pipeline.comparison.several_tables import Comparison, rank, with_one_reference
 from pipeline.scores import two_tables
 from pipeline.scores.file_facts import shown_name
+from pipeline.scores.release_beside import with_own_schema
 from pipeline.settings.config import ScoreConfig
+from pipeline.settings.inputs import NO_SCHEMA
 
 #: Tables at most: each is scored by itself.
 MOST = 100
@@ -28,12 +30,18 @@ def score_several(config: ScoreConfig, tables: Mapping[str, str], *, quiet: bool
     """
     if len(tables) > MOST:
         raise UserError(f"{len(tables)} tables", where="synthetic", fix=f"at most {MOST} at once")
+    config, own = with_own_schema(config, list(tables.values()))
+    config = replace(config, schema=config.schema or NO_SCHEMA)  # the same for all tables
     cards = {}
     for name, path in tables.items():
         evaluation = replace(config.evaluation)
         cards[name] = two_tables.score(replace(config, synthetic=path, report=None, evaluation=evaluation), quiet=quiet)
-    order = sorted(cards, key=lambda n: -(-1.0 if (own := accuracy(cards[n])) is None else own))
-    found = Comparison(shown_name(Path(str(config.real))), {name: cards[name] for name in order})
+    cards = with_one_reference(cards)
+    if own:
+        cards = {name: replace(card, said=(*card.said, own)) for name, card in cards.items()}
+    found = Comparison(
+        shown_name(Path(str(config.real))), {name: cards[name] for name in sorted(cards, key=lambda n: rank(cards[n]))}
+    )
     if config.report:
         write_comparison(found, tables, Path(config.report))
     return found

@@ -13,11 +13,11 @@ import pandas as pd
 from evaluation.metrics import METRICS
 from evaluation.score import Scorecard
 from mechanisms.public.files import write_whole
-from pipeline.comparison.several_tables import Comparison, accuracy, honest_accuracy, promise_of
+from pipeline.comparison.several_tables import HONEST, Comparison, accuracy, honest_accuracy, promise_of
+from pipeline.page_parts.header_cards import LABELS
 from pipeline.pages.page import Card, Cell, Page, Section, Table, Words
 from pipeline.pages.small_charts import ranked
 from pipeline.report.privacy_section import STYLES
-from pipeline.report.score_sections import LABELS
 from pipeline.sweeps.figures import curves, method_colours
 
 #: Tables that are drawn in a chart, the most accurate ones; all of them stand in the table.
@@ -137,7 +137,7 @@ def ranked_section(frame: pd.DataFrame) -> RankedSection:
         title = METRICS[metric].title
         chart = ranked(list(best["table"]), values, label=title, level=honest, low=low, high=high)
         better = f"{'lower' if low_is_good else 'higher'} is better"
-        note = better if honest is None else f"{better}; dotted: a second sample of the real records"
+        note = better if honest is None else f"{better}; dotted: {HONEST}"
         cards.append(Card(title, chart, note))
     return RankedSection(cards, min(most, DRAWN), most)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from evaluation.outcome import figure
+from evaluation.outcome import Outcome, figure
 from evaluation.score import BANNER, Scorecard
 from mechanisms.public.notebook_table import notebook_table
 
 #: Accuracies whose mean sorts the tables; where they lack, the mean total variation distance does.
 ACCURACIES = ("anita_1way", "anita_2way", "anita_3way")
+HONEST = "a second sample of the same people, as large as the largest of these tables"
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,20 +85,42 @@ def promise_of(card: Scorecard) -> dict[str, Any]:
 
 
 def accuracy(card: Scorecard) -> float | None:
-    """The mean of the accuracies, or 1 − the mean total variation distance: what sorts the tables."""
-    scores = [card.outcomes[n].score for n in ACCURACIES if n in card.outcomes]
-    known = [s for s in scores if s is not None]
-    if known:
-        return sum(known) / len(known)
+    """The mean of the accuracies of single columns, pairs and triples (Platzer 2020), as far as they are known."""
+    known = [o.score for n in ACCURACIES if (o := card.outcomes.get(n)) is not None and o.score is not None]
+    return sum(known) / len(known) if known else None
+
+
+def rank(card: Scorecard) -> tuple[float, float]:
+    """What sorts the tables: the accuracy, the largest first; where it lacks, the mean total variation distance."""
+    own = accuracy(card)
     distance = card.outcomes["tvd"].score if "tvd" in card.outcomes else None
-    return None if distance is None else 1 - distance
+    return (1.0 if own is None else -own, 1.0 if distance is None else distance)
 
 
 def honest_accuracy(card: Scorecard) -> float | None:
     """What a second sample of the real records would have for `accuracy`, where it is known for each part."""
-    named = [n for n in ACCURACIES if n in card.outcomes and card.outcomes[n].score is not None] or ["tvd"]
-    readings = [card.outcomes[n].reading for n in named if n in card.outcomes]
-    ends = [r.ends.honest for r in readings if r is not None and r.ends.honest is not None]
-    if not ends or len(ends) < len(named):
-        return None
-    return 1 - ends[0] if named == ["tvd"] else sum(ends) / len(ends)
+    readings = [o.reading for n in ACCURACIES if (o := card.outcomes.get(n)) is not None and o.score is not None]
+    ends = [None if r is None else r.ends.honest for r in readings]
+    known = [e for e in ends if e is not None]
+    return sum(known) / len(known) if known and len(known) == len(ends) else None
+
+
+def with_one_reference(cards: Mapping[str, Scorecard]) -> dict[str, Scorecard]:
+    """The scorecards with one reference per metric: a second sample as large as the largest of the tables.
+
+    Each by a sample of its own size, a small table would be called good beside a better one that is called weak. The
+    order of the words is that of the scores: intervals, which differ in width, do not count.
+    """
+    outcomes: dict[str, dict[str, Outcome]] = {name: dict(card.outcomes) for name, card in cards.items()}
+    for metric in {m: None for own in outcomes.values() for m in own}:
+        known = {t: r for t, own in outcomes.items() if (r := own[metric].reading) is not None}
+        known = {t: r for t, r in known.items() if r.ends.honest is not None}
+        if len(known) < 2:
+            continue
+        most = max(known, key=lambda t: cards[t].rows["synthetic"])
+        ends = replace(known[most].ends, honest_is=HONEST)
+        for table in known:
+            private = bool((cards[table].release or {}).get("private"))
+            own, largest = outcomes[table][metric], cards[most].outcomes[metric]
+            outcomes[table][metric] = own.read_against(largest, ends, private=private)
+    return {name: replace(card, outcomes=outcomes[name]) for name, card in cards.items()}

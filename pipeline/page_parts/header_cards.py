@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipeline.pages.page import Gauge, HeadCard
@@ -11,6 +10,10 @@ from pipeline.pages.page import Gauge, HeadCard
 #: What tells whether whole records look alike, the first one that has a score: a metric, and its words.
 ANITA = {"anita_1way": "1-way", "anita_2way": "2-way", "anita_3way": "3-way"}
 SAMPLE = "a second sample of as many real rows"
+INDEPENDENT = "independent columns"
+NOT_COMPUTED = ("not computed", "soft", "evaluation.metrics=quick has it")
+#: The class of the stylesheet of each label, the worst first.
+LABELS = {"suspicious": "failed", "weak": "failed", "fair": "", "good": "passed"}
 STYLES = {"passed": "passed", "failed": "failed", "not judged": "soft"}
 
 
@@ -21,31 +24,50 @@ def header_cards(scores: Mapping[str, Any]) -> list[HeadCard]:
 
 
 def accuracy_card(metrics: Mapping[str, Any]) -> HeadCard:
-    """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020); where they lack, 1 − mean total variation."""
+    """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020), called as the worst of them is.
+
+    Where they lack, the mean total variation distance stands there, under its own name.
+    """
     of = [name for name in ANITA if name in metrics]
-    odd = [ANITA[n] for n in of if _style(metrics[n].get("reading") or {})]
-    if of:
-        shares = [metrics[name]["score"] for name in of]
-        words = "mean of " + ", ".join(f"{ANITA[name]} {s:.1%}" for name, s in zip(of, shares, strict=True))
-        chance = [_value(metrics[name], "expected") for name in of]
-        card = _share_card("Accuracy", shares, chance, f"{words} tables")
-        if not odd:
-            return card
-        beneath = f"{card.beneath}; suspicious, better than an honest table can be: {', '.join(odd)}"
-        return replace(card, style="failed", beneath=beneath)
-    if "tvd" in metrics:
-        own, sample = 1 - metrics["tvd"]["score"], _value(metrics["tvd"], "expected")
-        words = "1 − mean total variation distance of 2-way marginals"
-        return _share_card("Accuracy", [own], [None if sample is None else 1 - sample], words)
-    return HeadCard("Accuracy", "not computed", "soft", "evaluation.metrics=quick has it")
+    if not of:
+        return _distance_card(metrics["tvd"]) if "tvd" in metrics else HeadCard("Accuracy", *NOT_COMPUTED)
+    readings = [metrics[name].get("reading") or {} for name in of]
+    shares, labels = [metrics[name]["score"] for name in of], [r.get("label") or "" for r in readings]
+    chance = [_value(metrics[name], "expected") for name in of]
+    poor = [c if (p := _independent(r)) is None else p for r, c in zip(readings, chance, strict=True)]
+    each = (f"{ANITA[n]} {s:.1%}" + f" ({x})" * bool(x) for n, s, x in zip(of, shares, labels, strict=True))
+    share, mark, alone = sum(shares) / len(shares), _mean(chance), _mean(poor)
+    alone = None if alone == mark else alone
+    ends = [] if mark is None else [f"{SAMPLE} would get {mark:.1%}"]
+    ends += [] if alone is None else [f"{INDEPENDENT} {alone:.1%}"]
+    word = next((x for x in LABELS if x in labels), "")
+    ends += ["suspicious: better than an honest table can be"] if word == "suspicious" else []
+    words = f"mean of {', '.join(each)} tables"
+    return HeadCard(
+        "Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), Gauge(share, mark, alone), word
+    )
 
 
-def _share_card(title: str, shares: Sequence[float], chance: Sequence[float | None], words: str) -> HeadCard:
-    share = sum(shares) / len(shares)
-    known = [c for c in chance if c is not None]
-    mark = sum(known) / len(known) if len(known) == len(shares) else None
-    beneath = "" if mark is None else f"{SAMPLE} would get {mark:.1%}"
-    return HeadCard(title, f"{share:.1%}", "", words, beneath, Gauge(share, mark))
+def _distance_card(metric: Mapping[str, Any]) -> HeadCard:
+    """The mean total variation distance of pairs, which is another measure than the accuracy."""
+    own, sample, reading = metric["score"], _value(metric, "expected"), metric.get("reading") or {}
+    word, poor = reading.get("label") or "", _independent(reading)
+    ends = [] if sample is None else [f"{SAMPLE} would get {sample:.4f}"]
+    ends += [] if poor is None else [f"{INDEPENDENT} {poor:.4f}"]
+    gauge = Gauge(1 - own, None if sample is None else 1 - sample, None if poor is None else 1 - poor)
+    words = "mean total variation distance of 2-way marginals: 0 is perfect, 1 no overlap"
+    return HeadCard("Distance of pairs", f"{own:.4f}", LABELS.get(word, ""), words, ", ".join(ends), gauge, word)
+
+
+def _independent(reading: Mapping[str, Any]) -> float | None:
+    """What independent columns would score, where they are what the score is read against."""
+    poor = reading.get("poor")
+    return float(poor["value"]) if poor and poor["note"] == INDEPENDENT and poor["value"] is not None else None
+
+
+def _mean(parts: Sequence[float | None]) -> float | None:
+    known = [p for p in parts if p is not None]
+    return sum(known) / len(known) if len(known) == len(parts) else None
 
 
 def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
@@ -57,7 +79,7 @@ def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
         words = "AUC of a model that tells synthetic from real records: 0.5 is guessing, 1 always told apart"
         beneath = "" if honest is None else f"{honest['note']}: {honest['value']:.3f}"
         gauge = Gauge(_alike(own), None if honest is None else _alike(honest["value"]))
-        return HeadCard("Similarity", f"{own:.3f}", _style(reading), words, beneath, gauge)
+        return HeadCard("Similarity", f"{own:.3f}", _style(reading), words, beneath, gauge, reading.get("label") or "")
     if "dependence" in metrics:
         metric = metrics["dependence"]
         kept, reading = metric["score"], metric.get("reading") or {}
@@ -67,8 +89,8 @@ def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
         beneath = beneath if honest is None else f"{honest['note']} would keep {honest['value']:.0%}"
         mark = None if honest is None else min(max(honest["value"], 0.0), 1.0)
         gauge = Gauge(min(max(kept, 0.0), 1.0), mark)
-        return HeadCard("Similarity", f"{kept:.0%}", _style(reading), words, beneath, gauge)
-    return HeadCard("Similarity", "not computed", "soft", "evaluation.metrics=quick has it")
+        return HeadCard("Similarity", f"{kept:.0%}", _style(reading), words, beneath, gauge, reading.get("label") or "")
+    return HeadCard("Similarity", *NOT_COMPUTED)
 
 
 def _alike(auc: float) -> float:
@@ -77,7 +99,7 @@ def _alike(auc: float) -> float:
 
 
 def _style(reading: Mapping[str, Any]) -> str:
-    return "failed" if reading.get("label") == "suspicious" else ""
+    return LABELS.get(reading.get("label") or "", "")
 
 
 def privacy_card(scores: Mapping[str, Any]) -> HeadCard:

@@ -149,7 +149,7 @@ class AccuracySection:
     """
 
     name: ClassVar[str] = "accuracy"
-    title: ClassVar[str] = "Accuracy of each column"
+    title: ClassVar[str] = "Overlap of each column"
     template: ClassVar[str] = "sections/accuracy.html.j2"
     legend: Sequence[tuple[str, str]]
     chart: Drawing
@@ -179,7 +179,7 @@ def accuracy_section(columns: Sequence[Mapping[str, Any]], pairs: Mapping[str, A
     used = [i for i in range(len(ACCURACIES)) if any(own[i] is not None for _, own in shown)]
     styles = [ACCURACIES[i] for i in used]
     chart = marks([n for n, _ in shown], [[own[i] for i in used] for _, own in shown], styles,
-                  label="Accuracy of each column", low=low, high=1.0)  # fmt: skip
+                  label="Overlap of each column", low=low, high=1.0)  # fmt: skip
     return AccuracySection(styles, chart, len(shown), len(rows))
 
 

@@ -25,11 +25,13 @@ class Gauge:
 
     Attributes:
         share: of its length, 0 to 1.
-        mark: where a mark lies, 0 to 1; None for no mark.
+        mark: where the mark of the reference lies, 0 to 1; None for no mark.
+        poor: likewise, the mark of independent columns.
     """
 
     share: float
     mark: float | None = None
+    poor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,11 @@ class HeadCard:
 
     Attributes:
         value: in large letters.
-        style: of the value: a class of the stylesheet, or empty.
+        style: of the value and the word: a class of the stylesheet, or empty.
         words: what the figure is, in plain words.
         beneath: the reference.
         gauge: where the figure lies, with a mark where the reference lies.
+        word: how the figure reads, beside it: good, fair, weak; empty where nothing tells.
     """
 
     title: str
@@ -92,6 +95,7 @@ class HeadCard:
     words: str = ""
     beneath: str = ""
     gauge: Gauge | None = None
+    word: str = ""
 
 
 class Section(Protocol):

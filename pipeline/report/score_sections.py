@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pipeline.page_parts.header_cards import LABELS
 from pipeline.pages.page import Cell, Gauge, Table, Words, number
 
 #: Marginals, values and cells that cost most.
 MARGINALS, VALUES, CELLS = 12, 8, 8
 #: What a cell of the deep dive says besides its values.
 COUNTS = ("real", "synthetic", "added", "removed", "moved_out", "moved_in")
-
-
-#: The class of the stylesheet of each label.
-LABELS = {"good": "passed", "fair": "", "weak": "failed", "suspicious": "failed"}
 
 
 @dataclass(frozen=True)

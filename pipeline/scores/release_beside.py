@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import NO_UNIT, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
 from mechanisms.sensitive.id_rules import said_rules
-from pipeline.statement.digests import MANIFEST, file_digest, read_manifest
+from pipeline.settings.config import ScoreConfig
+from pipeline.settings.inputs import NO_SCHEMA
+from pipeline.statement.digests import MANIFEST, Manifest, file_digest, read_manifest
 
-STATEMENT = "privacy.json"
+STATEMENT, SCHEMA = "privacy.json", "schema.yaml"
 
 
 @dataclass(frozen=True)
@@ -80,21 +83,55 @@ def release_beside(table: Path) -> tuple[ReleaseFacts | None, str]:
     return facts, facts.words
 
 
+def with_own_schema(config: ScoreConfig, tables: Sequence[str | Path]) -> tuple[ScoreConfig, str]:
+    """The settings with the schema of the release that synthetic tables lie in, and a line for readers about it.
+
+    Only a schema that a manifest binds to a table is taken, only where all that are found are one and the same, and
+    only where the settings name none.
+    """
+    if config.schema is not None:
+        return replace(config, schema=None if config.schema == NO_SCHEMA else config.schema), ""
+    found: dict[str, Path] = {}
+    for table in (Path(t).expanduser() for t in tables):
+        with suppress(UserError, OSError, ValueError):
+            found.setdefault(_check_bound(table, SCHEMA).files[SCHEMA], table.parent / SCHEMA)
+    if len(found) > 1:
+        return (
+            config,
+            "the releases have different schemas, and kinds are read from the tables: schema=FILE names one",
+        )
+    for path in found.values():
+        line = f"read by the schema of the release, {path}; schema={NO_SCHEMA} reads the kinds from the tables"
+        return replace(config, schema=str(path)), line
+    return config, ""
+
+
+def _check_bound(table: Path, *names: str) -> Manifest:
+    """The manifest beside the table, which binds it and the files of these names.
+
+    Raises:
+        UserError: nothing binds them.
+    """
+    folder = table.parent
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise UserError(f"no {MANIFEST} binds it")
+    for name in (*names, table.name):
+        if name not in manifest.files:
+            raise UserError(f"the manifest does not list {name}")
+        if file_digest(folder / name) != manifest.files[name]:
+            raise UserError(f"{name} is not as the manifest lists it")
+    return manifest
+
+
 def _bound(table: Path) -> ReleaseFacts:
     """The facts of the statement that the folder's manifest binds to the table.
 
     Raises:
         UserError: nothing binds it. KeyError and others: it is no statement of this version.
     """
+    _check_bound(table, STATEMENT)
     folder = table.parent
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise UserError(f"no {MANIFEST} binds it")
-    for name in (STATEMENT, table.name):
-        if name not in manifest.files:
-            raise UserError(f"the manifest does not list {name}")
-        if file_digest(folder / name) != manifest.files[name]:
-            raise UserError(f"{name} is not as the manifest lists it")
     said = read_mapping(folder / STATEMENT)
     if said["version"] != STATEMENT_VERSION:
         raise UserError(f"of version {said['version']!r}")

@@ -29,7 +29,7 @@ from pipeline.frames.frame_files import Table
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
-from pipeline.scores.release_beside import STATEMENT, ReleaseFacts, release_beside, units_of
+from pipeline.scores.release_beside import STATEMENT, ReleaseFacts, release_beside, units_of, with_own_schema
 from pipeline.scores.table_sources import opened
 from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
@@ -73,12 +73,13 @@ class Loaded:
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     """Score a synthetic table against a real one; the numbers are NOT private. Writes the report, if one is asked for.
 
-    Without a schema the kinds of the columns are read from the tables, for the scores alone.
+    Without a schema, a release's own is taken; where there is none, the kinds of the columns are read from the tables.
 
     Raises:
         UserError: a table or the schema is missing or does not fit.
     """
     given = check_tables(config)
+    config, own = with_own_schema(config, [given["synthetic"]])
     if config.evaluation.holdout is not None:
         fix = "holdout=TABLE with real records that were set aside"
         raise UserError("only a run can set units aside", where="evaluation.holdout", fix=fix)
@@ -86,9 +87,8 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
     with opened(given, delimiter=config.delimiter, limits=config.limits) as sources:
-        if config.schema is None:
-            return _as_they_are(config, sources, show)
-        return _with_schema(config, sources, show)
+        card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)
+    return replace(card, said=(*card.said, own)) if own else card
 
 
 def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:

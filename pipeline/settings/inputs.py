@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Names of data=…: the one that makes its own rows, and a table of one's own.
 DEMO, OWN = "demo", "table"
+#: schema=… of `score`: kinds are read from the tables, also of a release.
+NO_SCHEMA = "none"
 
 
 def generated(config: Config) -> bool:
@@ -84,7 +86,7 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
     for name, path in (("real", config.real), ("synthetic", config.synthetic)):
         if not path:
             raise UserError("no table given", where=name, fix=f"{name}=TABLE")
-    if config.schema is not None:
+    if config.schema not in (None, NO_SCHEMA):
         schema_path(config.schema, "schema")
     if not isinstance(config.synthetic, str | Path):
         fix = "synthetic=TABLE, or several: 'synthetic=[a.csv,b.csv]'"

@@ -81,6 +81,30 @@ def test_the_same_tables_are_compared_from_python_by_path_by_name_and_as_frames(
         pipeline.score("town.csv", [], metrics=["tvd"])
 
 
+def test_all_tables_are_read_against_one_reference_so_that_words_follow_scores(compared, monkeypatch):
+    """A small table once was good by a sample of its own size, beside a better and larger one that was weak."""
+    monkeypatch.chdir(compared)
+    small = people(600, seed=2).head(60)
+    large = people(6000, seed=5)
+    large.loc[:1199, "job"] = large.loc[:1199, "job"].sample(frac=1, random_state=1).to_numpy()
+    frame = pipeline.score("town.csv", {"small": small, "large": large}, metrics=METRICS).frame()
+    words = ["good", "fair", "weak"]
+    for _, own in frame.groupby("metric"):
+        ranked = own.sort_values("score", ascending=own["goal"].iloc[0] == "low")
+        places = [words.index(label) for label in ranked["label"]]
+        assert places == sorted(places) and ranked["table"].iloc[0] == "large"
+        assert own["honest"].nunique() == 1
+    copied = pipeline.score("town.csv", {"copied": people(600), "large": large}, metrics=METRICS).frame()
+    assert set(copied.loc[copied["table"] == "copied", "label"]) == {"suspicious"}
+
+
+def test_accuracy_has_one_meaning_and_is_absent_where_it_was_not_computed(compared, monkeypatch):
+    monkeypatch.chdir(compared)
+    found = pipeline.score("town.csv", ["mixed.csv", "sample.csv"], metrics=["tvd"])
+    assert list(found.cards) == ["sample.csv", "mixed.csv"]  # by their distance
+    assert [line[3] for line in found.lines()] == ["accuracy", "-", "-"]
+
+
 def test_scores_over_epsilon_are_drawn_where_two_are_known_and_private(compared, monkeypatch):
     monkeypatch.chdir(compared)
     one = pipeline.score("town.csv", "mixed.csv", metrics=["tvd"])

@@ -53,10 +53,27 @@ def test_each_card_has_its_reference_beneath(scored):
 
 def test_without_accuracies_the_distance_of_pairs_is_the_card_and_nothing_is_invented():
     tvd = {"score": 0.25, "expected": {"value": 0.1}}
-    _, accuracy, similarity = header_cards({"metrics": {"tvd": tvd, "gini": {"score": None}}})
-    assert accuracy.value == "75.0%" and "90.0%" in accuracy.beneath
+    _, distance, similarity = header_cards({"metrics": {"tvd": tvd, "gini": {"score": None}}})
+    assert (distance.title, distance.value) == ("Distance of pairs", "0.2500") and "0.1000" in distance.beneath
+    assert (distance.gauge.share, distance.gauge.mark) == (0.75, 0.9)
     assert (similarity.value, similarity.gauge) == ("not computed", None)
     assert [c.value for c in header_cards({"metrics": {}})] == ["not judged", "not computed", "not computed"]
+
+
+def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_columns_would_get():
+    def part(score, label, honest, poor, note="independent columns"):
+        ends = {"honest": {"value": honest, "note": "a second sample"}, "poor": {"value": poor, "note": note}}
+        return {"score": score, "reading": {"label": label, **ends}}
+
+    metrics = {"anita_1way": part(0.98, "good", 0.99, 0.0, "no overlap"), "anita_2way": part(0.94, "weak", 0.99, 0.97)}
+    _, card, similarity = header_cards({"metrics": metrics | {"dependence": part(0.5, "fair", 1.0, 0.0)}})
+    assert (card.value, card.word, card.style) == ("96.0%", "weak", "failed")
+    assert card.words == "mean of 1-way 98.0% (good), 2-way 94.0% (weak) tables"
+    assert (card.gauge.mark, card.gauge.poor) == pytest.approx((0.99, 0.98))
+    assert card.beneath.endswith("would get 99.0%, independent columns 98.0%")
+    assert (similarity.value, similarity.word, similarity.style) == ("50%", "fair", "")
+    page = Page("t", "s", [], cards=[card, similarity]).as_html()
+    assert '<b class="failed">96.0% <small>weak</small></b>' in page and '<s style="left:98.0%">' in page
 
 
 def test_what_was_not_computed_is_one_line_at_the_end(scored):

@@ -92,6 +92,37 @@ def test_a_statement_that_nothing_binds_to_the_table_is_not_taken(made, tmp_path
     assert facts is None and "is not taken for its statement" in line
 
 
+def test_the_schema_of_the_release_is_the_default_where_the_manifest_binds_it(made, tmp_path, monkeypatch):
+    release = made / "persons" / "release"
+    tvd = {"metrics": ["tvd"]}
+    own = pipeline.score(made / "town.csv", release / "synthetic.csv", **tvd)
+    named = pipeline.score(made / "town.csv", release / "synthetic.csv", release / "schema.yaml", **tvd)
+    plain = pipeline.score(made / "town.csv", release / "synthetic.csv", "none", **tvd)
+    assert own.outcomes["tvd"].score == named.outcomes["tvd"].score != plain.outcomes["tvd"].score
+    assert "read by the schema of the release" in own.said[-1]
+    assert not any("the schema of the release" in line for card in (named, plain) for line in card.said)
+    shutil.copytree(release, tmp_path / "release")
+    (tmp_path / "release" / "schema.yaml").write_text("name: other")
+    edited = pipeline.score(made / "town.csv", tmp_path / "release" / "synthetic.csv", **tvd)
+    assert edited.outcomes["tvd"].score == plain.outcomes["tvd"].score
+
+
+def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
+    release, aside = made / "persons" / "release", tmp_path / "other.csv"
+    people(300).to_csv(aside, index=False)
+    both = pipeline.score(made / "town.csv", [release / "synthetic.csv", aside], metrics=["tvd"])
+    alone = pipeline.score(made / "town.csv", aside, release / "schema.yaml", metrics=["tvd"])
+    assert both.cards["other.csv"].outcomes["tvd"].score == alone.outcomes["tvd"].score
+    assert all("read by the schema of the release" in card.said[-1] for card in both.cards.values())
+    shutil.copytree(release, tmp_path / "release")
+    schema = tmp_path / "release" / "schema.yaml"
+    schema.write_text(schema.read_text() + "# another\n")
+    rebound(tmp_path / "release")
+    pair = [release / "synthetic.csv", tmp_path / "release" / "synthetic.csv"]
+    differ = pipeline.score(made / "town.csv", {str(i): t for i, t in enumerate(pair)}, metrics=["tvd"])
+    assert all("different schemas" in card.said[-1] for card in differ.cards.values())
+
+
 def test_units_and_promises_are_read_back_as_they_were_stated(made):
     facts, _ = release_beside(made / "persons" / "release" / "synthetic.csv")
     assert facts.of.column == "person" and facts.of.max_records == 4 and facts.of.rules
