@@ -15,6 +15,9 @@ from mechanisms.accounting.events import Event, event_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
 
+#: A line before the first charge under a budget that is shared, written before that budget notes it.
+CHARGING = "charging"
+
 
 class BudgetExceeded(RuntimeError):
     """A charge that is not in the plan, was made before, or would exceed (ε, δ); nothing was drawn."""
@@ -124,6 +127,8 @@ class Ledger:
 
     def _take(self, records: list[dict[str, Any]]) -> None:
         for record in records:
+            if CHARGING in record:
+                continue
             event = event_of(record["event"])
             self.events[event.id] = event
 
@@ -141,6 +146,7 @@ class Ledger:
         if not (after.epsilon <= self.plan.epsilon and after.delta <= self.plan.delta):  # NaN is no total either
             raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
         if self.before is not None and not self.events:
+            self._append({CHARGING: True})  # an older copy of the file has no such line, and the budget has its note
             self.before()
         self._append({"event": event.to_json()})
         self.events[event.id] = event

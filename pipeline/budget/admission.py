@@ -76,8 +76,8 @@ class PlannedRelease:
 
     @property
     def remembers(self) -> bool:
-        """Whether the folder still says what was charged in it."""
-        return any(any(self.root.glob(p)) for p in CHARGES)
+        """Whether the folder still says that something was charged in it: more than for which plan."""
+        return any(path.read_bytes().count(b"\n") > 1 for p in CHARGES for path in self.root.glob(p))
 
     def charging(self) -> None:
         """Note in the ledger that this release charges: what draws for it later has to remember that, or books anew."""
@@ -262,7 +262,8 @@ def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedReleas
             if not mine.charged or release.remembers:
                 continue
             if release.resume and (release.root / "internal" / "manifest.json").exists():
-                what = f"the run in {release.root} was measured, but its record of that (internal/ledger.jsonl) is gone"
+                gone = "its record of that (internal/ledger.jsonl) is gone, or older"
+                what = f"the run in {release.root} was measured, but {gone}"
                 fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
                 raise UserError(what, where="resume", fix=fix)
         elif release.resume and release.remembers:

@@ -297,7 +297,7 @@ class TestDisk:
         path.unlink()
         with pytest.raises(UserError, match="the booking of this run is gone"):
             ledger.charge(ONE.events[0])
-        assert (tmp_path / "own.jsonl").read_bytes() == begun and not ledger.events
+        assert (tmp_path / "own.jsonl").read_bytes() == begun + b'{"charging": true}\n' and not ledger.events
 
     def test_a_ledger_that_is_ahead_of_what_was_noted_beside_it_is_the_newest(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])

@@ -182,8 +182,18 @@ def test_who_charged_is_noted_before_the_first_charge_and_not_before_that(town, 
         Ledger, "_append", lambda self, r: (seen.append((list(r), book().bookings[0].charged)), append(self, r))
     )
     assert run("a", "privacy.epsilon=2") == 0
-    assert seen[0] == (["plan"], False) and len(seen) > 2
-    assert all(line == (["event"], True) for line in seen[1:])
+    assert seen[:2] == [(["plan"], False), (["charging"], False)] and len(seen) > 3
+    assert all(line == (["event"], True) for line in seen[2:])
+
+
+def test_a_run_whose_record_is_one_of_before_its_charges_draws_on_no_old_booking(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    record = Path("a/internal/ledger.jsonl")
+    record.write_bytes(record.read_bytes().split(b"\n")[0] + b"\n")  # as a backup from before has it
+    tidied("a", *GONE[:2])
+    assert run("a", "privacy.epsilon=2", "resume=true") == 1
+    assert "(internal/ledger.jsonl) is gone, or older" in capsys.readouterr().err
+    assert epsilons() == [2]
 
 
 def test_a_ledger_from_before_charges_were_noted_takes_all_of_its_runs_to_have_charged(town):
