@@ -20,10 +20,9 @@ from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import DISTANCES, HISTOGRAM, load_measurements, load_released_schema
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import WEIGHT_BITS
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
-from pipeline.statement.paid_answers import Finding
+from pipeline.statement.paid_answers import Finding, off_lattice
 from pipeline.statement.statement import LIBRARIES
 from synthesis.records_per_unit import with_records
 
@@ -35,8 +34,6 @@ FILES = frozenset(
     }
 )
 TABLES = ("synthetic.csv", "synthetic.parquet")
-#: Released answers lie within ± so many records, on a lattice no finer than 2**-FINEST of them.
-LARGEST, FINEST = 2.0**40, WEIGHT_BITS + 16
 #: How far estimates of the same numbers may lie apart, where they are written with three digits.
 RELATIVE, ABSOLUTE = 1e-6, 2e-3
 #: A table of estimates may be twice as long as it is made again, and so many bytes; and the longest line of names.
@@ -102,8 +99,7 @@ def _wrong_answers(release: Path, measurements: Measurements) -> str:
         wanted |= {f"{DISTANCES}.values", f"{DISTANCES}.whole"}
         drawn.append(("distances", distances.values))
     for name, values in drawn:
-        steps = np.clip(values, -LARGEST, LARGEST) * 2.0**FINEST
-        if not (np.abs(values) <= LARGEST).all() or not (steps == np.rint(steps)).all():
+        if off_lattice(values):
             return f"{name}: answers that are not on the lattice, or beyond the range of answers"
     with open_arrays(release / "measurements" / "answers.npz") as arrays:
         foreign = sorted(set(arrays) - wanted)

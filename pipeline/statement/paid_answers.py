@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
@@ -18,9 +21,12 @@ from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
+from mechanisms.public.schema.leaf_bins import MAX_LEAVES
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
 from mechanisms.selection.base import FINE_STAGE
 
+#: Released answers lie within ± so many records, on a lattice no finer than 2**-FINEST of them.
+LARGEST, FINEST = 2.0**40, WEIGHT_BITS + 16
 #: How far two roundings of one number may lie apart.
 SLACK = 1e-9
 #: The unit of a release whose records are its units, as its statement spells it.
@@ -162,9 +168,23 @@ def _of_discovery(
         return sizes.sensitivity(norm=norm, neighbouring=relation), (sizes.query.columns, sizes.query.rows)
     if "leaves" not in asked:
         return union_sensitivity(norm, relation), (0, 0)
-    query = LeafTree(whole_number(asked["leaves"]), whole_number(asked["specials"])).query
-    moved = sensitivity(query, norm=norm, neighbouring=relation, max_records=most)
-    return moved, (whole_number(asked["leaves"]), query.rows)
+    tree = tree_of(asked)
+    return sensitivity(tree.query, norm=norm, neighbouring=relation, max_records=most), (tree.leaves, tree.query.rows)
+
+
+def tree_of(asked: Mapping[str, Any]) -> LeafTree:
+    """The tree of counts that was asked for; ValueError where no column has so many leaves."""
+    leaves, specials = whole_number(asked["leaves"]), whole_number(asked["specials"])
+    if not 0 < leaves <= MAX_LEAVES or not 0 <= specials <= MAX_LEAVES:
+        raise ValueError(f"{leaves:,} leaves of a column, and {specials:,} codes beside them")
+    return LeafTree(leaves, specials)
+
+
+def off_lattice(values: ArrayLike) -> bool:
+    """Whether an answer is one that no draw leads to: between the points of the lattice, or beyond its range."""
+    numbers = np.asarray(values, np.float64)
+    steps = np.clip(numbers, -LARGEST, LARGEST) * 2.0**FINEST
+    return not ((np.abs(numbers) <= LARGEST).all() and (steps == np.rint(steps)).all())
 
 
 def bound_again(receipt: Mapping[str, Any]) -> int:
@@ -175,6 +195,8 @@ def bound_again(receipt: Mapping[str, Any]) -> int:
     noise, stddev = float(asked["noise_per_record"]), booked_event(receipt).stddev
     if not 0 <= noise < math.inf or any(isinstance(n, bool) or not math.isfinite(n) for n in noisy):
         raise ValueError("a count of units, or what C costs, is no number")
+    if off_lattice(noisy):
+        raise ValueError("counts of units that are not on the lattice, or beyond the range of answers")
     return UnitSizes(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
 
 

@@ -18,14 +18,15 @@ from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import DELTAS, GROUPS, epsilon_at, group_loss, original
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
+from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.policy import budget_warnings, unit_warnings
-from pipeline.statement.paid_answers import Finding, bound_again, first_bound, least_threshold, movements, whole_number
+from pipeline.statement.discovered_again import discovered_again
+from pipeline.statement.paid_answers import Finding, movements, whole_number
 from pipeline.statement.said_words import stated_rules, stated_unit, wrong_words
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import CURVE
@@ -133,6 +134,7 @@ def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[
     accountant, _ = accountant_of(statement)
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
     answered, moved = {a["event"]: a["clique"] for a in every}, movements(release, statement, index)
+    discovered = discovered_again(statement, load_released_schema(release / "schema.yaml"))
     again = []
     for receipt in statement["events"]:
         booked, used = booked_event(receipt), booked_event({**receipt, "booked": None})
@@ -150,8 +152,7 @@ def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[
             }
             facts |= more
         elif "discovery" in receipt:
-            facts |= {"answered": receipt.get("answered") is True, "clique": None}
-            facts["discovery"] = _discovery_again(receipt, statement)
+            facts |= discovered[receipt["id"]]
         elif used.is_choice or receipt.get("scores"):
             facts |= {"cells": 0, "clique": None}
             facts |= {"answered": receipt.get("answered") is True}
@@ -167,18 +168,6 @@ def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[
             facts["sensitivity"] = moved.needed[booked.id]
         again.append({**receipt, **facts})
     return again
-
-
-def _discovery_again(receipt: Mapping[str, Any], statement: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked, with the threshold that follows from its noise."""
-    asked = receipt["discovery"]
-    if "cap" in asked:
-        said = {name: asked[name] for name in ("cap", "noise_per_record", "noisy")}
-        return {"column": OF_UNITS, "what": [RECORDS], **said, "chosen": bound_again(receipt)}
-    if "leaves" in asked:
-        return {name: asked[name] for name in ("column", "what", "leaves", "specials")}
-    safe = {"values_per_unit": first_bound(statement), "threshold": least_threshold(receipt, statement)}
-    return {"column": asked["column"], "what": ["values"], **safe}
 
 
 def _wrong_ids(statement: Mapping[str, Any]) -> str:

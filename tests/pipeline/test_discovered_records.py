@@ -67,6 +67,9 @@ def test_a_larger_share_of_large_units_gives_a_larger_c(run: Path) -> None:
         ("discovery.cap", 4, "counts for"),
         ("sensitivity", 0.5, "moves by 1 when one unit changes"),
         ("discovery.noise_per_record", 1e9, "the noisy counts of units say 1"),
+        ("discovery.noise_per_record", 1.0, "discovery.noise_per_record is 1.0, and follows as"),
+        ("discovery.noisy", "moved", "counts of units that are not on the lattice"),
+        ("discovery.what", ["bounds"], "discovery.what"),
     ],
 )
 def test_a_c_that_does_not_follow_is_told(run: Path, name: str, forged: object, said: str) -> None:
@@ -75,7 +78,7 @@ def test_a_c_that_does_not_follow_is_told(run: Path, name: str, forged: object, 
     place = statement if name == "max_records" else statement["events"][0]
     for key in outer:
         place = place[key]
-    place[last] = forged
+    place[last] = [n + 1e-9 for n in place[last]] if forged == "moved" else forged
     (run / "out" / "release" / "privacy.json").write_text(json.dumps(statement))
     rebound(run / "out" / "release")
     verdict = verify(run / "out" / "release")

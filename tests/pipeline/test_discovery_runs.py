@@ -105,6 +105,36 @@ def test_a_charge_that_does_not_cover_what_was_discovered_is_told(run, name, for
     assert not verdict.sound and said in verdict.as_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "forged", "said"),
+    [
+        ("age discovery.what", ["bounds x"], "discovery.what"),
+        ("age discovery.what", ["bounds"], "discovery.what"),
+        ("age discovery.column", "sex", "discovery"),
+        ("age discovery.leaves", 1002, "follows as"),
+        ("age discovery.leaves", 10**9, "leaves of a column"),
+        ("age discovery.specials", 1, "discovery.specials is 1, and follows as 0"),
+        ("age answered", False, "age was found out, and its charge is said to be lost"),
+        ("job answered", False, "job was found out, and its charge is said to be lost"),
+        ("job discovery.what", ["bounds"], "discovery.what"),
+        ("job share", 0.06, "follows as"),
+    ],
+)
+def test_each_word_about_what_was_discovered_follows_from_the_schema_and_a_plan_made_anew(run, name, forged, said):
+    release = run / "out" / "release"
+    statement = json.loads((release / "privacy.json").read_text())
+    column, _, path = name.partition(" ")
+    place = next(e for e in statement["events"] if e["id"] == f"discovery:{column}")
+    *outer, last = path.split(".")
+    for key in outer:
+        place = place[key]
+    place[last] = forged
+    (release / "privacy.json").write_text(json.dumps(statement))
+    rebound(release)
+    terms = next(c for c in verify(release).checks if c.name == "terms")
+    assert terms.holds is False and said in terms.said, terms.said
+
+
 def test_a_run_goes_on_from_kept_answers_and_a_new_table_needs_no_rows(run):
     before = (run / "out" / "release" / "schema.yaml").read_text()
     shutil.rmtree(run / "out" / "release")

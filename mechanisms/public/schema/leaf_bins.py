@@ -21,6 +21,25 @@ def scouting_column(column: Column) -> Column:
     assert column.discover is not None
     if column.discover.values:
         return replace(column, values=(NOTHING_LISTED,), joint_bins=None)
+    return _with_leaves(column)
+
+
+def nothing_found(column: Column, leaves: int) -> bool:
+    """Whether the column of a release may be one whose answer was lost: no value, or bounds and bins as assumed.
+
+    Args:
+        leaves: of its tree; values have none.
+    """
+    if "values" in column.discovered:
+        return column.constant
+    scout = _with_leaves(column)
+    cuts = np.linspace(0, leaves, column.value_codes + 1).astype(int)
+    if scout.value_codes != leaves or "bins" not in column.discovered:
+        return scout.value_codes == leaves
+    return np.array_equal(leaf_edges(column), leaf_edges(scout)[cuts])
+
+
+def _with_leaves(column: Column) -> Column:
     return replace(column, bins=_leaf_bins(column), joint_bins=None, fine=None)
 
 

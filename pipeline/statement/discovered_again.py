@@ -1,0 +1,81 @@
+"""What was discovered, planned anew from the charges and the schema of a release: no word about it stands alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mechanisms.accounting.planned_discovery import plan_discovery
+from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes
+from mechanisms.public.discovery.wanted import VALUES, Wanted
+from mechanisms.public.schema.leaf_bins import nothing_found
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import Neighbouring
+from pipeline.statement.paid_answers import bound_again, bound_receipt, first_bound, tree_of, whole_number
+from pipeline.statement.stated_plan import CALIBRATED, one_try
+
+Receipt = Mapping[str, Any]
+
+
+def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, dict[str, Any]]:
+    """Each charge → what its receipt has to say; its noisy counts, and whether it was lost, stand as they are.
+
+    Args:
+        schema: of the release, which says what of each column was discovered.
+    Raises:
+        ValueError: a tree that no column has; a charge that was lost, of a column that was found out.
+    """
+    receipts = [e for e in statement["events"] if e.get("discovery")]
+    if not receipts:
+        return {}
+    again = _planned(receipts, statement, schema, pairs=False)
+    if (paid := bound_receipt(statement)) is not None:
+        said, facts = paid["discovery"], again[paid["id"]]["discovery"]
+        paired = _planned(receipts, statement, schema, pairs=True)[paid["id"]]["discovery"]["noise_per_record"]
+        facts |= {"noisy": said["noisy"], "chosen": bound_again(paid)}
+        if len(receipts) > 1:  # what C costs was planned before the sizes of the columns were known
+            facts["noise_per_record"] = said["noise_per_record"]
+        elif math.isclose(said["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
+            facts["noise_per_record"] = paired
+    return again
+
+
+def _planned(
+    receipts: Sequence[Receipt], statement: Mapping[str, Any], schema: Schema, *, pairs: bool
+) -> dict[str, dict[str, Any]]:
+    """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
+    budget = one_try(statement)
+    plan = plan_discovery(
+        [_wanted(e, schema) for e in receipts],
+        share=round(math.fsum(e["share"] for e in receipts), 12),  # thirds may sum to more than the whole
+        mechanism=receipts[0]["mechanism"],
+        accountant=statement["accountant"],
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        neighbouring=Neighbouring(statement["neighbouring"]),
+        max_records=first_bound(statement),
+        cells=[a.size for a in schema.synthesized.attributes],
+        pairs=pairs,
+    )
+    made = [s.to_json(plan.accountant) for s in plan.slots]
+    return {
+        m["id"]: {**{k: v for k, v in m.items() if k != "cost"}, "answered": e.get("answered") is True}
+        for m, e in zip(made, receipts, strict=True)
+    }
+
+
+def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
+    """The question, from the column as it was released."""
+    asked = receipt["discovery"]
+    if "cap" in asked:
+        return Wanted(OF_UNITS, (RECORDS,), sizes=UnitSizes(whole_number(asked["cap"])))
+    name = asked["column"]
+    if name not in schema.domain.names:
+        raise ValueError(f"the schema has no column {name!r}, of which something was discovered")
+    column, tree = schema[name], tree_of(asked) if "leaves" in asked else None
+    if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
+        raise ValueError(f"{name} was found out, and its charge is said to be lost")
+    if tree is None:
+        return Wanted(name, (VALUES,))
+    return Wanted(name, column.discovered, type(tree)(tree.leaves, column.size - column.value_codes))
