@@ -91,7 +91,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         setting, notes = _setting(config, world, facts), _notes(config)
         pairs = pairs_of(rows, settings.against)
         against = beside_pairs(pairs)
-        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, against, scales)
+        findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, against, scales).beside
         write_findings(findings, folder.internal)
         if pairs:
             write_against(pairs, folder.internal, findings.title)

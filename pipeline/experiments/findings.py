@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,16 @@ from matplotlib.figure import Figure
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
 from pipeline.console import NOT_SAID, tells
-from pipeline.experiments.gallery.published import Beside, Published, as_json, beside_rows, printed
+from pipeline.experiments.gallery.published import (
+    SMOKE,
+    TOO_SMALL,
+    Beside,
+    Published,
+    as_json,
+    beside_rows,
+    of_smoke,
+    printed,
+)
 from pipeline.experiments.repeats import mean_rows
 from pipeline.report.text_table import lined_up, markdown
 from pipeline.settings.config import Config
@@ -28,7 +37,20 @@ Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])
 HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
 #: What `write_findings` leaves for readers.
 FILES = ("table.md", "table.csv", "figure.png", "experiment.json")
-COLUMNS = ("dataset", "epsilon", "run", "metric", "goal", "score", "floor", "reported", "place", "seconds", "promise")
+COLUMNS = (
+    "dataset",
+    "epsilon",
+    "run",
+    "metric",
+    "goal",
+    "score",
+    "floor",
+    "reported",
+    "place",
+    "seconds",
+    "promise",
+    SMOKE,
+)
 
 
 @dataclass(frozen=True)
@@ -59,8 +81,22 @@ class Findings:
         return mean_rows(self.rows)
 
     @property
+    def smoke(self) -> bool:
+        """Whether this is the small version, whose figures say nothing about the method."""
+        return bool(self.setting["smoke"])
+
+    @property
+    def beside(self) -> Findings:
+        """The findings as they are shown: those of a smoke run are marked, and stand beside nothing published."""
+        if not self.smoke:
+            return self
+        rows = tuple(row | {"reported": None, "place": "", "smoke": True} for row in self.rows)
+        against, further = of_smoke(self.against, True), of_smoke(self.further, True)
+        return replace(self, rows=rows, against=against, further=further, says=TOO_SMALL)
+
+    @property
     def title(self) -> str:
-        small = ", smoke test" if self.setting["smoke"] else ""
+        small = ", smoke test" if self.smoke else ""
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
 
 
@@ -80,7 +116,8 @@ def write_findings(findings: Findings, inside: Path) -> None:
     write_whole(inside / "table.md", as_markdown(findings), mode=0o600)
     facts = {"format": "experiment/1", "not_private": BANNER, **findings.setting, "source": findings.source}
     facts |= {"source_says": findings.says, "notes": list(findings.notes), "rows": list(findings.rows)}
-    facts |= {"beside": [*as_json(findings.against), *beside_rows(findings.means), *as_json(findings.further)]}
+    scores = beside_rows(findings.means, smoke=findings.smoke)
+    facts |= {"beside": [*as_json(findings.against), *scores, *as_json(findings.further)]}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
     keep_rows(findings.rows, inside)
     draw(findings, inside)
@@ -96,7 +133,7 @@ def keep_rows(rows: tuple[dict[str, Any], ...], inside: Path) -> None:
 def as_markdown(findings: Findings) -> str:
     """The table for readers: what the source says beside what we get."""
     lines = [f"# {findings.title}", "", f"**{BANNER}**", "", f"Source: {findings.source}", ""]
-    lines += [f"The source says: {findings.says}", "", runs_in_words(row["runs"] for row in findings.means), ""]
+    lines += [_says(findings), "", runs_in_words(row["runs"] for row in findings.means), ""]
     lines += markdown(HEADS, _cells(findings))
     lines += ["", *(f"- {b.what}: {beside_in_words(b)}" for b in findings.against)] if findings.against else []
     lines += ["", "## Notes", "", *(f"- {note}" for note in findings.notes)]
@@ -113,8 +150,12 @@ def summary(findings: Findings) -> str:
     """What a person reads at the end."""
     lines = lined_up([row[:-1] for row in (HEADS, *_cells(findings))])
     lines += [f"{b.what}: {beside_in_words(b)}" for b in findings.against]
-    says = ["", runs_in_words(row["runs"] for row in findings.means), f"The source says: {findings.says}"]
+    says = ["", runs_in_words(row["runs"] for row in findings.means), _says(findings)]
     return "\n".join([findings.title, *lines, *says])
+
+
+def _says(findings: Findings) -> str:
+    return findings.says if findings.smoke else f"The source says: {findings.says}"
 
 
 def runs_in_words(runs: Iterable[int | None]) -> str:
@@ -136,6 +177,7 @@ def _cells(findings: Findings) -> list[list[str]]:
         difference = None if None in (said, score) else score - said
         marks = [shown(v) for v in (said, score, row["error"], difference, row["floor"])]
         marks[1] = f"undefined: {row['reason']}" if score is None and row.get("reason") else marks[1]
+        marks[1] += f" ({SMOKE})" * findings.smoke
         marks.append(row.get("place") or "–")
         rows.append([row["dataset"], shown(row["epsilon"]), row["metric"], *marks])
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,10 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
         says, notes = (settings.source, settings.says), tuple(settings.notes)
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
-        findings = Findings(tuple(rows), _setting(opened), *says, notes, further=cells)
+        findings = Findings(tuple(rows), _setting(opened), *says, notes, further=cells).beside
         write_findings(findings, opened.folder.internal)
         if runs[0]:
+            table2 = replace(table2, printed=()) if config.smoke else table2
             write_figures(runs[0], table2, opened.folder.internal, findings.title)
     return findings
 

@@ -71,7 +71,11 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path,
         rows = list(csv.DictReader(file))
     assert rows
     assert all(row["score"] != "" for row in rows), rows
-    assert "NOT private" in (inside / "table.md").read_text()
+    said = (inside / "table.md").read_text()
+    assert "NOT private" in said and "say nothing about the method" in said
+    assert all("(smoke)" in line for line in said.splitlines() if line.startswith(f"| {rows[0]['dataset']} "))
+    assert all(row["smoke"] == "True" and row["reported"] == "" for row in rows)
+    assert all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
     assert (inside / "figure.png").read_bytes()[:4] == b"\x89PNG"
     if name in ("anita_tradeoff", "mgd_pums"):
         assert (inside / "against.png").read_bytes()[:4] == b"\x89PNG"

@@ -58,6 +58,17 @@ def test_it_leaves_the_table_the_figure_and_the_facts_and_all_of_it_is_closed(do
         assert words in said, words
 
 
+def test_a_smoke_run_is_marked_beside_every_figure_and_stands_beside_nothing_that_is_published(done):
+    """It says nothing about the method: no claim holds or fails on it."""
+    said = (done / "internal" / "table1.md").read_text()
+    facts = json.loads((done / "internal" / "experiment.json").read_text())
+    assert "| lap-4 (smoke) " in said and "| lap-4 " not in said.replace("lap-4 (smoke)", "")
+    assert "does NOT hold" not in said and "source says" not in said and "say nothing about the method" in said
+    assert list(facts["claims"]) == ["in the paper's Table 1"]
+    assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
+    assert all(r["smoke"] == "True" and r["paper_mgd"] == "" for r in table(done))
+
+
 def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):
     rows = table(done)
     assert [r["dataset"] for r in rows] == ["dpsyn-10", "lap-4", "lap-10", "sample-0.25", "sample-0.5"]

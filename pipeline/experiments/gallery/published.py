@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
@@ -92,7 +92,20 @@ class Beside:
         return None if self.ours is None or self.published is None else self.ours - self.published
 
 
-def beside_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+#: What stands with every figure of a smoke run.
+SMOKE = "smoke"
+#: And instead of what its source says.
+TOO_SMALL = "smoke: a small version that shows that everything works; its figures say nothing about the method"
+
+
+def of_smoke(pairs: Iterable[Beside], smoke: bool) -> tuple[Beside, ...]:
+    """The same; of a smoke run marked as such, and beside nothing that is published."""
+    if not smoke:
+        return tuple(pairs)
+    return tuple(replace(p, what=f"{p.what} ({SMOKE})", published=None, place="") for p in pairs)
+
+
+def beside_rows(rows: Sequence[Mapping[str, Any]], *, smoke: bool = False) -> list[dict[str, Any]]:
     """Means of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
     made = []
     for row in rows:
@@ -100,7 +113,7 @@ def beside_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         what += "" if row["epsilon"] is None else f", ε = {row['epsilon']:g}"
         known = [row.get(k) for k in ("error", "runs", "floor")]
         made.append(Beside(what, row["score"], row.get("reported"), row.get("place") or "", *known))
-    return as_json(made)
+    return as_json(of_smoke(made, smoke))
 
 
 def as_json(pairs: Iterable[Beside]) -> list[dict[str, Any]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from evaluation.score import BANNER
 from pipeline.experiments.findings import runs_in_words
-from pipeline.experiments.gallery.published import Beside
+from pipeline.experiments.gallery.published import SMOKE, TOO_SMALL, Beside, of_smoke
 from pipeline.experiments.gallery.published import as_json as beside_json
 from pipeline.experiments.repeats import mean_beside, mean_of
 from pipeline.experiments.table1.claim import SCORES, Claim, check, sentence
@@ -53,12 +53,22 @@ class Table1Report:
         return found
 
     @property
+    def smoke(self) -> bool:
+        """Whether this is the small version, whose figures say nothing about the method."""
+        return bool(self.setting["smoke"])
+
+    @property
     def claim(self) -> Claim:
         return check(self.rows)
 
     @property
     def claims(self) -> dict[str, Claim]:
-        """On all rows, without the Laplace rows (which lie far off), and on the rows that the paper printed."""
+        """On all rows, without the Laplace rows (which lie far off), and on the rows that the paper printed.
+
+        A smoke run's rows are too few and too small to tell.
+        """
+        if self.smoke:
+            return {"in the paper's Table 1": paper_claim()}
         without = [r for r in self.rows if r["method"] != "lap"]
         return {"here": self.claim, "here, without Laplace": check(without), "in the paper's Table 1": paper_claim()}
 
@@ -116,7 +126,7 @@ def notes(report: Table1Report) -> list[str]:
         f"AEMC with Δ = {settings['delta']:g}; months finite, the others ∞. MGD: weights 1/9 for each 1- and 2-way "
         "marginal, 1/3 for the 3-way one.",
         "Every private row spent its own budget on the same people: published together, their ε add up.",
-        *(["smoke=true: a small version that only shows that everything works."] if setting["smoke"] else []),
+        *([TOO_SMALL] if report.smoke else []),
     ]
 
 
@@ -125,18 +135,17 @@ def as_csv(report: Table1Report) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     ours = ["inverse_pie", "range_query", *(f"aemc_{m}" for m in MARGINALS), "mgd"]
-    heads = ["dataset", "method", "value", "records", *ours, *(f"paper_{n}" for n in ours), "promise"]
+    heads = ["dataset", "method", "value", "records", *ours, *(f"paper_{n}" for n in ours), "promise", SMOKE]
     writer.writerow(heads)
     for row in report.rows:
-        paper = PAPER.get(row["dataset"])
+        paper = None if report.smoke else PAPER.get(row["dataset"])
         theirs = [""] * len(ours)
         if paper is not None:
             numbers = [paper.inverse_pie, paper.range_query, *(paper.aemc[m] for m in MARGINALS), round(paper.mgd, 4)]
             theirs = [repr(n) for n in numbers]
         mine = [row["inverse_pie"], row["range_query"], *(row["aemc"][m] for m in MARGINALS), row["mgd"]]
-        writer.writerow(
-            [row["dataset"], row["method"], f"{row['value']:g}", row["records"], *mine, *theirs, row["promise"]]
-        )
+        facts = [row["dataset"], row["method"], f"{row['value']:g}", row["records"]]
+        writer.writerow([*facts, *mine, *theirs, row["promise"], report.smoke or ""])
     return out.getvalue()
 
 
@@ -144,7 +153,7 @@ def as_markdown(report: Table1Report) -> str:
     """Our table, the paper's beside it, the check of the claim, and the notes."""
     heads = ["dataset", "records", "Inv Pie", "RQ", *MARGINALS, "MGD"]
     rows = [
-        [r["dataset"], f"{r['records']:,.0f}", *map(_four, [r["inverse_pie"], r["range_query"]])]
+        [_named(report, r), f"{r['records']:,.0f}", *map(_four, [r["inverse_pie"], r["range_query"]])]
         + [_four(r["aemc"][m]) for m in MARGINALS]
         + [_four(r["mgd"])]
         for r in report.rows
@@ -162,7 +171,7 @@ def as_markdown(report: Table1Report) -> str:
         "",
     ]
     beside = ["dataset", *(f"{n} {w}" for n in _BESIDE for w in ("we get", "source says"))]
-    lines += markdown(beside, _beside(report))
+    lines += [TOO_SMALL] if report.smoke else markdown(beside, _beside(report))
     lines += ["", "## The paper's claim", "", *(f"- {sentence(c, w)}" for w, c in report.claims.items())]
     lines += ["", "## MGD over Δ", "", *_over_delta(report)]
     lines += ["", "## Notes", "", *(f"- {n}" for n in notes(report))]
@@ -173,9 +182,9 @@ def as_markdown(report: Table1Report) -> str:
 def _over_delta(report: Table1Report) -> list[str]:
     """MGD of each row at each tolerance, and its rank correlation with the error of range queries (section 5.1)."""
     deltas = list(report.rows[0]["mgd_over_delta"])
-    rows = [[r["dataset"], *(_four(r["mgd_over_delta"][d]) for d in deltas)] for r in report.rows]
+    rows = [[_named(report, r), *(_four(r["mgd_over_delta"][d]) for d in deltas)] for r in report.rows]
     rho = [check([{**r, "mgd": r["mgd_over_delta"][d]} for r in report.rows]).rho["mgd"] for d in deltas]
-    rows.append(["Spearman with RQ", *(_four(value) for value in rho)])
+    rows.append(["Spearman with RQ" + f" ({SMOKE})" * report.smoke, *(_four(value) for value in rho)])
     return markdown(["dataset", *(f"Δ = {d}" for d in deltas)], rows)
 
 
@@ -201,7 +210,7 @@ def _beside(report: Table1Report) -> list[list[str]]:
 
 def beside(report: Table1Report) -> tuple[Beside, ...]:
     """Three scores of every row that the paper has too, and the rank correlations, which are those of single runs."""
-    return mean_beside([_beside_run(rows) for rows in report.runs])
+    return of_smoke(mean_beside([_beside_run(rows) for rows in report.runs]), report.smoke)
 
 
 def _beside_run(rows: Sequence[dict[str, Any]]) -> list[Beside]:
@@ -241,10 +250,16 @@ def summary(report: Table1Report) -> str:
     """What a person reads at the end: the short table and the check of the claim."""
     heads = ("dataset", "Inv Pie", "RQ", "3-way", "MGD")
     rows = [
-        (r["dataset"], *map(_four, (r["inverse_pie"], r["range_query"], r["aemc"]["3-way"], r["mgd"])))
+        (_named(report, r), *map(_four, (r["inverse_pie"], r["range_query"], r["aemc"]["3-way"], r["mgd"])))
         for r in report.rows
     ]
-    return "\n".join([*lined_up([heads, *rows]), "", *(sentence(c, w) for w, c in report.claims.items())])
+    told = [*([TOO_SMALL] if report.smoke else []), *(sentence(c, w) for w, c in report.claims.items())]
+    return "\n".join([*lined_up([heads, *rows]), "", *told])
+
+
+def _named(report: Table1Report, row: Mapping[str, Any]) -> str:
+    """The row's name, with a mark where its figures say nothing."""
+    return str(row["dataset"]) + f" ({SMOKE})" * report.smoke
 
 
 def _four(value: float | None) -> str:
