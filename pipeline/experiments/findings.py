@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import t
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
@@ -161,7 +162,10 @@ def _says(findings: Findings) -> str:
 def runs_in_words(runs: Iterable[int | None]) -> str:
     """How often tables were made, and so what stands behind ±."""
     most = max((n for n in runs if n is not None), default=0)
-    return f"Means of {most} runs, ± their standard errors." if most > 1 else "One run: no spread is known."
+    if most <= 1:
+        return "One run: no spread is known."
+    wide = f"{t.ppf(0.975, most - 1):.1f} of them wide on either side"
+    return f"Means of {most} runs, ± their standard errors. With so few runs a 95 % interval is {wide}."
 
 
 def beside_in_words(number: Beside) -> str:

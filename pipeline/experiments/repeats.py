@@ -12,6 +12,9 @@ from typing import Any
 from mechanisms.public.errors import UserError
 from pipeline.experiments.gallery.published import Beside
 
+#: Differences of runs below this part of the mean are rounding, not an error.
+DUST = 1e-12
+
 
 @dataclass(frozen=True)
 class Mean:
@@ -36,7 +39,8 @@ def mean_of(values: Iterable[float | None]) -> Mean:
     mean = math.fsum(known) / len(known)
     if len(known) == 1:
         return Mean(mean, None, 1)
-    return Mean(mean, statistics.stdev(known) / math.sqrt(len(known)), len(known))
+    error = statistics.stdev(known) / math.sqrt(len(known))
+    return Mean(mean, 0.0 if error < DUST * abs(mean) else error, len(known))
 
 
 def mean_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -26,6 +26,7 @@ def test_the_standard_error_is_that_of_the_runs_that_have_a_score():
     assert mean.error == pytest.approx(np.std([1, 4, 7], ddof=1) / np.sqrt(3))
     assert mean_of([3.0]).error is None and mean_of([None]).value is None
     assert mean_of([0.1 + 0.2] * 3).error == 0
+    assert mean_of([1.0, 1.0 + 2**-52, 1.0]).error == 0, "rounding dust is no spread"
 
 
 def test_rows_are_means_by_table_epsilon_and_metric_and_the_floor_is_that_of_the_first_run():
@@ -73,7 +74,8 @@ def test_a_challenge_is_made_as_often_as_asked_and_shows_the_spread(town):
     assert shown["error"] == pytest.approx(abs(one["score"] - two["score"]) / 2) and shown["floor"] == one["floor"]
     for name in ("epsilon-1", "epsilon-1-run-2"):
         assert json.loads((town / "out" / name / "release" / "privacy.json").read_text())["budget"]["epsilon"] == 1
-    assert "Means of 2 runs, ± their standard errors." in (town / "out" / "internal" / "table.md").read_text()
+    told = (town / "out" / "internal" / "table.md").read_text()
+    assert "Means of 2 runs, ± their standard errors. With so few runs a 95 % interval is 12.7 of them wide" in told
 
 
 def test_means_are_ranked_and_the_ranks_of_runs_alone_are_told_beside():
