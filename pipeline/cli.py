@@ -153,6 +153,9 @@ def _outside_releases(composed: DictConfig) -> None:
     from pipeline.folders import not_in_release
 
     hydra_own = composed.hydra
+    if isinstance(hydra_own.launcher, str):
+        fix = f"hydra/launcher={hydra_own.launcher}, for a sweep (run -m)"
+        raise UserError("a group of settings, not one", where="hydra.launcher", fix=fix)
     if not hydra_own.run.dir:
         raise UserError("no folder given", where="hydra.run.dir", fix="hydra.run.dir=outputs/mine")
     root = Path(hydra_own.run.dir)
@@ -218,7 +221,10 @@ def _rehearse(overrides: list[str]) -> int:
     from pipeline.settings.compose import compose_config, without_hydra
     from pipeline.settings.config import Config, schema_path, typed
 
-    own = [f"{name}={value}" for name, value in (("data", "table"), ("data.name", "rehearsal"))]
+    if any(o.startswith("data.rows=") for o in overrides):
+        raise UserError("a rehearsal makes its own rows", where="data.rows", fix="plan.rows=20000: how many to make")
+    defaults = (("data", "table"), ("data.name", "rehearsal"), ("evaluation.enabled", "false"))
+    own = [f"{name}={value}" for name, value in defaults]
     given = [o for o in own if not any(g.startswith(f"{o.partition('=')[0]}=") for g in overrides)]
     composed = compose_config("config", [*given, *overrides], own=True)
     config = typed(without_hydra(composed), Config)
@@ -226,13 +232,12 @@ def _rehearse(overrides: list[str]) -> int:
     if config.data.path:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
         raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
-    from pipeline.look.rehearse import TABLE, rehearse
-    from pipeline.report import last_lines as report_run
+    from pipeline.look.rehearse import ROWS, rehearse
+    from pipeline.report import last_lines
 
-    root = Path(composed.hydra.run.dir)
-    done = rehearse(config, root)
-    print(report_run.where_to_look(done, tells=True))
-    print(f"\na rehearsal: nobody's rows, made from the schema alone: {root / TABLE}")
+    rows = config.plan.rows or ROWS
+    print(f"a rehearsal on {rows:,} made-up rows: it tries the path, and says nothing about quality", flush=True)
+    print(last_lines.rehearsed(rehearse(config, Path(composed.hydra.run.dir))))
     return 0
 
 

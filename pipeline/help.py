@@ -83,6 +83,7 @@ your eyes only. Exit code 1 where a column loses more than data.max_unplaced of 
 usage: python -m pipeline check data.path=TABLE data.schema=SCHEMA [privacy.unit=COLUMN] [format=json]""",
     "rehearse": """A whole run on rows that are made from the schema alone, with the settings of the real one. It opens
 no table and books no budget; the release says that it is not private. plan.rows says how many rows (1,000).
+They say nothing about quality: nothing is scored unless evaluation.enabled=true.
 
 usage: python -m pipeline rehearse data.schema=SCHEMA [setting=value ...]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries

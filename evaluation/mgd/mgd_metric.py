@@ -70,6 +70,9 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
         given = _from_file(own.targets) if isinstance(own.targets, str) else own.targets
         targets = read_targets(schema, given, delta=own.delta)
     else:
+        if own.k and min(own.k) > (columns := len(schema.domain)):
+            fix = f"orders of at most {columns}, as many as the table has columns"
+            raise UserError(f"got {own.k}", where="evaluation.k", fix=fix)
         spec = PresetSpec(own.preset, tuple(own.attributes), tuple(own.k), own.max_marginals, own.delta, seed)
         targets = preset_targets(schema, spec)
     if own.solver not in SOLVERS:

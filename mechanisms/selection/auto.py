@@ -36,6 +36,7 @@ from mechanisms.selection.base import (
     Schedule,
     Selection,
     has_filter,
+    least_count,
     one_way_slots,
 )
 from mechanisms.selection.context import Context, once
@@ -350,7 +351,7 @@ class AutoSettings(Fixed):
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """One-way marginals, distances, and a reserve."""
-        given, important = self.given(facts), self._important(facts)
+        given, important, _ = self.given(facts), self._important(facts), least_count(self.floor, self.merge)
         if given is not None:
             return given.schedule(facts, workload)
         domain, mapped = facts.domain, facts.schema.rules.mapped

@@ -277,6 +277,14 @@ def large_pairs(facts: Facts, max_cells: int) -> tuple[Clique, ...]:
     return tuple(p for p in itertools.combinations(facts.joint, 2) if domain.cells(p) > max_cells)
 
 
+def least_count(floor: float, merge: float | None) -> float:
+    """`selection.floor`, checked; it says nothing where no values are merged."""
+    own = threshold(floor, "selection.floor", "records")
+    if own and merge is None:
+        raise UserError("no values are merged", where="selection.floor", fix="selection.merge=4.5 with it, or 0")
+    return own
+
+
 def threshold(value: float, where: str, of: str = "standard deviations") -> float:
     """A number of standard deviations or records, checked: finite and not negative."""
     if not 0 <= value < float("inf"):

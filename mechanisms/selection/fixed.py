@@ -11,7 +11,7 @@ from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.rules.mapped import with_pairs
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import GIVEN, Facts, Method, Schedule, threshold
+from mechanisms.selection.base import GIVEN, Facts, Method, Schedule, least_count, threshold
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import common_values
@@ -74,7 +74,7 @@ class Fixed(GivenMarginals):
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Two rounds where values are merged."""
-        floor = threshold(self.floor, "selection.floor", "records")
+        floor = least_count(self.floor, self.merge)
         if self.merge is None:
             return None
         return Schedule(Merge(threshold(self.merge, "selection.merge"), floor), given_slots(facts.domain, workload))

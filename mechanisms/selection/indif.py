@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Facts, Method, Schedule, Selection, edges, large_pairs, threshold
+from mechanisms.selection.base import Facts, Method, Schedule, Selection, edges, large_pairs, least_count, threshold
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.questions import ask_given, common_values, share_out
 from mechanisms.selection.scored_pairs import ScoredPairs, combining
@@ -110,7 +110,7 @@ class IndifSettings(Selection):
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Distances of all small pairs of joint columns."""
         candidates = edges(facts.domain, facts.joint, self.max_cells)
-        floor = threshold(self.floor, "selection.floor", "records")
+        floor = least_count(self.floor, self.merge)
         rare = None if self.merge is None else threshold(self.merge, "selection.merge")
         limits = (0.0, 0.0) if rare is None else (rare, floor)
         method = Indif(candidates, combining(self.combine_cells), self.group_size(facts.domain), *limits)

@@ -17,6 +17,7 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from pipeline.folders import RunFolder, check_free, nothing_left
+from pipeline.report.last_lines import REHEARSAL as TABLE
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.discovering_settings import asks_for_records
@@ -29,7 +30,6 @@ ROWS = 1000
 SPECIAL = 0.05
 #: Records of a unit at most, where how many count is to be discovered.
 MOST = 8
-TABLE = "rehearsal.csv"
 SEED = 0
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: So many columns that lose values are named at the end of a run; the report names all.
 LOST_LINES = 2
+#: The made-up rows of a rehearsal, in its folder.
+REHEARSAL = "rehearsal.csv"
 #: Lines of the promise; the statement has it whole.
 PROMISE = 2
 #: The accuracies whose mean is the accuracy of a table, and of which columns each is.
@@ -120,6 +122,20 @@ def where_to_look(done: Run, *, tells: bool) -> str:
     ]
     lines += [line for label, each in parts for words in each for line in folded(label, words)]
     return "\n".join(at_most(lines, f"{folder.release / 'statement.html'}, {folder.internal}"))
+
+
+def rehearsed(done: Run) -> str:
+    """What a person reads at the end of a rehearsal: that it went the whole way, and where to look; scores if asked."""
+    from pipeline.report.answer_noise import coverage
+
+    covered, folder = coverage(done.measurements), done.folder
+    measured = f"{covered.columns - len(covered.unmeasured):,} of {covered.columns:,}"
+    lines = ["", f"the path works: every column was read and written, {measured} were measured"]
+    lines += [labelled("made up", f"{folder.root / REHEARSAL} (nobody's rows)")]
+    lines += [labelled("look at", f"{folder.release / 'statement.html'} (NOT PRIVATE: the noise is fixed)")]
+    lines += [labelled("next", "python -m pipeline plan plan.rows=N tells which columns are useful at how many rows")]
+    scores = [] if done.scores is None else scored_lines(done.scores)
+    return "\n".join([*lines, *(line for words in scores for line in folded("made up", words))])
 
 
 def _not_private(done: Run) -> list[tuple[str, list[str]]]:

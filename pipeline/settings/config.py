@@ -328,6 +328,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         fix = way_out(where)
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
+    _check_switches(OmegaConf.to_container(plain), dataclasses.asdict(result))  # type: ignore[call-overload]
     _check_numbers(dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
 
@@ -344,6 +345,16 @@ def _check_numbers(values: Mapping[str, Any], group: str = "") -> None:
             _check_numbers(value, f"{group}{key}.")
         elif isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and name.split(".")[0] in FINITE)):
             raise UserError(f"got {value}", where=name, fix=way_out(name))
+
+
+def _check_switches(given: Any, values: Mapping[str, Any], group: str = "") -> None:
+    """UserError where a number was taken for true or false."""
+    for key, value in values.items():
+        own = given.get(key) if isinstance(given, Mapping) else None
+        if isinstance(value, Mapping):
+            _check_switches(own, value, f"{group}{key}.")
+        elif isinstance(value, bool) and isinstance(own, int | float) and own not in (0, 1):
+            raise UserError(f"got {own}", where=f"{group}{key}", fix="true or false")
 
 
 def _culprit(cls: type[T], plain: DictConfig) -> str:

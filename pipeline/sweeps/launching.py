@@ -67,6 +67,8 @@ def check_launcher(config: DictConfig, loader: ConfigLoader, task: TaskFunction)
     Raises:
         UserError: it is not installed, or was given no job at a time.
     """
+    if isinstance(own := config.hydra.launcher, str):
+        raise UserError("a group of settings, not one", where="hydra.launcher", fix=f"hydra/launcher={own}")
     launcher = str(config.hydra.runtime.choices.get("hydra/launcher", config.hydra.launcher._target_))
     if config.hydra.launcher.get("n_jobs") == 0:
         raise UserError("got 0", where="hydra.launcher.n_jobs", fix="how many jobs at a time: 2; or -1 for all cores")

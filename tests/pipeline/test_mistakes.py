@@ -139,6 +139,24 @@ def test_a_mistake_is_one_message_with_a_cure(town, arguments, words):
     answered(mistake(town, *arguments), *words)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*RUN, "accept_share=2"], "accept_share: got 2"),
+        ([*PLAN, "selection.floor=-1"], "selection.floor: got -1"),
+        ([*PLAN, "selection=pairs", "selection.floor=50"], "selection.merge=4.5 with it"),
+        ([*RUN, "evaluation.k=[99]"], "evaluation.k: got [99]"),
+        ([*RUN, "evaluation.references=5"], "evaluation.references: got 5"),
+        ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
+        ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
+        ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=FOLDER"),
+        (["rehearse", "data.schema=town.yaml", "data.rows=0", "hydra.run.dir=out"], "plan.rows=20000"),
+    ],
+)
+def test_no_setting_is_taken_and_ignored(town, arguments, words):
+    answered(mistake(town, *arguments), words)
+
+
 def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):
     monkeypatch.setattr(planned_jobs, "MOST_JOBS", 3)
     parsed = planned_jobs.OverridesParser.create().parse_overrides(["a=1,2", "b=1,2"])

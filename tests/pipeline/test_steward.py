@@ -80,12 +80,26 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
     assert {n: c["lost"] for n, c in facts["columns"].items() if c["lost"]} == {}
     ledger = ["budget.ledger=book.json", "budget.limit={epsilon: 1, delta: 1e-6}", "budget.accountant=zcdp"]
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, *ledger, "hydra.run.dir=rehearsal") == 0
-    assert "NOT PRIVATE" in capsys.readouterr().out and not (home / "book.json").exists()
+    said = capsys.readouterr().out
+    assert said.startswith("a rehearsal on 1,000 made-up rows: it tries the path, and says nothing about quality")
+    assert "the path works: every column was read and written" in said
+    assert "NOT PRIVATE" in said and not (home / "book.json").exists()
     rows = pd.read_csv(home / "rehearsal" / "rehearsal.csv", dtype=str, keep_default_na=False)
     assert len(rows) == 1000 and rows["patient_id"].value_counts().max() <= 3
     assert json.loads((home / "rehearsal/release/privacy.json").read_text())["private"] is False
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, "hydra.run.dir=rehearsal") == 1
     assert command("rehearse", "data.schema=my.yaml", "data.path=messy.csv") == 1
+
+
+def test_a_rehearsal_frightens_nobody_and_scores_nothing_unless_asked(town, capsys):
+    fast = ["rehearse", "data.schema=town.yaml", "selection=oneway", "synthesis=independent", "plan.rows=50"]
+    assert command(*fast, "hydra.run.dir=plain") == 0
+    said = capsys.readouterr()
+    assert not [word for word in ("weak", "MGD", "drowns", "warning", "wrong cells") if word in said.out]
+    assert "score " not in said.err and not (town / "plain/internal/scores.json").exists()
+    assert len(said.out.splitlines()) <= 14 and "50 made-up rows" in said.out
+    assert command(*fast, "evaluation.enabled=true", "evaluation.metrics=[tvd]", "hydra.run.dir=scored") == 0
+    assert "made up   mean 1-way total variation" in capsys.readouterr().out
 
 
 def test_a_rehearsal_that_is_refused_leaves_no_rows(town, capsys):
