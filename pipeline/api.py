@@ -241,12 +241,15 @@ def score(
     several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None
     made = {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
     given: dict[str, Any] = {"real": real, **made} | ({} if holdout is None else {"holdout": holdout})
-    with TemporaryDirectory(prefix="schema-") as place, table_files(given) as paths:
-        config.real = str(paths["real"])
-        config.holdout = None if holdout is None else str(paths["holdout"])
-        config.schema = schema if schema in (None, NO_SCHEMA) else str(schema_file(schema, Path(place)))
-        if several is None:
-            config.synthetic = str(paths["synthetic"])
-            return two_tables.score(config, quiet=True)
-        named = zip(several, made, strict=True)
-        return score_several(config, {name: str(paths[file]) for name, file in named}, quiet=True)
+    with TemporaryDirectory(prefix="schema-") as place:
+        path = None if schema is None or schema == NO_SCHEMA else schema_file(schema, Path(place))
+        config.schema = None if schema is None else str(path or NO_SCHEMA)
+        facts = None if path is None else load_schema(path)
+        with table_files(given, facts) as paths:
+            config.real = str(paths["real"])
+            config.holdout = None if holdout is None else str(paths["holdout"])
+            if several is None:
+                config.synthetic = str(paths["synthetic"])
+                return two_tables.score(config, quiet=True)
+            named = zip(several, made, strict=True)
+            return score_several(config, {name: str(paths[file]) for name, file in named}, quiet=True)

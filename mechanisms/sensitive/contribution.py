@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.scan import DATES, INTEGERS, UTC, UTC_NS, Source, literal, stream
+from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal, stream
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
@@ -22,7 +22,7 @@ MissingUnit = Literal["drop", "own", "refuse"]
 MAX_RECORDS = 2**32
 #: Types of which equal values have one text, which is empty for none of them but an empty text.
 OF_IDS = INTEGERS | DATES | {UTC, UTC_NS, "TIME", "TIME_NS", "TIME WITH TIME ZONE", "BOOLEAN", "UUID", '"NULL"'}
-OF_IDS |= {"VARCHAR", "BLOB", "FLOAT", "DOUBLE", "DECIMAL", "HUGEINT", "UHUGEINT"}
+OF_IDS |= {"VARCHAR", "BLOB", "FLOAT", "DOUBLE", "DECIMAL", "HUGEINT", "UHUGEINT", DURATION}
 
 
 @dataclass(frozen=True)

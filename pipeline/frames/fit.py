@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_frame
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.settings.build import RECORD
-from pipeline.settings.config import load_config
+from pipeline.settings.config import Config, load_config
 from pipeline.stages import run
 
 #: Settings of a run that are arguments here, or have no meaning here.
@@ -72,8 +73,16 @@ def fit(
     with tempfile.TemporaryDirectory(prefix="fit-") as place:  # mode 0700: rows lie there for a while
         path = Path(place) / "frame.parquet"
         config.data.schema = str(schema_file(schema, Path(place)))
-        kinds = write_frame(frame, path)
+        facts = load_schema(Path(config.data.schema))
+        kinds = write_frame(frame, path, facts, _further(config, facts))
         config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
         done = run(config, root, quiet=quiet)
         return read(done.folder.release, kinds, config.synthesis)
+
+
+def _further(config: Config, schema: Schema) -> dict[str, str | None]:
+    """The columns that settings read beside those of the schema, as of `write_frame`."""
+    ids, unit = schema.rules.unit_ids, config.privacy.unit
+    maybe = (RECORD, config.evaluation.subject, None if ids is None else ids.name)
+    return {n: None for n in maybe if n is not None} | ({} if unit == RECORD else {unit: "privacy.unit"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,16 +10,22 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from pipeline.frames.frame_kinds import Kind, kind_of_arrow, kind_of_pandas
+from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
+from pipeline.frames.object_texts import object_texts
 from pipeline.settings.config import schema_path
 
 Kinds: TypeAlias = "Mapping[str, Kind]"
+#: The columns that are read, each with the setting that needs it (None: it may be absent); None: all.
+Wanted: TypeAlias = "Mapping[str, str | None] | None"
 #: What the libraries raise for values that no column of a file can hold.
 MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+#: Microseconds in the units of time that a Parquet file keeps otherwise.
+PER_SECOND = {"s": 10**6, "ms": 10**3}
 
 
 @runtime_checkable
@@ -36,79 +42,106 @@ Table: TypeAlias = "pd.DataFrame | ArrowStream | Path | str"
 AnySchema: TypeAlias = "Schema | Mapping[str, Any] | Path | str"
 
 
-def write_frame(frame: Frame, path: Path) -> Kinds:
+def write_frame(
+    frame: Frame, path: Path, schema: Schema | None = None, further: Mapping[str, str | None] | None = None
+) -> Kinds:
     """Write a frame as Parquet; returns what its columns are called and how they hold their values, in their order.
 
+    No value makes it fail, only the kind of a column does; of Python objects, texts are written.
+
+    Args:
+        schema: says how Python objects are written; None: dates as ISO, numbers with a point.
+        further: columns that are written beside those of the schema, with the setting that needs each (None: it may be
+            absent); None: all columns are written.
     Raises:
-        UserError: no frame; columns named twice; a column of values that are of several kinds.
+        UserError: no frame; columns named twice, or absent; a column of a kind that no table holds.
     """
+    wanted: Wanted = None
+    if schema is not None and further is not None:
+        wanted = {**{c.name: f"schema: column {c.name!r}" for c in schema.columns}, **further}
     if isinstance(frame, pd.DataFrame):
-        return _write_pandas(frame, path)
+        return _write_pandas(frame, path, schema, wanted)
     if isinstance(frame, ArrowStream):
-        return _write_stream(frame, path)
+        return _write_stream(frame, path, wanted)
     fix = "a data frame of pandas, polars or pyarrow" + ("; collect() it first" if hasattr(frame, "collect") else "")
     raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix)
 
 
-def _write_pandas(frame: pd.DataFrame, path: Path) -> Kinds:
+def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, wanted: Wanted) -> Kinds:
     names = [str(label) for label in frame.columns]
-    _check_names(names)
-    arrays, kinds = [], {}
+    _check_names(names, wanted, [str(name) for name in frame.index.names])
+    arrays, kinds = {}, {}
     for place, (name, label) in enumerate(zip(names, frame.columns, strict=True)):
-        series = frame.iloc[:, place]
+        if wanted is not None and name not in wanted:
+            continue
+        series, column = frame.iloc[:, place], declared(schema, name)
         try:
-            array = pa.array(series, from_pandas=True)
+            texts = of_objects(series.dtype) or isinstance(series.dtype, pd.StringDtype)
+            array = object_texts(series, column) if texts else pa.array(series, from_pandas=True)
+            arrays[name] = _stored(array, _stored_type(array.type))
         except MISFITS:
-            raise _mixed(name) from None  # the library's own message quotes values
-        arrays.append(array)
-        kinds[name] = kind_of_pandas(label, series.dtype, array.type)
-    table = pa.table(dict(zip(names, arrays, strict=True)))
+            raise _no_column(name) from None  # the library's own message quotes values
+        kinds[name] = kind_of_pandas(label, series.dtype, array.type, column)
     try:
-        pq.write_table(table, path)
+        pq.write_table(pa.table(arrays), path)
     except MISFITS as error:
         raise _unwritable() from error
     return kinds
 
 
-def _write_stream(frame: ArrowStream, path: Path) -> Kinds:
-    reader = pa.RecordBatchReader.from_stream(frame)
-    _check_names(reader.schema.names)
-    stored = pa.schema([(f.name, _stored_type(f.type)) for f in reader.schema])
+def _write_stream(frame: ArrowStream, path: Path, wanted: Wanted) -> Kinds:
+    try:
+        reader = pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowException:
+        raise UserError(f"got {type(frame).__name__}", where="frame", fix="a data frame, not one column") from None
+    _check_names(reader.schema.names, wanted)
+    fields = [f for f in reader.schema if wanted is None or f.name in wanted]
+    stored = pa.schema([(f.name, _stored_type(f.type)) for f in fields])
     try:
         with pq.ParquetWriter(path, stored) as writer:
             for batch in reader:
-                arrays = [_stored(a, t) for a, t in zip(batch.columns, stored.types, strict=True)]
+                arrays = [_stored(batch.column(f.name), f.type) for f in stored]
                 writer.write_batch(pa.record_batch(arrays, schema=stored))
     except MISFITS as error:
         raise _unwritable() from error
-    return {field.name: kind_of_arrow(field.name, field.type) for field in reader.schema}
+    return {field.name: kind_of_arrow(field.name, field.type) for field in fields}
 
 
 def _stored_type(kind: Any) -> Any:
-    """The type that a file holds such values in: texts as texts, however the library keeps them."""
+    """The type that a file holds such values in: texts as texts, however the library keeps them, times in µs."""
     if pa.types.is_dictionary(kind):
         return _stored_type(kind.value_type)
+    if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:
+        return pa.timestamp("us", kind.tz)
     return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
 def _stored(array: Any, kind: Any) -> Any:
     if pa.types.is_dictionary(array.type):
-        return array.dictionary.cast(kind).take(array.indices)
+        return _stored(array.dictionary, kind).take(array.indices)
+    if array.type != kind and pa.types.is_timestamp(kind):  # a time beyond all microseconds is an infinite one
+        ticks, last = array.cast(pa.int64()), (2**63 - 1) // PER_SECOND[array.type.unit]
+        near = pc.and_(pc.less_equal(ticks, last), pc.greater_equal(ticks, -last))
+        ticks = pc.multiply(pc.if_else(near, ticks, 0), PER_SECOND[array.type.unit])
+        return pc.if_else(near, ticks, 2**63 - 1).cast(kind)
     return array if array.type == kind else array.cast(kind)
 
 
-def _check_names(names: list[str]) -> None:
+def _check_names(names: list[str], wanted: Wanted, index: Sequence[str] = ()) -> None:
     twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
     if twice or not names:
         what = f"columns named twice: {', '.join(map(repr, twice))}" if twice else "no columns"
         raise UserError(what, where="frame", fix="give each column a name of its own")
+    for name, where in (wanted or {}).items():
+        if name not in names and where is not None:
+            fix = did_you_mean(name, names) or f"the frame has: {', '.join(names[:40])}"
+            fix = "frame.reset_index(): it is the frame's index" if name in index else fix
+            raise UserError(f"no column {name!r} in the frame", where=where, fix=fix)
 
 
-def _mixed(name: str) -> UserError:
-    fix = f"one kind in each column, for example frame[{name!r}].astype('string')"
-    return UserError(
-        f"column {name!r} holds values of several kinds, or of one that no table holds", where="frame", fix=fix
-    )
+def _no_column(name: str) -> UserError:
+    fix = f"leave it out; or another kind, for example frame[{name!r}].astype('string')"
+    return UserError(f"column {name!r} is of a kind that no table holds", where="frame", fix=fix)
 
 
 def _unwritable() -> UserError:
@@ -117,8 +150,12 @@ def _unwritable() -> UserError:
 
 
 @contextmanager
-def table_files(tables: Mapping[str, Table]) -> Iterator[dict[str, Path]]:
-    """Each table as a file: paths as they are; frames as Parquet in a folder that is gone after the block."""
+def table_files(tables: Mapping[str, Table], schema: Schema | None = None) -> Iterator[dict[str, Path]]:
+    """Each table as a file: paths as they are; frames as Parquet in a folder that is gone after the block.
+
+    Args:
+        schema: as of `write_frame`.
+    """
     with TemporaryDirectory(prefix="frames-") as folder:  # mode 0700
         paths = {}
         for name, table in tables.items():
@@ -126,7 +163,7 @@ def table_files(tables: Mapping[str, Table]) -> Iterator[dict[str, Path]]:
                 paths[name] = Path(table)
                 continue
             paths[name] = Path(folder) / f"{name}.parquet"
-            write_frame(table, paths[name])
+            write_frame(table, paths[name], schema)
         yield paths
 
 

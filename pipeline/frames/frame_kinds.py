@@ -1,8 +1,9 @@
 """How the columns of a frame hold their values, and synthetic columns in the same kinds.
 
-A kind is a public fact, like the schema: it must not tell whether a column of the private frame has gaps. So whole
-numbers and flags have room for gaps where the schema says that values may be missing, whatever the frame had; and
-the categories of a column are those of the schema.
+A kind is a public fact, like the schema: it must not tell whether a column of the private frame has gaps, nor which
+objects a column of Python objects holds. So whole numbers and flags have room for gaps where the schema says that
+values may be missing, whatever the frame had; columns of objects are of the schema's kinds; and the categories of a
+column are those of the schema.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.arrow_columns import arrow_type
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,33 @@ class Kind:
     ordered: bool = False
 
 
-def kind_of_pandas(label: Any, dtype: Any, arrow: Any) -> Kind:
+def of_objects(dtype: Any) -> bool:
+    """Whether pandas keeps Python objects: what they are depends on the rows."""
+    return pd.api.types.is_object_dtype(dtype.categories if isinstance(dtype, pd.CategoricalDtype) else dtype)
+
+
+def kind_of_pandas(label: Any, dtype: Any, arrow: Any, column: Column | None) -> Kind:
     """The kind of a column of pandas.
 
     Args:
         arrow: the type of the Arrow array that it makes.
+        column: as the schema declares it; the kind of objects and of categories follows from it alone.
     """
     if isinstance(dtype, pd.CategoricalDtype):
-        return Kind(label, _family(arrow.value_type), category=True, ordered=bool(dtype.ordered))
+        return Kind(label, _declared_family(column), category=True, ordered=bool(dtype.ordered))
     gaps_fit = pd.api.types.is_extension_array_dtype(dtype) or dtype.kind in "fM"
-    return Kind(label, _family(arrow), dtype if gaps_fit else None)
+    return Kind(label, _declared_family(column) if of_objects(dtype) else _family(arrow), dtype if gaps_fit else None)
+
+
+def _declared_family(column: Column | None) -> str:
+    """The family of Python objects in a column, whatever they are."""
+    if column is None or (column.kind in DATE_KINDS and column.format is not None):
+        return "text"
+    return "flag" if _truth_values(column) else _family(arrow_type(column))
+
+
+def _truth_values(column: Column | None) -> bool:
+    return column is not None and column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false")
 
 
 def kind_of_arrow(label: str, arrow: Any) -> Kind:
@@ -78,8 +97,7 @@ def _kind(kinds: Mapping[str, Kind], name: str, column: Column | None) -> Kind:
     """The kind of the frame's column; where there was none, what the schema makes of it."""
     if name in kinds:
         return kinds[name]
-    truths = column is not None and column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false")
-    return Kind(name, "flag" if truths else "")
+    return Kind(name, "flag" if _truth_values(column) else "")
 
 
 def order(names: list[str], kinds: Mapping[str, Kind]) -> list[str]:
@@ -91,7 +109,7 @@ def as_arrow(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> Any:
     """The synthetic table with the columns and types of the frame, as a `pyarrow.Table`."""
     columns = {}
     for name in order(table.column_names, kinds):
-        column = _declared(schema, name)
+        column = declared(schema, name)
         kind = _kind(kinds, name, column)
         array = _in_family(table.column(name), column, kind.family)
         if isinstance(kind.exact, pa.DataType):
@@ -106,7 +124,7 @@ def as_pandas(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> pd.DataF
     """The synthetic table with the columns and dtypes of the frame."""
     columns, labels = [], []
     for name in order(table.column_names, kinds):
-        column = _declared(schema, name)
+        column = declared(schema, name)
         kind = _kind(kinds, name, column)
         array = _in_family(table.column(name), column, kind.family).combine_chunks()
         series = _series(array, kind, gaps=column is not None and column.missing)
@@ -118,8 +136,9 @@ def as_pandas(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> pd.DataF
     return frame.set_axis(labels, axis=1)
 
 
-def _declared(schema: Schema, name: str) -> Column | None:
-    return schema[name] if name in schema.domain else None
+def declared(schema: Schema | None, name: str) -> Column | None:
+    """The column as the schema declares it; None where it does not."""
+    return schema[name] if schema is not None and name in schema.domain else None
 
 
 def _in_family(array: Any, column: Column | None, family: str) -> Any:

@@ -242,7 +242,7 @@ class Release:
         name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
         tables = {"real": real} | ({} if holdout is None else {"holdout": holdout})
-        with table_files(tables) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
+        with table_files(tables, self.schema) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
             for inner in (name, "schema.yaml", STATEMENT, MANIFEST):
                 if inner in self._files:
                     (Path(work) / inner).write_bytes(self._files[inner])

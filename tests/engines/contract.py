@@ -124,6 +124,7 @@ IDS_OF_TYPES: dict[str, Any] = {
     "half": pa.array(np.array([0, np.inf, -np.inf], np.float16)),
     **{f"float{n}": pa.array([0.0, np.inf, -np.inf, 1e-30, 1e30], f"float{n}") for n in (32, 64)},
     "bool": pa.array([True, False]),
+    "duration": _ints([0, 2**63 - 1], pa.duration("us")),
     **{f"decimal {p} {s}": pa.array([Decimal(0)], pa.decimal128(p, s)) for p, s in ((2, 2), (38, 38), (5, 0), (5, 2))},
     "decimal256": pa.array([Decimal(0)], pa.decimal256(76, 76)),
     **{str(k): pa.array(["a", "0", "-"], k) for k in (pa.string(), pa.large_string())},

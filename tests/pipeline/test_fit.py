@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 import types
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 
 import pipeline
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import schema_file, write_frame
 from pipeline.stage_bars import NotebookLine, Stages
 from pipeline.statement.verify import verify
@@ -209,11 +211,79 @@ def test_a_mistake_is_the_commands_message(town, settings, said):
 FRAMES = [
     (lambda: [1, 2], "got list"),
     (lambda: pl.DataFrame({"a": [1]}).lazy(), "collect() it first"),
-    (lambda: pd.DataFrame({"sex": ["f", 3]}), "column 'sex' holds values of several kinds"),
+    (lambda: pd.Series(["f", "m"], name="sex"), "got Series"),
     (lambda: pd.DataFrame([[1, 2]], columns=["sex", "sex"]), "named twice: 'sex'"),
     (lambda: pd.DataFrame(), "no columns"),
     (lambda: pd.DataFrame({"sex": [2 + 1j]}), "sex"),
 ]
+
+
+class Odd:
+    """An object that cannot be written, and whose equals are others."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+MIXED = [4, "4", 4.0, Decimal("4.00"), np.int8(4), 2**70, "seven", True, None, pd.NaT, 10**5000, Odd(), [1], "\udc80"]
+
+
+def test_no_value_of_a_column_of_objects_stops_a_run_or_changes_how_another_is_read():
+    days = [datetime.date(2020, 1, 2), "02.01.2020", np.datetime64("2020-01-02"), pd.Timestamp("2020-01-02", tz="UTC")]
+    told = COLUMNS["told"] | {"bins": {"count": 366}, "missing": True}
+    facts = {"columns": {"stay": COLUMNS["stay"], "told": told}, "confirmed_public": True}
+    frame = pd.DataFrame({"stay": MIXED, "told": [*days, *[Odd()] * 10], "mixed": MIXED}, dtype=object)
+    frame["complex"] = 2 + 1j  # of a kind that no table holds; the schema does not name it
+    release = pipeline.fit(frame, facts, epsilon=1e4, **{"data.max_unplaced": 1}, **QUICK)
+    assert release.marginal(["stay"])["count"].round().tolist()[4] == 5
+    assert sorted(release.marginal(["told"])["count"].round())[-2:] == [4, 10]
+
+
+@pytest.mark.parametrize("kind", ["id", "fare", "ward", "grade", "smoker", "born", "seen", "told"])
+def test_of_objects_the_kind_follows_from_the_schema_and_never_from_the_rows(kind, tmp_path):
+    facts = parse_schema({"columns": {kind: COLUMNS[kind]}}, where="facts")
+
+    def kept(*values: object, of: str = "object") -> object:
+        """All that is kept of a frame beside what crosses the wall."""
+        frame = pd.DataFrame({kind: pd.Series([None, None, *values], dtype=object).astype(of)})
+        return write_frame(frame, tmp_path / "frame.parquet", facts, {})
+
+    assert kept() == kept("a") == kept(3) == kept(datetime.date(1980, 1, 2)) == kept("a", 3)
+    assert kept(of="category") == kept("a", 3, of="category")
+    texts = pd.DataFrame({kind: pd.Series(["a"]).astype("category")})
+    assert write_frame(texts, tmp_path / "frame.parquet", facts, {}) == kept(of="category"), "of texts alone, too"
+
+
+def test_lengths_of_time_are_refused_with_a_way_out_wherever_they_are_read(town):
+    frame = people(50).assign(stay=pd.to_timedelta(np.arange(50), unit="s"))
+    pipeline.fit(frame, "town.yaml", **QUICK)
+    facts = {"columns": {"stay": COLUMNS["stay"]}, "confirmed_public": True}
+    said = r"schema: column 'stay'.*holds lengths of time.*\n.*frame\['stay'\]\.dt\.total_seconds\(\)"
+    frame.to_parquet("stay.parquet")
+    for table in (frame, pa.Table.from_pandas(frame)):
+        with pytest.raises(UserError, match=said):
+            pipeline.fit(table, facts, **QUICK)
+    with pytest.raises(UserError, match=said):
+        pipeline.score("stay.parquet", "stay.parquet", facts)
+    assert command("schema", "stay.parquet", "output=stay.yaml") == 0
+    assert "stay" in load_schema(Path("stay.yaml")).leave_out
+
+
+def test_far_times_of_a_frame_are_values_and_stop_nothing():
+    far = pd.DataFrame({"seen": np.array([2**62, 0, -(2**62)], "datetime64[s]")})
+    facts = {"columns": {"seen": COLUMNS["seen"]}, "confirmed_public": True}
+    for table in (far, pa.table({"seen": pa.array([2**62, 0, None], pa.timestamp("s", "UTC")).dictionary_encode()})):
+        assert len(pipeline.fit(table, facts, **{"data.max_unplaced": 1}, **QUICK).sample(5)) == 5
+
+
+def test_a_column_that_is_not_there_is_named_with_the_frames_own(town):
+    frame = people(50)
+    for given, fix in (
+        (frame.rename(columns={"age": "aeg"}), "did you mean 'aeg'"),
+        (frame.set_index("age"), "reset_index"),
+    ):
+        with pytest.raises(UserError, match=rf"no column 'age' in the frame\n.*{fix}"):
+            pipeline.fit(given, "town.yaml", quiet=True)
 
 
 @pytest.mark.parametrize(("frame", "said"), FRAMES, ids=[s for _, s in FRAMES])

@@ -10,6 +10,7 @@ from typing import Any
 from mechanisms.public.drafts.column_facts import FEWEST_ROWS, MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     ID_NAME,
@@ -43,6 +44,8 @@ Guess = tuple[dict[str, Any] | None, str]
 def guess_column(look: Look, index: int) -> Guess:
     """The declaration of a column (None: leave it out), and the reason in words."""
     facts = look.facts[index]
+    if look.source.types[index] == DURATION:
+        return None, "lengths of time: written as seconds, they can be read"
     if not facts.filled:
         return _empty(facts)
     if _one_value(facts) and len(values := look.distinct_texts(index)) == 1:

@@ -46,7 +46,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     types, inner, outer, values = [], [], [], []
     unread = {step.target for step in schema.rules.computed} if fine else set()
     for i, column in enumerate(schema.columns):
-        index = source.index(column.name, where=f"schema: column {column.name!r}")
+        index = source.declared(column.name)
         if column.name in unread:
             outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
             continue
@@ -90,7 +90,7 @@ def value_parts(source: Source, columns: Sequence[Column], first: int = 0) -> tu
     inner: dict[str, str] = {}
     values = []
     for i, column in enumerate(columns, first):
-        index = source.index(column.name, where=f"schema: column {column.name!r}")
+        index = source.declared(column.name)
         read = number_sql(source, index, column) if column.numeric else moment_sql(source, index, column)
         inner |= {f"p{i}": read, f"t{i}": source.text(index)}
         raw, value = _ordered(column, f"p{i}", f"t{i}"), column.grid.value_sql(_clipped(column, f"p{i}"))

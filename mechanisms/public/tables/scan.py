@@ -24,6 +24,8 @@ BATCH_ROWS = 1 << 18
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 UTC, UTC_NS = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
+#: Lengths of time, which the engine takes for whole numbers.
+DURATION = "DURATION"
 #: What the engine raises for the file's or the disk's faults; all else is a fault of ours and keeps its traceback.
 FILE_FAULTS = (
     duckdb.InvalidInputException,
@@ -41,7 +43,7 @@ class Source:
     Attributes:
         path: the file, or the folder or pattern of several.
         names: the columns, as in the file.
-        types: DuckDB's type of each; CSV text is VARCHAR throughout.
+        types: DuckDB's type of each, or DURATION; CSV text is VARCHAR throughout.
         relation: SQL that yields the rows in file order.
         workdir: where the engine may spill; created by the caller, mode 0700.
         memory_limit_bytes, threads: what the engine may use.
@@ -77,6 +79,19 @@ class Source:
                 )
         fix = did_you_mean(name, self.names) or f"the table has: {', '.join(self.names[:40])}"
         raise UserError(f"no column {name!r} in {self.path.name}", where=where, fix=fix)
+
+    def declared(self, name: str) -> int:
+        """Position of a column of the schema.
+
+        Raises:
+            UserError: the table has no such column; it holds lengths of time, whose ticks no schema knows.
+        """
+        where = f"schema: column {name!r}"
+        index = self.index(name, where=where)
+        if self.types[index] == DURATION:
+            fix = f"seconds as numbers, for example frame[{name!r}].dt.total_seconds()"
+            raise UserError(f"{name!r} holds lengths of time (timedelta), which are not read", where=where, fix=fix)
+        return index
 
     def text(self, index: int) -> str:
         """SQL for the text form of a column, as a CSV file would hold it; the empty text is NULL, NaN or empty itself.
@@ -235,7 +250,9 @@ def _open_parquet(
     bare = Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, parts=parts)
     with bare.connect() as connection:
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    return replace(bare, types=tuple(str(row[1]) for row in described))
+    lengths = [kind.startswith("duration") for _, kind in schemas[0]]
+    known = (DURATION if long else str(row[1]) for long, row in zip(lengths, described, strict=True))
+    return replace(bare, types=tuple(known))
 
 
 def _check_names(names: tuple[str, ...], path: Path) -> None:

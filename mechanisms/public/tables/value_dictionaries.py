@@ -59,7 +59,7 @@ def schema_expressions(source: Source, schema: Schema) -> dict[str, str]:
 
 
 def _as_declared(source: Source, column: Column) -> str:
-    index = source.index(column.name, where=f"schema: column {column.name!r}")
+    index = source.declared(column.name)
     if column.width is not None or not (column.numeric or column.kind in DATE_KINDS):
         return source.text(index)
     value = number_sql(source, index, column)

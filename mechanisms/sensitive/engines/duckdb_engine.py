@@ -240,7 +240,7 @@ def _copy(
 ) -> None:
     """The ids and the texts of the rows that were not set aside, as a file."""
     names = [f"v{i}" for i in range(len(columns))]
-    texts = [source.text(source.index(c.name, where=f"schema: column {c.name!r}")) for c in columns]
+    texts = [source.text(source.declared(c.name)) for c in columns]
     wanted = [*texts, "''" if unit.column is None else unit_id(source, unit)]
     fields = pa.schema([(name, pa.string()) for name in (*names, UNIT)])
     start = 0

@@ -239,7 +239,7 @@ class ReadTexts(SliceTask):
 
     def rows(self, source: Source) -> Batches:
         """The rows of one slice as texts."""
-        texts = [source.text(source.index(c.name, where=f"schema: column {c.name!r}")) for c in self.columns]
+        texts = [source.text(source.declared(c.name)) for c in self.columns]
         named = [f"{sql} AS v{i}" for i, sql in enumerate(texts)]
         named += [f"{sql} AS {name}" for name, sql in self.beside.items()]
         with source.connect() as connection:

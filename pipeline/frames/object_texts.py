@@ -1,0 +1,73 @@
+"""Columns of Python objects as texts, value by value: no value makes another one's text, or makes a run stop."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from mechanisms.public.schema.column import DATE_KINDS, Column
+
+
+def object_texts(values: Iterable[Any], column: Column | None) -> Any:
+    """An Arrow array of texts, as a CSV file that the schema reads would hold them; gaps are null.
+
+    Objects of foreign classes are all the text of their class: two that are equal must not have two texts.
+
+    Args:
+        column: as the schema declares it: its form of dates, its decimal mark; None: ISO, and a point.
+    """
+    try:
+        return pa.array(values, pa.large_string(), from_pandas=True)  # texts and gaps alone, nearly always
+    except (pa.ArrowException, TypeError, ValueError):
+        texts = [_text(value, column) for value in values]
+        known = [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
+        return pa.array(known, pa.large_string())
+
+
+def _text(value: Any, column: Column | None) -> str | None:
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return None
+    try:
+        return _plain(value, column)
+    except Exception:  # whatever a value does when it is written
+        return f"<{type(value).__name__}>"
+
+
+def _plain(value: Any, column: Column | None) -> str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, float | np.floating | Decimal):
+        return _number(value).replace(".", "." if column is None else column.decimal)
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, datetime.date):
+        form = column.format if column is not None and column.kind in DATE_KINDS else None
+        whole = value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+        return whole if form is None else value.strftime(form)
+    if isinstance(value, datetime.time | datetime.timedelta | np.timedelta64 | uuid.UUID):
+        return str(value)
+    return f"<{type(value).__name__}>"
+
+
+def _number(value: Any) -> str:
+    """As the engine writes it: whole numbers without a point."""
+    if not isinstance(value, Decimal):
+        value = float(value)
+        return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
+    text = str(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "E" not in text else text
