@@ -53,21 +53,18 @@ class Decided:
 
     @property
     def in_words(self) -> str:
-        """A sentence; empty where there is no pair."""
+        """A sentence, whose shares are means over pairs; empty where there is no pair."""
         if not self.pairs:
             return ""
         line = f"of {self.pairs:,} pairs of columns, {self.measured:,} {_are(self.measured)} measured"
         coarse = f", {self.coarse:,} of them over coarser or adaptive values" if self.coarse else ""
-        wrong = "of the records of each into wrong cells, on the mean"
-        noise = "" if self.noise is None else f": noise puts about {self.noise:.1%} {wrong}"
+        noise = "" if self.noise is None else f": noise misplaces about {self.noise:.1%} of a pair's records"
         line += coarse + noise
         if others := self.pairs - self.measured:
             line += f"; {others:,} {_are(others)} left to the model of the others"
         if self.left is not None:
             shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
-            line += (
-                f", of which {shown} dependence beyond noise: independent columns put at most {self.left:.1%} {wrong}"
-            )
+            line += f": {shown} dependence beyond noise, and at most {self.left:.1%} of a pair's records are misplaced"
         return line
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.metrics import ON_TOP
@@ -105,10 +106,12 @@ def where_to_look(done: Run, *, tells: bool) -> str:
     )
     covered = coverage(done.measurements, start=start_named(statement.public_facts))
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
-    lines += [labelled("publish" if statement.private else "do NOT publish", f"{done.table} ({done.rows:,} rows)")]
-    lines += [labelled("with it", str(folder.release / "privacy.json"))]
-    lines += [labelled("read", str(folder.release / "statement.html"))]
-    lines += [] if done.scores is None else [labelled("look at", f"{folder.report} (NOT private)")]
+    lines += [
+        labelled("publish" if statement.private else "do NOT publish", f"{_here(done.table)} ({done.rows:,} rows)")
+    ]
+    lines += [labelled("with it", _here(folder.release / "privacy.json"))]
+    lines += [labelled("read", _here(folder.release / "statement.html"))]
+    lines += [] if done.scores is None else [labelled("look at", f"{_here(folder.report)} (NOT private)")]
     parts = [
         ("warning", statement.warnings),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
@@ -121,7 +124,7 @@ def where_to_look(done: Run, *, tells: bool) -> str:
         *(_not_private(done) if tells else ()),
     ]
     lines += [line for label, each in parts for words in each for line in folded(label, words)]
-    return "\n".join(at_most(lines, f"{folder.release / 'statement.html'}, {folder.internal}"))
+    return "\n".join(at_most(lines, "release/statement.html and internal/ have them"))
 
 
 def rehearsed(done: Run) -> str:
@@ -131,8 +134,8 @@ def rehearsed(done: Run) -> str:
     covered, folder = coverage(done.measurements), done.folder
     measured = f"{covered.columns - len(covered.unmeasured):,} of {covered.columns:,}"
     lines = ["", f"the path works: every column was read and written, {measured} were measured"]
-    lines += [labelled("made up", f"{folder.root / REHEARSAL} (nobody's rows)")]
-    lines += [labelled("look at", f"{folder.release / 'statement.html'} (NOT PRIVATE: the noise is fixed)")]
+    lines += [labelled("made up", f"{_here(folder.root / REHEARSAL)} (nobody's rows)")]
+    lines += [labelled("look at", f"{_here(folder.release / 'statement.html')} (NOT PRIVATE: the noise is fixed)")]
     lines += [labelled("next", "python -m pipeline plan plan.rows=N tells which columns are useful at how many rows")]
     scores = [] if done.scores is None else scored_lines(done.scores)
     return "\n".join([*lines, *(line for words in scores for line in folded("made up", words))])
@@ -147,8 +150,15 @@ def _not_private(done: Run) -> list[tuple[str, list[str]]]:
         return [("lost", lost)]
     untried = done.scores.privacy is None or "holdout" not in done.scores.privacy.rows
     tried = ["no attack was tried: there is no holdout (evaluation.holdout=0.2 sets one aside)"] if untried else []
-    own = scored_lines(replace(done.scores, privacy=None) if untried else done.scores) + tried
+    own = scored_lines(replace(done.scores, privacy=None) if untried else done.scores)
+    own[1:1] = tried
     return [("lost", lost), ("scores", [f"(NOT private) {line}" for line in own[:1]]), ("", own[1:])]
+
+
+def _here(path: Path) -> str:
+    """A path as one names it from the current folder, where it lies inside."""
+    own = path.absolute()
+    return str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(path)
 
 
 def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
