@@ -24,11 +24,14 @@ def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, 
     Args:
         schema: of the release, which says what of each column was discovered.
     Raises:
-        ValueError: a tree that no column has; a charge that was lost, of a column that was found out.
+        ValueError: charges of no columns; a tree that none has; a charge that was lost, of a column that was found out.
     """
     receipts = [e for e in statement["events"] if e.get("discovery")]
     if not receipts:
         return {}
+    order, named = [OF_UNITS, *schema.domain.names], [e["discovery"]["column"] for e in receipts]
+    if named != [name for name in order if name in named]:
+        raise ValueError("what was discovered stands in another order than the columns, or is none of them")
     again = _planned(receipts, statement, schema, pairs=False)
     if (paid := bound_receipt(statement)) is not None:
         said, facts = paid["discovery"], again[paid["id"]]["discovery"]
@@ -71,8 +74,6 @@ def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
     if "cap" in asked:
         return Wanted(OF_UNITS, (RECORDS,), sizes=UnitSizes(whole_number(asked["cap"])))
     name = asked["column"]
-    if name not in schema.domain.names:
-        raise ValueError(f"the schema has no column {name!r}, of which something was discovered")
     column, tree = schema[name], tree_of(asked) if "leaves" in asked else None
     if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")

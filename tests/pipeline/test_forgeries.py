@@ -1,4 +1,4 @@
-"""No small change of a release's JSON files is called sound, but of words that promise nothing."""
+"""No small change of a release's JSON and YAML files is called sound, but of words that promise nothing."""
 
 import json
 import re
@@ -7,21 +7,30 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.schema_text import dump_yaml
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.statement.registry_record import _Dumper
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import TOWN, done_once, rebound
 from tests.pipeline.forgeries import forgeries
 from tests.pipeline.test_contradictions import forged
+from tests.pipeline.test_discovery_runs import OPEN
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
+UNITS = ["privacy.unit=person", "privacy.epsilon=20"]
 RELEASES = {
     "pairs": ["selection=pairs", "privacy.unit=person", "privacy.max_records=4", "statement.publisher=Town"],
     "tries": ["accept=[{metric: l1, marginals: 1, at_most: 10000}]", "accept_tries=3"],
     "mwem": ["selection=mwem", "selection.k=[2]"],
+    "open": ["selection=pairs", "data.schema=open.yaml", *UNITS, "privacy.max_records=3", "privacy.delta=1e-6"],
+    "units": ["selection=pairs", *UNITS, "privacy.max_records=discover", "privacy.max_records_cap=20"],
     "advanced": ["selection=adagrid", "privacy.accountant=advanced", "mechanism=gaussian", "privacy.delta=1e-6"],
 }
 FILES = {"privacy": "privacy.json", "index": "measurements/index.json", "manifest": "manifest.json"}
+FILES |= {"schema": "schema.yaml", "croissant": "croissant.json", "deployment": "deployment.yaml"}
 
 #: What may change and be called sound: words of people, and facts of which the release tells nothing else.
 PROMISES_NOTHING = (
@@ -34,6 +43,9 @@ PROMISES_NOTHING = (
     r"privacy doubled number events\.\d+\.accept\.marginals",  # three columns have as many pairs
     r"privacy deleted events\.5",  # second scores of `tries`: of several tries all of the budget counts, charged or not
     r"index (doubled number|halved number|deleted) distances\.below",  # for bounds on errors, as the noisy values are
+    r"privacy (doubled number|halved number|swapped) events\.\d+\.discovery\.noisy\.\d+",  # answers, on their lattice
+    r"schema deleted columns\.\w+\.(outside|missing|min|max)",  # follows: read as it stood
+    r"schema (renamed|emptied|deleted|doubled|swapped) leave_out(\.\d+)?",  # columns that nobody read: named here alone
     r"index deleted (domain\.\d+\.ordered|histogram|distances)",  # read as what stood there, or as none
 )
 
@@ -45,6 +57,7 @@ def release_of(tmp_path_factory):
     @cache
     def make(name: str) -> Path:
         folder = tmp_path_factory.mktemp(name)
+        (folder / "open.yaml").write_text(OPEN, encoding="utf-8")
         done_once(folder, "run", *FAST, *RELEASES[name], "hydra.run.dir=out")
         return folder / "out" / "release"
 
@@ -53,7 +66,7 @@ def release_of(tmp_path_factory):
 
 def called_sound(release: Path, work: Path, every: int) -> list[str]:
     """Each `every`-th forgery of a release that `verify` calls sound; all papers and digests are made anew."""
-    contents = {k: json.loads((release / name).read_text(encoding="utf-8")) for k, name in FILES.items()}
+    contents = {k: _content(release / name) for k, name in FILES.items()}
     listed = [(k, *forgery) for k, content in contents.items() for forgery in forgeries(content)]
     passed = []
     for which, what, place, new in listed[::every]:
@@ -61,10 +74,12 @@ def called_sound(release: Path, work: Path, every: int) -> list[str]:
         shutil.copytree(release, work)
         now = {**contents, which: new}
         try:
-            if which == "manifest":
-                (work / "manifest.json").write_text(json.dumps(new), encoding="utf-8")
+            if which in ("privacy", "index", "schema"):
+                _forged(release, work, now)
             else:
-                _forged(release, work, now["privacy"], now["index"])
+                (work / FILES[which]).write_text(_text(which, new), encoding="utf-8")
+            if which in ("croissant", "deployment"):
+                rebound(work)
             if verify(work).sound:
                 passed.append(f"{which} {what} {'.'.join(map(str, place))}")
         except UserError:  # no release at all
@@ -73,14 +88,32 @@ def called_sound(release: Path, work: Path, every: int) -> list[str]:
     return passed
 
 
-def _forged(release: Path, work: Path, said, index) -> None:
+def _content(path: Path):
+    if path.name == "schema.yaml":
+        return load_schema(path).to_fields()
+    return (yaml.safe_load if path.suffix == ".yaml" else json.loads)(path.read_text(encoding="utf-8"))
+
+
+def _text(which: str, content) -> str:
+    """As a run writes it."""
+    if which == "deployment":
+        return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    if which == "schema":
+        return dump_yaml(content)
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _forged(release: Path, work: Path, now) -> None:
+    said, index, schema = (now[k] for k in ("privacy", "index", "schema"))
     try:
+        (work / "schema.yaml").write_text(_text("schema", schema), encoding="utf-8")
+        (work / "schema.yaml").write_text(load_schema(work / "schema.yaml").to_yaml(), encoding="utf-8")
         forged(work, said, index)
     except Exception:  # papers that nobody can write: those that were there, bound anew
         shutil.rmtree(work)
         shutil.copytree(release, work)
-        (work / "privacy.json").write_text(json.dumps(said), encoding="utf-8")
-        (work / "measurements" / "index.json").write_text(json.dumps(index), encoding="utf-8")
+        for which in ("privacy", "index", "schema"):
+            (work / FILES[which]).write_text(_text(which, now[which]), encoding="utf-8")
         rebound(work)
 
 
@@ -91,6 +124,8 @@ def unexpected(passed: list[str]) -> list[str]:
 def test_a_sample_of_small_forgeries_of_every_file_is_refused(release_of, tmp_path):
     assert unexpected(called_sound(release_of("pairs"), tmp_path / "work", every=47)) == []
     assert unexpected(called_sound(release_of("mwem"), tmp_path / "work", every=53)) == []
+    assert unexpected(called_sound(release_of("open"), tmp_path / "work", every=97)) == []
+    assert unexpected(called_sound(release_of("units"), tmp_path / "work", every=101)) == []
 
 
 @pytest.mark.slow
