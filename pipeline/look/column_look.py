@@ -30,6 +30,8 @@ from mechanisms.public.tables.text_forms import (
 FEW_ROWS, WIDE = 0.05, 0.5
 #: Where less than this is lost, most values are read as declared.
 MOST = 0.5
+#: Bounds that are off by this factor are said to be.
+FAR = 10
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,14 @@ class Seen:
     Attributes:
         distinct: about how many distinct texts.
         low, high: the least and the largest number that is no code of gaps.
+        most: the size that 99 % of these numbers do not exceed.
         codes: numbers that often stand for gaps → how often each occurs.
     """
 
     distinct: int
     low: float | None = None
     high: float | None = None
+    most: float | None = None
     codes: Mapping[float, int] | None = None
 
 
@@ -53,7 +57,6 @@ class ColumnLook:
     """One column under its schema. NOT private.
 
     Attributes:
-        lost: values that are not placed; what becomes of them stands in `loss`.
         lone: listed texts that one row alone holds.
         beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
         other, missing: values that go to *other*, and that are declared missing.
@@ -167,7 +170,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows)
-    hints += _codes_among_numbers(column, seen) + _listed_gaps(column)
+    hints += _far_bounds(column, seen) + _codes_among_numbers(column, seen) + _listed_gaps(column)
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
@@ -186,6 +189,20 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
     if values[top] == present == rows and column.kind == "categorical":
         value = json.dumps(column.labels[top], ensure_ascii=False)
         return [f"one value in all rows: if that is public, kind: constant, value: {value} measures nothing"]
+    return []
+
+
+def _far_bounds(column: Column, seen: Seen) -> list[str]:
+    """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
+    bound = max(abs(column.low), abs(column.high))
+    if column.kind not in {"integer", "float"} or column.width is not None or not seen.most or not bound:
+        return []
+    if seen.most >= FAR * bound:
+        how = f"the numbers go {seen.most / bound:,.0f} times as far as min and max"
+        return [f"{how}: are the bounds in another unit (cents for dollars), or the texts read wrongly?"]
+    if bound >= FAR * seen.most:
+        how = f"min and max go {bound / seen.most:,.0f} times as far as 99 % of the numbers"
+        return [f"{how}: are they in another unit, or wider than need be?"]
     return []
 
 

@@ -22,9 +22,9 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, percent, unplaced_values
+from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.scan import Source, literal, stream
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved
@@ -128,22 +128,23 @@ def _total(column: Column) -> Column:
 def _column(
     source: Source, schema: Schema, column: Column, coded: CodedTable, report: EncodingReport, seen: Seen
 ) -> ColumnLook:
-    outside, unplaced = report.outside[column.name], report.unplaced[column.name]
+    outside = report.outside[column.name]
     ordered = column.kind in ORDERED_KINDS or column.codes is not None
-    loss = Loss(column.name, unplaced_values(column, outside, unplaced), report.rows, fate(column))
+    loss = loss_of(column, report)
     counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size).astype(np.int64)
     missing = 0 if column.missing_code is None else int(counts[column.missing_code])
-    if column.missing_code is not None and loss.fate == "become missing":
-        missing -= loss.lost
+    if column.missing_code is not None and fate(column) == "become missing":
+        missing -= loss.unread
     if ordered and column.outside == "missing":
         missing -= outside
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     hints = lone_hint(report.lone.get(column.name, 0))
     if loss.lost:
-        mark = UNPLACED if ordered else OUTSIDE
+        mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
-        hints += cures_of_lost(column, dict(examples), loss)
+        unread = replace(loss, lost=loss.unread, clipped=0)
+        hints += cures_of_lost(column, dict(examples), unread) if unread.lost else []
     if column.discover is None:
         hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
     else:
@@ -170,15 +171,16 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         parts.append(f"approx_count_distinct({source.text(index)})")
         column = schema[name] if name in schema.domain.names else None
         if column is None or column.kind not in {"integer", "float"}:
-            parts += ["NULL", "NULL", "NULL"]
+            parts += ["NULL"] * 4
             continue
         number = number_sql(source, index, column)
-        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}))"
-        parts += [f"min({number}) {inside}", f"max({number}) {inside}"]
+        gaps = ", ".join(map(literal, ("", *column.missing_texts)))
+        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {source.text(index)} NOT IN ({gaps}))"
+        parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
     with source.connect() as engine:
         row = engine.execute(f"SELECT {', '.join(parts)} FROM {source.relation}").fetchall()[0]
-    return {name: Seen(int(row[4 * i] or 0), *row[4 * i + 1 : 4 * i + 4]) for i, name in enumerate(source.names)}
+    return {name: Seen(int(row[5 * i] or 0), *row[5 * i + 1 : 5 * i + 5]) for i, name in enumerate(source.names)}
 
 
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

@@ -58,7 +58,7 @@ def test_check_names_what_each_column_loses_and_the_cure_and_leaves_nothing(hosp
     assert columns["admission_date"]["lost"] == table["admission_date"].str.contains("/").sum()
     assert columns["admission_date"]["fate"] == "count as the first value, '2022-01'"
     assert columns["triage"]["lost"] == (table["triage"] == "NA").sum()
-    assert columns["age"]["beyond_bounds"] == (table["age"] == "-999").sum() and columns["age"]["lost"] == 0
+    assert columns["age"]["beyond_bounds"] == (table["age"] == "-999").sum() == columns["age"]["lost"] > 0
     assert columns["insurance"]["lost"] == 0 and columns["insurance"]["other"] == (table["insurance"] != "public").sum()
     assert facts["refused"] == ["admission_date", "emergency", "total_charges", "paid"]
     cures = {
@@ -168,6 +168,31 @@ def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before
     assert warned in said and said.index(warned) < said.index("measure") and "hangman" not in said
 
 
+CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"
+
+
+def test_a_number_beyond_the_bounds_is_lost_and_bounds_in_another_unit_are_said(town, capsys):
+    table = people(600)
+    table["pay"], table["stay"] = [[100 * (1 + i % 80) for i in range(600)], [i % 9 + 0.5 for i in range(600)]]
+    table.to_csv(town / "town.csv", index=False)
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{CENTS}leave_out"))
+    assert command("check", *TOWN[1:], "format=json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["refused"] == ["pay"] and facts["columns"]["pay"]["fate"] == "count as the nearest bound"
+    assert facts["columns"]["pay"]["lost"] == facts["columns"]["pay"]["beyond_bounds"] == 600
+    assert (
+        "the numbers go 89 times as far as min and max: are the bounds in another"
+        in facts["columns"]["pay"]["hints"][0]
+    )
+    assert facts["columns"]["stay"]["lost"] == 0, "what is only rounded is not lost"
+    assert "min and max go 106 times as far as 99 % of the numbers" in facts["columns"]["stay"]["hints"][0]
+    assert command("run", *FAST) == 1
+    said = capsys.readouterr().err
+    assert "column 'pay' loses 100.0 % of its values (600 of 600), which would count as the nearest bound" in said
+    assert not (town / "out/internal/ledger.jsonl").exists()
+    assert command("run", *FAST, "data.max_unplaced=1") == 0
+
+
 def test_amounts_in_two_notations_are_lost_where_they_are_written_the_other_way_and_never_100_times_too_large(
     tmp_path, monkeypatch, capsys
 ):
@@ -199,12 +224,13 @@ def test_a_share_that_is_none_is_refused(share, town, capsys):
 
 def test_what_counts_as_lost_is_what_is_neither_listed_readable_nor_declared_missing(tmp_path):
     """Brute force: each column's verdict on each text, one row each."""
-    texts = ["1", " 2", "9", "1.5", "x", "?", "", "-999", "-999.0"]
+    texts, beyond = ["1", " 2", "9", "1.5", "x", "?", "", "-999", "-999.0"], {"9", "-999", "-999.0"}
     columns = {
-        "plain": ({"kind": "integer", "min": 0, "max": 5}, {"x", "?"}),
-        "strict": ({"kind": "integer", "min": 0, "max": 5, "missing": False}, {"x", "?", ""}),
-        "gap": ({"kind": "integer", "min": 0, "max": 5, "missing": ["?", "-999"]}, {"x"}),
-        "other": ({"kind": "integer", "min": 0, "max": 5, "missing": False, "other": "o"}, set()),
+        "plain": ({"kind": "integer", "min": 0, "max": 5}, {"x", "?", *beyond}),
+        "strict": ({"kind": "integer", "min": 0, "max": 5, "missing": False}, {"x", "?", "", *beyond}),
+        "gap": ({"kind": "integer", "min": 0, "max": 5, "missing": ["?", "-999"]}, {"x", "9"}),
+        "other": ({"kind": "integer", "min": 0, "max": 5, "missing": False, "other": "o"}, beyond),
+        "sent": ({"kind": "integer", "min": 0, "max": 5, "outside": "missing"}, {"x", "?"}),
         "both": ({"kind": "integer", "min": 0, "max": 5, "other": "o", "outside": "other"}, {"x", "?"}),
         "words": ({"kind": "categorical", "values": ["1", "x"]}, {" 2", "9", "1.5", "?", "-999", "-999.0"}),
         "rest": ({"kind": "categorical", "values": ["1", "x"], "other": "o", "missing": False}, {""}),

@@ -20,7 +20,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import decode_column, decode_table
-from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, encoding
+from mechanisms.public.tables.encode import MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
 from mechanisms.public.tables.out_of_schema import codes_apart, with_apart
 from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
 from mechanisms.public.tables.write_table import write_table
@@ -34,9 +34,10 @@ class EncodingReport:
 
     Attributes:
         rows: of the table, as read.
-        outside: column → values outside its domain.
+        outside: column → values outside its domain; those that were only rounded to whole numbers among them.
         unplaced: column → values that are none of its kind, or absent where the column has no code for that.
         conflicts: rule of the schema → rows that contradict it, and take what the rule says.
+        rounded: column → values that were only rounded.
         lone: column of listed texts → how many of them one row alone holds.
     """
 
@@ -44,6 +45,7 @@ class EncodingReport:
     outside: Mapping[str, int]
     unplaced: Mapping[str, int]
     conflicts: Mapping[str, int] = field(default_factory=dict)
+    rounded: Mapping[str, int] = field(default_factory=dict)
     lone: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -98,7 +100,7 @@ def encode_columns(
     with mapped_errors(source):
         private_folder(folder)
     plan = encoding(source, schema, further, fine=fine)
-    marks = np.zeros((len(schema.columns), 3), np.int64)
+    marks = np.zeros((len(schema.columns), len(MARKS)), np.int64)
     beside = tuple(schema.fine.values()) if fine else ()
     paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(beside))]
     held = np.zeros(sum(c.value_codes for c in schema.columns if c.listed), np.int64)
@@ -138,7 +140,7 @@ def coded_batch(
         the codes of each column, and per column of the schema how many values carry each mark.
     """
     columns: list[NDArray[np.unsignedinteger]] = []
-    marks = np.zeros((len(schema.columns), 3), np.int64)
+    marks = np.zeros((len(schema.columns), len(MARKS)), np.int64)
     for i, column in enumerate(schema.columns):
         raw = batch.column(i).to_numpy(zero_copy_only=True)
         codes, seen = codes_apart(raw, column) if apart else _split(raw, column.size)
@@ -174,19 +176,20 @@ def report_of(rows: int, schema: Schema, marks: NDArray[np.int64], held: NDArray
         held: as of `rows_per_text`.
     """
     names = schema.domain.names
-    outside, unplaced = (dict(zip(names, map(int, marks[:, mark]), strict=True)) for mark in (OUTSIDE, UNPLACED))
+    counts = (marks[:, OUTSIDE] + marks[:, ROUNDED], marks[:, UNPLACED], marks[:, ROUNDED])
+    outside, unplaced, rounded = (dict(zip(names, map(int, each), strict=True)) for each in counts)
     listed = [c for c in schema.columns if c.listed]
     each = np.split(held, np.cumsum([c.value_codes for c in listed])[:-1]) if listed else []
     lone = {c.name: int((rows_of_text == 1).sum()) for c, rows_of_text in zip(listed, each, strict=True)}
-    return EncodingReport(rows, outside, unplaced, lone=lone)
+    return EncodingReport(rows, outside, unplaced, rounded=rounded, lone=lone)
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:
     """Codes, and how many values carry each mark."""
     if not len(raw) or int(raw.max()) < size:
-        return raw.astype(code_dtype(size)), [len(raw), 0, 0]
+        return raw.astype(code_dtype(size)), [len(raw), 0, 0, 0]
     marks, codes = np.divmod(raw, np.uint32(size))
-    return codes.astype(code_dtype(size)), np.bincount(marks, minlength=3).tolist()
+    return codes.astype(code_dtype(size)), np.bincount(marks, minlength=len(MARKS)).tolist()
 
 
 def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from mechanisms.public.tables.scan import Source, literal
 
 DAY = 86_400
 #: A raw code is code + size · mark: the mark says what happened to the value, and is counted.
-PLAIN, OUTSIDE, UNPLACED = 0, 1, 2
+PLAIN, ROUNDED, OUTSIDE, UNPLACED = MARKS = range(4)
 WHOLE = re.compile(r"-?[0-9]+")
 
 
@@ -194,7 +194,7 @@ def _ordered(column: Column, p: str, text: str) -> str:
     """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
     size, code, beyond = column.size, column.grid.sql(_clipped(column, p)), _beyond_sql(column, p)
     nothing = f"{p} IS NULL" if column.kind in DATE_KINDS else f"{p} IS NULL OR isnan({p})"
-    beyond += "" if column.kind in {"float", *DATE_KINDS} else f" OR {p} <> round({p})"
+    broken = "" if column.kind in {"float", *DATE_KINDS} else f"WHEN {p} <> round({p}) THEN "
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
     blank = f"trim({text}) IN ({', '.join(map(literal, ('', *column.missing_texts)))})"
@@ -207,11 +207,12 @@ def _ordered(column: Column, p: str, text: str) -> str:
         "missing": str((column.missing_code or 0) + size * OUTSIDE),
         "refuse": str(size * OUTSIDE),
     }[column.outside]
+    rounded = f"{code} + {size * ROUNDED}" if column.outside == "clip" else out
     listed = _declared_gaps(column, p, text, gap)
     return (
         f"CASE {listed}WHEN {nothing} THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
         f"{is_other}ELSE {gap + size * UNPLACED} END "
-        f"WHEN {beyond} THEN {out} ELSE {code} END"
+        f"WHEN {beyond} THEN {out} {broken and broken + rounded} ELSE {code} END"
     )
 
 

@@ -18,18 +18,25 @@ NAMED = 8
 
 @dataclass(frozen=True)
 class Loss:
-    """Values of one column that are not declared missing, and neither listed nor readable as the column's kind.
+    """Values of one column that are not declared missing, and neither listed nor readable as numbers within the bounds.
 
     Attributes:
-        lost: how many; a text that goes to a declared *other* and a number that is clipped are none of them.
+        lost: how many; what a declared *other*, or `outside: missing`, takes is none of them, nor what is only rounded.
         rows: of the table.
         fate: what becomes of them, as a verb: "become missing".
+        clipped: how many of them lie beyond the bounds.
     """
 
     column: str
     lost: int
     rows: int
     fate: str
+    clipped: int = 0
+
+    @property
+    def unread(self) -> int:
+        """Those that are not listed, or cannot be read."""
+        return self.lost - self.clipped
 
     @property
     def share(self) -> float:
@@ -46,22 +53,28 @@ def percent(share: float) -> str:
     return f"{min(100 * share, 99.9) if share < 1 else 100:.1f} %"
 
 
-def unplaced_values(column: Column, outside: int, unplaced: int) -> int:
-    """How many of the marked values of a column are lost.
+def loss_of(column: Column, report: EncodingReport) -> Loss:
+    """What a column loses."""
+    outside, unread = report.outside[column.name], report.unplaced[column.name]
+    clipped = 0
+    if _ordered(column):
+        # What cannot be read goes to *missing*; to *other* where the column has only that.
+        unread = 0 if column.missing_code is None and column.other is not None else unread
+        clipped = outside - report.rounded[column.name] if column.outside == "clip" else 0
+    elif column.outside != "other":
+        unread += outside
+    fates = [fate(column)] if unread or not clipped else []
+    fates += ["count as the nearest bound"] if clipped else []
+    return Loss(column.name, unread + clipped, report.rows, ", or ".join(fates), clipped)
 
-    Args:
-        outside, unplaced: as `EncodingReport` counts them.
-    """
-    if column.kind in ORDERED_KINDS or column.codes is not None:
-        # Beyond the bounds is readable. What is not goes to *missing*; to *other* where the column has only that.
-        return 0 if column.missing_code is None and column.other is not None else unplaced
-    return unplaced if column.outside == "other" else unplaced + outside
+
+def _ordered(column: Column) -> bool:
+    return column.kind in ORDERED_KINDS or column.codes is not None
 
 
 def fate(column: Column) -> str:
-    """What becomes of a value that the column cannot place."""
-    ordered = column.kind in ORDERED_KINDS or column.codes is not None
-    if column.missing_code is not None and (ordered or column.outside == "missing"):
+    """What becomes of a value that the column cannot read, or does not list."""
+    if column.missing_code is not None and (_ordered(column) or column.outside == "missing"):
         return "become missing"
     if column.other is not None:
         return f"become {column.other!r}"
@@ -70,8 +83,7 @@ def fate(column: Column) -> str:
 
 def losses_of(report: EncodingReport, schema: Schema) -> tuple[Loss, ...]:
     """The columns that lose values, the worst first."""
-    counts = {c.name: unplaced_values(c, report.outside[c.name], report.unplaced[c.name]) for c in schema.columns}
-    losses = [Loss(name, n, report.rows, fate(schema[name])) for name, n in counts.items() if n]
+    losses = [loss for column in schema.columns if (loss := loss_of(column, report)).lost]
     return tuple(sorted(losses, key=lambda loss: -loss.lost))
 
 
@@ -128,4 +140,5 @@ def said_lone(lone: Mapping[str, int]) -> list[str]:
 
 def as_counts(losses: Sequence[Loss]) -> dict[str, Mapping[str, object]]:
     """Column → what it loses, as JSON."""
-    return {x.column: {"lost": x.lost, "rows": x.rows, "share": x.share, "fate": x.fate} for x in losses}
+    names = ("lost", "clipped", "rows", "share", "fate")
+    return {loss.column: {name: getattr(loss, name) for name in names} for loss in losses}

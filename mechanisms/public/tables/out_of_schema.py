@@ -13,7 +13,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import OUTSIDE, PLAIN, encoding
+from mechanisms.public.tables.encode import MARKS, OUTSIDE, PLAIN, ROUNDED, encoding
 from mechanisms.public.tables.scan import Source
 
 #: A grown schema's rules would speak of other codes; scores use none.
@@ -28,7 +28,7 @@ def codes_apart(raw: NDArray[np.uint32], column: Column) -> tuple[NDArray[np.uns
     marks, codes = np.divmod(raw, np.uint32(column.size))
     placed = (marks == PLAIN) | ((marks == OUTSIDE) & (column.outside == "other"))
     codes_with_outside = np.where(placed, codes, column.size).astype(code_dtype(column.size + 1))
-    return codes_with_outside, np.bincount(marks, minlength=3).tolist()
+    return codes_with_outside, np.bincount(marks, minlength=len(MARKS)).tolist()
 
 
 def with_apart(schema: Schema, names: Collection[str]) -> Schema:
@@ -55,7 +55,7 @@ def together(schema: Schema, tables: Mapping[str, Any]) -> tuple[Schema, dict[st
 
 
 def values_outside(
-    source: Source, schema: Schema, name: str, *, most: int = 10, mark: int = OUTSIDE, spread: bool = False
+    source: Source, schema: Schema, name: str, *, most: int = 10, mark: int = ROUNDED, spread: bool = False
 ) -> list[tuple[str, int]]:
     """The most frequent values of a column that encoding marks, with how often each occurs. NOT private.
 

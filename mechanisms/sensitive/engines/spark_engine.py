@@ -22,6 +22,7 @@ from mechanisms.public.rules.engineering import refuse_conflicts
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, refuse_marked, report_of
+from mechanisms.public.tables.encode import MARKS
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
@@ -172,9 +173,9 @@ def _report(schema: Schema, facts: NDArray[np.int64]) -> EncodingReport:
     """
     columns, rules = len(schema.columns), [step.rule for step in schema.engineering.steps]
     texts = sum(c.value_codes for c in schema.columns if c.listed)
-    total = facts.sum(axis=0) if facts.size else np.zeros(1 + 3 * columns + len(rules) + texts, np.int64)
-    rows, flat, against, held = np.split(total, np.cumsum([1, 3 * columns, len(rules)]))
-    marks = flat.reshape(columns, 3)
+    total = facts.sum(axis=0) if facts.size else np.zeros(1 + len(MARKS) * columns + len(rules) + texts, np.int64)
+    rows, flat, against, held = np.split(total, np.cumsum([1, len(MARKS) * columns, len(rules)]))
+    marks = flat.reshape(columns, len(MARKS))
     refuse_marked(schema, marks)
     conflicts: Mapping[str, int] = dict(zip(rules, map(int, against), strict=True))
     refuse_conflicts(schema.engineering, conflicts)
