@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pipeline
@@ -274,6 +275,15 @@ def test_far_times_of_a_frame_are_values_and_stop_nothing():
     facts = {"columns": {"seen": COLUMNS["seen"]}, "confirmed_public": True}
     for table in (far, pa.table({"seen": pa.array([2**62, 0, None], pa.timestamp("s", "UTC")).dictionary_encode()})):
         assert len(pipeline.fit(table, facts, **{"data.max_unplaced": 1}, **QUICK).sample(5)) == 5
+
+
+def test_far_and_fine_times_of_a_file_are_scored_as_no_values_and_stop_nothing(tmp_path):
+    far = pa.array([2**63 - 1, -(2**63) + 1, 1, 10**15] * 9)
+    days = pa.array([2**31 - 1, -(2**31), 0, 9] * 9, pa.int32()).cast(pa.date32())
+    times = {f"{unit} {zone}": far.cast(pa.timestamp(unit, zone)) for unit in ("us", "ns") for zone in (None, "UTC")}
+    pq.write_table(pa.table({"d": days, **times}), tmp_path / "far.parquet")
+    path = tmp_path / "far.parquet"
+    assert pipeline.score(path, path, metrics=["tvd", "correlation"]).tvd["1-way"]["max"] == 0
 
 
 def test_a_column_that_is_not_there_is_named_with_the_frames_own(town):

@@ -56,7 +56,7 @@ def write_worlds(folder: Path) -> None:
     pd.DataFrame(np.where(bought, "y", "n"), columns=names).to_csv(folder / "items.csv", index=False)
     column = {"kind": "categorical", "values": ["n", "y"], "missing": False}
     facts = {"name": "items", "source": "invented", "confirmed_public": True, "columns": dict.fromkeys(names, column)}
-    (folder / "items.yaml").write_text(yaml.safe_dump(facts, sort_keys=False), encoding="utf-8")
+    (folder / "items.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(facts)), sort_keys=False), encoding="utf-8")
 
 
 def digest_of(folder: Path, name: str) -> str:

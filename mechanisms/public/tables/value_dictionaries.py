@@ -20,7 +20,7 @@ from mechanisms.public.tables.encode import moment_sql, number_sql
 from mechanisms.public.tables.scan import DATES, INTEGERS, Source, literal, stream
 
 #: Columns of these types are read as they are; all others as the texts that a CSV file would hold.
-AS_THEY_ARE = INTEGERS | DATES | {"VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE"}
+AS_THEY_ARE = INTEGERS | {"VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE"}
 
 #: So many columns are named in a line that names columns.
 NAMED = 12
@@ -45,9 +45,16 @@ class Dictionary:
 
 
 def raw_expressions(source: Source, names: Sequence[str]) -> dict[str, str]:
-    """Name → SQL for the column as the file holds it."""
-    places = {name: source.index(name, where=str(source.path)) for name in names}
-    return {n: f"c{i}" if source.types[i] in AS_THEY_ARE else source.text(i) for n, i in places.items()}
+    """Name → SQL for the column as the file holds it; days and times beyond the years 1 to 9999 are no values."""
+    return {name: _as_held(source, source.index(name, where=str(source.path))) for name in names}
+
+
+def _as_held(source: Source, index: int) -> str:
+    kind = source.types[index]
+    if kind in DATES:
+        day = f"c{index}" if kind == "DATE" else f"TRY_CAST(c{index} AS TIMESTAMP)"
+        return f"CASE WHEN {day} >= DATE '0001-01-01' AND {day} < DATE '10000-01-01' THEN {day} END"
+    return f"c{index}" if kind in AS_THEY_ARE else source.text(index)
 
 
 def schema_expressions(source: Source, schema: Schema) -> dict[str, str]:
