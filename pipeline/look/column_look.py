@@ -121,13 +121,13 @@ def _numbers(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
     declared = Reading(column.strip, column.decimal)
     other = share_of(words, lambda t: declared.other_way.number(t) is not None) if loss.share < MOST else 0
     if other:
-        what = f"{percent(other)} of what is lost are numbers written the other way, with a decimal"
+        what = f"{percent(other)} of what cannot be read are numbers written the other way, with a decimal"
         hints.append(f"{what} {declared.other_way.mark_name}: a column has one notation; mend the table")
     elif share > 0 and not reading.plain:
         both = Reading(tuple(dict.fromkeys((*column.strip, *reading.strip))), reading.decimal)
         fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in both.fields().items())
         sign = "with a decimal comma" if reading.decimal == "," else "with signs beside or between the digits"
-        hints.append(f"{percent(share)} of what is lost are numbers {sign}: {fields}")
+        hints.append(f"{percent(share)} of what cannot be read are numbers {sign}: {fields}")
     return hints + _gaps(column, {t: n for t, n in words.items() if reading.number(t) is None}, numbers=True)
 
 
