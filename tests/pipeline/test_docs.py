@@ -1,8 +1,7 @@
 """Every command and the Python of the pages of docs/ run as they stand there, in their order, on small tables.
 
-Comments in a page name these tables:
+What a line needs, a line before it makes. Comments in a page say:
 
-<!-- table: NAME.csv -->        a small table of that name is there before the next block
 <!-- small: SETTING=VALUE … --> settings that the tests add to the `run` commands of the next block
 <!-- file: PATH -->             the next block is the content of that file
 
@@ -21,10 +20,10 @@ import pandas as pd
 import pytest
 
 from pipeline.conf_folder import CONF
-from pipeline.demo import write_demo
+from pipeline.demo.__main__ import main as write_table
 from pipeline.settings.compose import compose_config
 from pipeline.settings.compose import setting_names as keys
-from tests.pipeline.conftest import command, people
+from tests.pipeline.conftest import command
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs").glob("*.md"))}
@@ -51,6 +50,8 @@ def run_line(words: list[str], small: list[str]) -> None:
         further = small if words[3] == "run" else []
         kept = [w for w in words[3:] if w.partition("=")[0] not in {s.partition("=")[0] for s in further}]
         assert command(*kept, *further) == 0, words
+    elif words[:3] == ["python", "-m", "pipeline.demo"]:
+        assert write_table([words[3], "500"]) == 0, words
     elif words[0] == "python" and words[1].startswith("docs/"):
         subprocess.run([sys.executable, ROOT / words[1], *words[2:]], check=True)
     elif words[0] == "openssl":
@@ -66,10 +67,6 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for marks, language, text in blocks(page):
-        if marks.get("table") == "people.csv":
-            people(3000).to_csv("people.csv", index=False)
-        elif "table" in marks:
-            write_demo(Path(marks["table"]), rows=500, seed=1)
         if "file" in marks:
             Path(marks["file"]).write_text(text, encoding="utf-8")
         elif language == "bash":
@@ -83,7 +80,7 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert len(pd.read_csv("ward.csv")) == 8
     if page == "python":
         assert len(names["made"]) == 1000 and names["same"].shape == names["made"].shape  # type: ignore[arg-type, attr-defined]
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["outputs", "people.csv"]
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["outputs"]
     if page == "sweeps-and-experiments":
         assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
 
