@@ -35,6 +35,7 @@ class ChallengeSettings(Source):
         holdout: share of the units that each release sets aside.
         floors: whether fresh real records are scored too, beside the first run.
         samples: shares of the real rows; a random sample of each share is scored beside the tables of `methods`.
+        anonymous: k: a k-anonymous table of the rows that are not set aside is scored beside the releases.
         repeats: how often each release is made; what is shown are means with their standard errors.
     """
 
@@ -50,6 +51,7 @@ class ChallengeSettings(Source):
     columns: list[str] = field(default_factory=list)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
     samples: list[float] = field(default_factory=list)
+    anonymous: list[int] = field(default_factory=list)
     rows: int = 20_000
     per_subject: int = 50
     holdout: float = 0.0

@@ -32,7 +32,7 @@ class Pair:
 
     Attributes:
         across, up: the metrics.
-        points: (dataset, ε or None for a sample, score of the one, of the other), means over the runs.
+        points: (dataset, ε, None for what is no release, score of the one, of the other), means over the runs.
         errors: their standard errors; 0 for one run.
         rho: Spearman's rank correlation of the points, its sign turned where one is good when high and the other when
             low, so that 1 means that both put the tables in the same order of quality; None where it is undefined.
@@ -76,8 +76,11 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
 
 
 def kind_of(dataset: str, epsilon: float | None) -> str:
-    """What a table is one of: its method, or the samples."""
-    return "samples" if epsilon is None else dataset
+    """What a table is one of: its method, the samples, or the k-anonymous ones."""
+    if epsilon is not None:
+        return dataset
+    head = dataset.rpartition(" ")[0]
+    return "samples" if head == "sample" else head
 
 
 def _by_table(rows: Sequence[Mapping[str, Any]]) -> Tables:

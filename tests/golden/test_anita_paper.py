@@ -16,7 +16,12 @@ from evaluation.outcome import compute
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
+from pipeline.experiments.anonymized import generalized
+from pipeline.experiments.challenge import run
+from pipeline.experiments.challenge_settings import settings_of_challenge
 from pipeline.experiments.scores_against import pairs_of
+from pipeline.settings.config import load_config
 
 DOMAIN = Domain(
     (Attribute("a", 3), Attribute("b", 40, 40), Attribute("c", 4), Attribute("d", 2), Attribute("e", 30, 29))
@@ -128,3 +133,25 @@ def test_1_accuracy_against_privacy_over_the_tables():
 def test_1_a_pair_that_no_table_has_is_left_out():
     rows = [{"dataset": "gum", "epsilon": 1, "metric": "anita_1way", "score": 0.9, "floor": None}]
     assert pairs_of(rows, {"anita_privacy": ["anita_1way"]}) == ()
+
+
+def test_1_classic_anonymization_stands_beside_synthetic_data():
+    """Figure 1: k-anonymous tables by generalization; each row has the ranges of at least k rows."""
+    far = []
+    for k in (5, 50):
+        made, again = (generalized(REAL, k, np.random.default_rng(seed)) for seed in (1, 2))
+        assert made.rows == REAL.rows and (made.column("b") != again.column("b")).any()
+        far.append(float(np.abs(made.column("b").astype(int) - REAL.column("b")).mean()))
+    assert far[0] < far[1], "more privacy, less accuracy"
+    whole = generalized(REAL, 301, np.random.default_rng(1))  # no split leaves so many rows on either side
+    assert np.corrcoef(whole.column("b"), REAL.column("b"))[0, 1] == pytest.approx(0, abs=0.15)
+    settings = settings_of_challenge(load_config(["experiment=anita_tradeoff"]))
+    assert settings.anonymous == [2, 5, 20, 100] and settings.holdout == 0.5
+
+
+@pytest.mark.parametrize("wrong", ["[1]", "[5,5]", "[5] experiment.holdout=0"])
+def test_1_a_k_that_hides_nobody_is_one_clear_message(wrong, tmp_path):
+    config = load_config(["experiment=anita_tradeoff", *f"experiment.anonymous={wrong}".split()])
+    with pytest.raises(UserError, match=r"experiment\.anonymous"):
+        run(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
