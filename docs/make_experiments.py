@@ -20,7 +20,7 @@ from pipeline.version import __version__
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures" / "experiments"
 #: Lines of a table; what the source prints stands first.
-MOST = 24
+MOST = 38
 HEAD = f"""# Experiments
 
 Every experiment of the papers and challenges: its command, what the source prints, what we get, and why they differ.

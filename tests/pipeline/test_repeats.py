@@ -88,6 +88,8 @@ def test_means_are_ranked_and_the_ranks_of_runs_alone_are_told_beside():
     ]
     (pair,) = pairs_of(rows, {"mgd": ["density"]})
     assert pair.rho == pytest.approx(1) and pair.alone == pytest.approx((0.5, 0.5, 1))
+    few = replace(pair, within={"gum": (4, -0.8), "samples": (5, 1.0)})
+    assert [b.what for b in beside_pairs([few])[2:]] == ["rank correlation of mgd with density over 5 tables, samples"]
     together, alone = beside_pairs([pair])
     assert together.ours == pytest.approx(1) and together.error is None
     assert (alone.ours, alone.runs) == (pytest.approx(2 / 3), 3) and alone.error == pytest.approx(1 / 6)
