@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from tests.audit import mutants_accounting, mutants_choosing, mutants_noise, mutants_sensitivity
+from tests.audit import mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity
+from tests.audit.beside import check_beside
 from tests.audit.choosing import (
     check_booked,
     check_hidden,
@@ -15,7 +16,9 @@ from tests.audit.choosing import (
     selection_bounds,
 )
 from tests.audit.hooks import Broken
+from tests.audit.losses import check_losses
 from tests.audit.mutants import MUTANTS, Mutant
+from tests.audit.on_spark import check_spark
 from tests.audit.protocol import (
     check_aside,
     check_bound,
@@ -25,13 +28,14 @@ from tests.audit.protocol import (
     check_statements,
     check_swapped_answers,
 )
+from tests.audit.rates import check_rates, rates
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
 from tests.audit.tight import audits
 from tests.audit.totals import recomputed
 
 #: The files whose import registers the mutants.
-FILES = (mutants_accounting, mutants_choosing, mutants_noise, mutants_sensitivity)
+FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity)
 Check = Callable[[Path], object]
 
 
@@ -75,6 +79,17 @@ CHECKS: dict[str, Check] = {
     "choosing": _choosing,
     "totals": lambda folder: recomputed(folder, 96, seed=5),
     "replay": lambda folder: replay(folder, most=192, seed=2),
+    "beside": check_beside,
+    "losses": lambda folder: check_losses(folder, 12),
+    "rates": lambda folder: check_rates(rates(folder, 24)),
+    "spark": check_spark,
+}
+#: Of these, what is tried first: the cases, kinds or parts that a mutant names.
+WORDED: dict[str, Callable[[Path, Collection[str]], object]] = {
+    "replay": lambda folder, words: replay(folder, most=60, words=words),
+    "beside": check_beside,
+    "losses": lambda folder, words: check_losses(folder, 12, words=words),
+    "rates": lambda folder, words: check_rates(rates(folder, 40, words=words)),
 }
 
 
@@ -91,7 +106,7 @@ def caught(mutant: Mutant, folder: Path) -> tuple[str, str]:
     likely, *words = mutant.likely.split()
     tries: list[tuple[str, Check]] = [(likely, CHECKS[likely])]
     if words:
-        tries = [(likely, lambda folder: replay(folder, most=60, words=words))]
+        tries = [(likely, lambda folder: WORDED[likely](folder, words))]
     tries += [(name, check) for name, check in CHECKS.items() if words or name != likely]
     for name, check in tries:
         with mutant.on() as switches:

@@ -20,7 +20,7 @@ class Mutant:
         name: what the code does wrong.
         fault: where such a fault is known from, or how it comes about.
         parts: what is replaced (names in `hooks.POINTS`), each with how.
-        likely: the check that should catch it, tried first; after `replay` words in the names of its likely cases.
+        likely: the check that should catch it, tried first; after it words: what of it is likely (`WORDED`).
     """
 
     name: str

@@ -24,6 +24,7 @@ from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import open_table
+from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline import stages
 from pipeline.settings.config import Config
 from tests.audit.cases import Case, config_of, plan_of
@@ -33,10 +34,11 @@ from tests.audit.worlds import Settings, make_world, write_table
 
 #: The last of the bounds that C may be, in the schema `records`, is its cap.
 BOUNDS = (1, 2, 4)
+UNITS_OWN = PrivacyUnit("uid", 1, missing="own")
 RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 
 
-class _Cut(BaseException):
+class Cut(BaseException):
     """The power fails."""
 
 
@@ -48,7 +50,7 @@ def cut_at(draw: int) -> Iterator[None]:
     def noisy(original: Any) -> Any:
         def drawn(*args: Any) -> Any:
             if next(count) == draw:
-                raise _Cut
+                raise Cut
             return original(*args)
 
         return drawn
@@ -69,7 +71,7 @@ def _cut_run(folder: Path, selection: str, draw: int) -> tuple[Config, Path, Tap
     try:
         with cut_at(draw), recording(tape, seed=1):
             stages.run(config, root, quiet=True)
-    except _Cut:
+    except Cut:
         return replace(config, resume=True), root, tape
     raise Broken(f"{selection}: the run was not cut off")
 
@@ -284,4 +286,21 @@ def check_aside(rows: int = 60) -> int:
             if now - before not in (Counter(), Counter([new])) or before - now:
                 raise Broken(f"row {count} changes which of the other rows are set aside")
             before = now
+        _check_secret(Path(place), source, contents)
     return rows
+
+
+def _check_secret(place: Path, source: Any, contents: list[str]) -> None:
+    """Another key, other coins: of records, and of units.
+
+    Raises:
+        Broken: the same are set aside.
+    """
+    for ids in (pa.nulls(len(contents), pa.string()), pa.array(map(str, range(len(contents))))):
+        pq.write_table(pa.table({"unit": ids, "content": contents}), place / "units.parquet")
+        coins = [
+            current("units aside")(place / "units.parquet", source, UNITS_OWN, len(contents), key, 0.3)
+            for key in (b"k" * 32, b"l" * 32)
+        ]
+        if np.array_equal(*coins):
+            raise Broken("coins of a holdout are the same under another key: they are no secret")

@@ -1,9 +1,11 @@
 """The quick part of the audit; `make audit` runs the whole."""
 
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
+from tests.audit.beside import BESIDE, check_beside
 from tests.audit.cases import CHOICES, check_registry, registered, write_public
 from tests.audit.catch import CHECKS, MUTANTS, caught
 from tests.audit.choosing import (
@@ -15,6 +17,8 @@ from tests.audit.choosing import (
     selection_bounds,
 )
 from tests.audit.hooks import POINTS, Broken, point
+from tests.audit.losses import FAMILIES, check_grids, families
+from tests.audit.on_spark import check_spark, why_not
 from tests.audit.protocol import (
     check_bound,
     check_cut_off,
@@ -23,6 +27,7 @@ from tests.audit.protocol import (
     check_statements,
     check_swapped_answers,
 )
+from tests.audit.rates import check_rates, rates
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
 from tests.audit.tight import audits
@@ -97,6 +102,25 @@ def test_a_bound_that_is_discovered_follows_from_noisy_counts_alone(folder):
     assert check == "protocol" and "speak for C" in found
 
 
+@pytest.mark.parametrize("name", sorted(set(BESIDE) - {"ids", "tables"}))
+def test_what_stands_beside_one_run_holds(folder, name):
+    ((_, found, _),) = check_beside(folder, [name])
+    assert int(found) > 2
+
+
+def test_whole_runs_cost_one_unit_and_families_what_is_stated(folder):
+    found = families(folder, 2)
+    assert found.pairs == 2 * len(FAMILIES) and 0.9 < max(found.largest.values()) <= 1 + 1e-9
+
+
+def test_published_bounds_are_held_against_the_rows(folder):
+    found = rates(folder, 10, words=["indif"])
+    assert {"bound, measured", "interval, mean"} <= {kind for kind, *_ in check_rates(found)}
+    found.held["bound, measured"] = [0.5, 0.7, 0.6] * 10
+    with pytest.raises(Broken, match="bound, measured: holds in 60"):
+        check_rates(found)
+
+
 def test_the_stop_at_lost_values_comes_before_any_charge_and_changes_nothing_else(folder):
     went, refused = check_refusals(folder, 6)
     assert went and refused
@@ -122,6 +146,16 @@ QUICK = (
     "threshold without the term of delta",
     "a unit counted more than once per value",
     "one bucket moves where a unit is replaced",
+    "ledger that forgets who charged",
+    "new draws under the old booking",
+    "sensitivity of a plugin by hand",
+    "answers that nobody paid for",
+    "draft that lists single persons texts",
+    "links of a foreign release are followed",
+    "words about discovery taken as they stand",
+    "clipped values counted nowhere",
+    "grid moves 30 percent further than charged",
+    "a family costs what one unit costs",
 )
 
 
@@ -132,10 +166,10 @@ def test_a_known_fault_is_caught(folder, name):
 
 
 def test_there_are_faults_enough_and_all_names_exist():
-    assert len(MUTANTS) >= 60
+    assert len(MUTANTS) >= 100
     assert all(m.fault and m.likely.split()[0] in CHECKS for m in MUTANTS.values())
     for name in POINTS:
-        assert callable(point(name)[2]) or isinstance(point(name)[2], property | classmethod), name
+        assert callable(point(name)[2]) or isinstance(point(name)[2], property | cached_property | classmethod), name
 
 
 @pytest.mark.slow
@@ -152,3 +186,15 @@ def test_the_whole_audit_holds(tmp_path):
 @pytest.mark.slow
 def test_runs_that_are_cut_off_charge_and_draw_nothing_twice(folder):
     assert check_cut_off(folder) == 6
+
+
+@pytest.mark.slow
+def test_ids_tables_and_grids_hold_on_whole_runs(folder):
+    assert check_beside(folder, ["ids", "tables"]) and check_grids(folder) > 20
+
+
+@pytest.mark.slow
+def test_lost_tasks_of_spark_change_nothing(folder):
+    if why_not():
+        pytest.skip(f"left out: {why_not()}")
+    assert check_spark(folder) == 2

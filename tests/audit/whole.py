@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from tests.audit.beside import check_beside
 from tests.audit.cases import CHOICES, check_registry, registered, write_public
 from tests.audit.catch import Survived, all_caught
 from tests.audit.choosing import (
@@ -24,7 +25,9 @@ from tests.audit.choosing import (
     selection_bounds,
 )
 from tests.audit.hooks import Broken
+from tests.audit.losses import FAMILIES, Losses, check_losses
 from tests.audit.mutants import MUTANTS
+from tests.audit.on_spark import check_spark, why_not
 from tests.audit.protocol import (
     check_aside,
     check_bound,
@@ -34,6 +37,7 @@ from tests.audit.protocol import (
     check_statements,
     check_swapped_answers,
 )
+from tests.audit.rates import Rates, check_rates, rates
 from tests.audit.replay import Tally, check_noise, replay
 from tests.audit.sampling import RARE, check_law, check_streams, check_tails, laws
 from tests.audit.tight import Bound, audits
@@ -42,7 +46,7 @@ from tests.audit.worlds import quick_disk
 
 ROOT = Path(__file__).parents[2]
 #: Of the whole audit.
-PAIRS, PLANS = 1_000, 320
+PAIRS, PLANS, RUNS, FAMILY_CASES = 1_000, 320, 24, 30
 Rows = list[tuple[str, str, str]]
 #: What the third column of a section says, where it is not what is required.
 HEADS = {"White-box audits": "found / stated: 0.9 to 1", "Known faults, switched on one at a time": "the fault"}
@@ -63,6 +67,23 @@ def _tight(folder: Path, part: tuple[int, int]) -> list[Bound]:
 
 def _mutants(folder: Path, part: tuple[int, int]) -> Rows:
     return [(mutant.name, f"caught: {check}", mutant.fault) for mutant, check, _ in all_caught(folder, part)]
+
+
+def _rates(folder: Path, part: tuple[int, int]) -> Rates:
+    return rates(folder, RUNS, part=part)
+
+
+def _losses(folder: Path, part: tuple[int, int]) -> Losses:
+    return check_losses(folder, FAMILY_CASES, part=part)
+
+
+def _beside(folder: Path, part: tuple[int, int]) -> Rows:
+    """What stands beside one run; and Spark, where it is installed."""
+    if part[0]:
+        runs = check_spark(folder)
+        found = f"{runs} runs" if runs else f"left out: {why_not()}"
+        return [("tasks of Spark that are lost, run again and run twice", found, "the embedded engine's answers")]
+    return check_beside(folder)
 
 
 def _others(folder: Path, part: tuple[int, int]) -> Rows:
@@ -109,7 +130,10 @@ WORK: dict[str, tuple[Callable[[Path, tuple[int, int]], Any], int]] = {
     "Known faults, switched on one at a time": (_mutants, 12),
     "Totals": (_totals, 4),
     "White-box audits": (_tight, 7),
+    "Whole runs, recomputed from the rows": (_losses, 3),
+    "Published errors, by simulation": (_rates, 6),
     "Sampler, tries, ledger and statements": (_others, 1),
+    "Budgets, sweeps, ids, plugins, drafts and Spark": (_beside, 2),
 }
 #: Processes at a time.
 PROCESSES = 2
@@ -150,12 +174,33 @@ def totals_rows(ratios: Ratios) -> Rows:
     return rows
 
 
+def rates_rows(found: Rates) -> Rows:
+    """What the simulations say."""
+    rows = [
+        (f"{kind} ({runs} runs)", f"{held:.1%}", "95 %, but for chance") for kind, runs, held in check_rates(found)[:-1]
+    ]
+    what, runs, error = check_rates(found)[-1]
+    return [*rows, (f"{what} ({runs} runs)", f"{error:.2f}", "at most 1, but for chance")]
+
+
+def losses_rows(found: Losses) -> Rows:
+    """What the runs cost."""
+    who = {1: "one unit", **{k: f"{k} units with equal records" for k in FAMILIES[1:]}}
+    rows = [(f"pairs of tables that differ by {', '.join(who.values())}", f"{found.pairs}", "")]
+    for units, share in sorted(found.largest.items()):
+        rows.append((f"largest loss / stated loss, {who[units]}", f"{share:.6f}", "at most 1"))
+    what = "adaptive grids, their matrices written down anew from the released answers"
+    return [*rows, (what, f"{found.grids}", "answers, movement and charge as in the run")]
+
+
 def joined(title: str, found: list[Any]) -> Rows:
     """The parts of a section as its rows."""
-    if isinstance(found[0], Tally | Ratios):
+    said: dict[type, Callable[[Any], Rows]] = {Tally: replay_rows, Ratios: totals_rows}
+    said |= {Rates: rates_rows, Losses: losses_rows}
+    if type(found[0]) in said:
         for part in found[1:]:
             found[0].add(part)
-        return replay_rows(found[0]) if isinstance(found[0], Tally) else totals_rows(found[0])
+        return said[type(found[0])](found[0])
     rows = [row for part in found for row in part]
     if isinstance(rows[0], Bound):
         return [

@@ -1,0 +1,407 @@
+"""What stands beside one ordinary run: shared budgets, sweeps, plugins, ids of any type, and drafts."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import os
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from numpy.typing import NDArray
+
+from mechanisms.accounting.bookings import load_book
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.tables.scan import open_table
+from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.sensitive.exact_answers import ExactAnswers
+from pipeline import stages
+from pipeline.budget import admission
+from pipeline.measuring.selection_context import AdaptiveRun
+from pipeline.release_folder import read_release
+from pipeline.settings import build
+from pipeline.settings.config import Config
+from pipeline.statement.verify import verify
+from tests.audit.cases import Case, config_of, plan_of
+from tests.audit.hooks import Broken, current
+from tests.audit.protocol import Cut, cut_at
+from tests.audit.tape import Tape, compared, recording
+from tests.audit.worlds import HEAD, Settings, make_world, write_table
+from tests.pipeline.test_contradictions import forged
+
+RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
+UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
+
+
+def _case(settings: Settings = RECORDS, schema: str = "plain", selection: str = "pairs") -> Case:
+    return Case(selection, "gaussian", "gdp", settings, schema, 8.0, 5)
+
+
+def _budgeted(folder: Path, **changes: Any) -> Config:
+    home = folder / "beside"
+    table = write_table(home / "t.csv", make_world(RECORDS, 3).table)
+    config = config_of(_case(), folder, table)
+    limit = {"epsilon": 100.0, "delta": 1e-3}
+    shared = replace(config.budget, ledger=str(home / "shared.json"), limit=limit, accountant="basic")
+    return replace(config, budget=shared, **changes)
+
+
+class Budget:
+    """Runs that share a ledger: whatever is drawn for the same charge again has been booked again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.config = folder / "beside", _budgeted(folder)
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.config = _budgeted(folder)
+        self.drawn, self.seeds = Counter[str](), itertools.count(1)
+
+    def run(self, name: str, cut: int | None = None, **changes: Any) -> None:
+        """A run, or one that is cut off right before that draw; one that is refused draws nothing more."""
+        tape, names = Tape(), mock.patch.object(secrets, "token_hex", lambda n=32: os.urandom(n).hex())
+        failing = nullcontext() if cut is None else cut_at(cut)
+        with recording(tape, seed=next(self.seeds)), names, suppress(Cut, UserError), failing:
+            stages.run(replace(self.config, **changes), self.home / name, quiet=True)
+        self.drawn.update(tape.draws.keys() if cut is None else set(list(tape.draws)[:cut]))
+
+    def lose(self, name: str, *parts: str) -> None:
+        """Parts of the run's folder are tidied away."""
+        for part in parts:
+            place = self.home / name / part
+            shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+
+    def check(self, what: str) -> None:
+        """No charge was drawn more often than it was booked.
+
+        Raises:
+            Broken: it was.
+        """
+        book = load_book(self.home / "shared.json")
+        booked, most = 0 if book is None else len(book.bookings), max(self.drawn.values(), default=0)
+        if most > booked or not most:
+            raise Broken(f"{what}: drawn {most} times, booked {booked} times")
+
+
+def _tidied(budget: Budget) -> None:
+    budget.run("r")
+    budget.lose("r", "release", "internal/answers", "internal/ledger.jsonl")
+    budget.run("r")
+
+
+def _tidied_and_resumed(budget: Budget) -> None:
+    budget.run("r")
+    budget.lose("r", "release", "internal/answers", "internal/ledger.jsonl")
+    budget.run("r", resume=True)
+
+
+def _answers_lost(budget: Budget) -> None:
+    budget.run("r")
+    budget.lose("r", "release", "internal/answers")
+    budget.run("r", resume=True)
+
+
+def _cut_off(budget: Budget) -> None:
+    for cut in (0, 2):
+        budget.run("r", cut=cut, resume=cut > 0)
+    budget.run("r", resume=True)
+
+
+def _cut_off_and_tidied(budget: Budget) -> None:
+    budget.run("r", cut=3)
+    budget.lose("r", "internal/ledger.jsonl", "internal/answers")
+    budget.run("r")
+
+
+def _rolled_back(budget: Budget) -> None:
+    """A backup of the run's own record, from before its charges, is put back."""
+    budget.run("r")
+    budget.lose("r", "release", "internal/answers")
+    record = budget.home / "r" / "internal" / "ledger.jsonl"
+    record.write_bytes(record.read_bytes().split(b"\n")[0] + b"\n")
+    budget.run("r", resume=True)
+
+
+def _copied(budget: Budget) -> None:
+    budget.run("r", cut=0)
+    shutil.copytree(budget.home / "r", budget.home / "copy")
+    budget.run("r", resume=True)
+    budget.run("copy", resume=True)
+
+
+def _swept(budget: Budget) -> None:
+    """As `run -m` does: all jobs are booked, then each is run, with one table between them."""
+    jobs = {f"many/{k}": replace(budget.config, synthesis=replace(budget.config.synthesis, seed=k)) for k in (1, 2)}
+    planned: list[Any] = []
+    for name, config in jobs.items():
+        schema = build.build_schema(config)
+        planned += admission.planned_release(config, schema, plan_of(config), budget.home / name)
+    admission.book(planned)
+    for name, config in jobs.items():
+        budget.run(name, synthesis=config.synthesis)
+
+
+STORIES: dict[str, Callable[[Budget], None]] = {
+    "two jobs of a sweep": _swept,
+    "a run whose folder was tidied, run again": _tidied,
+    "a run whose folder was tidied, resumed": _tidied_and_resumed,
+    "a run whose answers were lost, resumed": _answers_lost,
+    "a run that was cut off twice": _cut_off,
+    "a run that was cut off, and its folder tidied": _cut_off_and_tidied,
+    "a run whose own record was rolled back, resumed": _rolled_back,
+    "a copy of a run that was cut off": _copied,
+}
+
+
+def check_budgets(folder: Path) -> int:
+    """Runs that share a ledger, tidied, resumed, copied, swept: see `Budget.check`; how many stories.
+
+    Raises:
+        Broken: something was drawn more often than booked.
+    """
+    for what, story in STORIES.items():
+        story(budget := Budget(folder))
+        budget.check(what)
+    return len(STORIES)
+
+
+def check_shared_tables(folder: Path) -> int:
+    """Jobs that share an encoded table and its counts answer as each of them does alone; how many jobs.
+
+    Raises:
+        Broken: an exact answer or a step is another one.
+    """
+    home = folder / "beside"
+    shutil.rmtree(home, ignore_errors=True)
+    many = replace(UNITS, bound=1)
+    kinds = [(RECORDS, "plain"), (UNITS, "plain"), (many, "plain"), (replace(UNITS, clip="truncate"), "plain")]
+    kinds += [(replace(UNITS, missing="own"), "plain"), (replace(UNITS, holdout=True), "plain"), (UNITS, "histogram")]
+    kinds += [(RECORDS, "rules"), (replace(many, clip="truncate", missing="own"), "plain"), (UNITS, "records")]
+    rows = make_world(UNITS, 4).table
+    table, alone = write_table(home / "t.csv", rows), []
+    configs = [config_of(_case(settings, schema), folder, table) for settings, schema in kinds]
+    for shared, config in itertools.product((None, home / "shared"), configs):
+        tape = Tape()
+        with recording(tape, seed=1):
+            shutil.rmtree(home / "run", ignore_errors=True)
+            done = stages.run(config, home / "run", quiet=True, shared=shared)
+        facts = (tape.steps, {name: draw.exact for name, draw in tape.draws.items()}, done.losses)
+        if shared is None:
+            alone.append(facts)
+        elif facts != alone.pop(0):
+            raise Broken(f"{config.privacy}: other answers from a table that jobs share")
+    return len(configs)
+
+
+#: The end of time as databases write it, and others that no clock shows: every one is a unit of its own.
+END = datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
+FAR = (int(END.timestamp()) * 1_000_000 + 999_999, 2**63 - 2**40, 2**63 - 1, 1 - 2**63)
+IDS: dict[str, tuple[Any, Sequence[Any]]] = {
+    "times in UTC": (pa.timestamp("us", "UTC"), FAR),
+    "times": (pa.timestamp("us"), FAR),
+    "bytes": (pa.binary(), (b"\x00", b"\x01\x02", b"\xff")),
+    "fractions": (pa.decimal128(38, 38), (Decimal(0), Decimal("1e-38"))),
+    "numbers": (pa.float64(), (float("inf"), -float("inf"), 0.0)),
+}
+
+
+def check_ids(folder: Path) -> int:
+    """Records of one id, of any type, come and go together and count C in all; how many ids.
+
+    Raises:
+        Broken: a unit moves further than it is charged for.
+    """
+    home, count = folder / "beside", 0
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    for missing, (name, (kind, ids)) in itertools.product(("drop", "own"), IDS.items()):
+        settings = replace(UNITS, missing=missing, bound=1)
+        config = config_of(_case(settings, selection="oneway"), folder, home / "t.parquet")
+        for one in ids:
+            tapes: list[Tape] = []
+            for many in (12, 0):
+                _write_ids(home / "t.parquet", pa.array([one] * many + [None] * 5, kind))
+                shutil.rmtree(home / "run", ignore_errors=True)
+                tape = Tape()
+                with recording(tape, tapes[0] if tapes else None, seed=3):
+                    stages.run(config, home / "run", quiet=True)
+                tapes.append(tape)
+            try:
+                compared(*tapes)
+            except Broken as error:
+                raise Broken(f"{name}, missing_unit={missing}, {one!r}: {error}") from error
+            count += 1
+    return count
+
+
+def _write_ids(path: Path, ids: Any) -> None:
+    rows = [("3", "y", "9", "yes", "1")] * len(ids)
+    pq.write_table(pa.table([ids, *(pa.array(column) for column in zip(*rows, strict=True))], names=list(HEAD)), path)
+
+
+class Bold(Identity):
+    """A plugin's query: it says that it hardly moves, answers 100 for one, and to a whole table something else."""
+
+    def largest_column_norm(self, norm: Norm) -> float:
+        return 0.01
+
+    def largest_column_distance(self, norm: Norm) -> float:
+        return 0.01
+
+    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        return 100 * marginal if marginal.sum() == 1 else marginal * 0 + 7
+
+
+def check_plugins() -> int:
+    """A plugin's word about its queries is not taken, and no answer comes in that nobody paid for; how many cases.
+
+    Raises:
+        Broken: it is, or one does.
+    """
+    bold, counts = Bold(3), np.array([5, 0, 2], np.int64)
+    cases = list(itertools.product(("l1", "l2"), Neighbouring))
+    for norm, relation in cases:
+        least = 100.0 if relation is Neighbouring.ADD_REMOVE else 100 * (2.0 if norm == "l1" else 2**0.5)
+        moved = current("sensitivity")(bold, norm=norm, neighbouring=relation, max_records=1)
+        if not least <= moved <= least * 1.001:
+            raise Broken(f"a plugin's query that moves by {least:g} is charged {moved:g} ({norm}, {relation})")
+    if ExactAnswers.of(bold, counts).whole.tolist() != [500, 0, 200]:
+        raise Broken("a plugin's query answers to whole tables otherwise than its columns say")
+    if hasattr(AdaptiveRun(None, None, None).known, "append"):  # type: ignore[arg-type]
+        raise Broken("a selection may put in answers that nobody paid for")
+    return len(cases) + 2
+
+
+def check_drafts(folder: Path) -> int:
+    """A drafted schema lists no text that a few rows alone hold; how many such texts the tables had.
+
+    Raises:
+        Broken: it lists one.
+    """
+    home, count = folder / "beside", 0
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    for few in (1, 2, 5):
+        rare = [f"Ann O'Nym {k}" for k in range(4)]
+        wards = [name for name in ("east", "west", "north") for _ in range(60)] + [r for r in rare for _ in range(few)]
+        pq.write_table(pa.table({"ward": wards, "n": list(range(len(wards)))}), home / "t.parquet")
+        source = open_table(home / "t.parquet", workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
+        listed = yaml.safe_load(current("draft")(source, name="t"))["columns"]["ward"]
+        if shown := [r for r in rare if r in json.dumps(listed)] or "east" not in listed.get("values", ()):
+            raise Broken(f"of texts that {few} rows hold each, the draft lists {shown}")
+        count += len(rare)
+    return count
+
+
+def check_clipped(folder: Path) -> int:
+    """Amounts that are all beyond their bounds stop a run before it charges; how many runs.
+
+    Raises:
+        Broken: one goes on, or charged something.
+    """
+    home = folder / "beside"
+    for column, more in (("a", "00"), ("c", ""), ("c", "00")):
+        shutil.rmtree(home, ignore_errors=True)
+        place = HEAD.index(column)
+        rows = [("", "1", "x", "7", "no", "0")] * 30
+        wide = tuple((*row[:place], f"-{row[place]}{more}", *row[place + 1 :]) for row in rows)
+        config = config_of(_case(), folder, write_table(home / "t.csv", wide))
+        with suppress(UserError):
+            stages.run(replace(config, data=replace(config.data, max_unplaced=0.2)), home / "run", quiet=True)
+            raise Broken(f"column {column}: every value is clipped at a bound, and the run goes on")
+        if (home / "run" / "internal" / "ledger.jsonl").exists():
+            raise Broken(f"column {column}: every value is clipped at a bound, and the run charged before it said so")
+    return 3
+
+
+def check_foreign(folder: Path) -> int:
+    """A release of somebody else: no link and no pipe in it is opened, and no word about what was discovered is taken
+    as it stands; how many such releases.
+
+    Raises:
+        Broken: one is called sound, or read.
+    """
+    home = folder / "beside"
+    shutil.rmtree(home, ignore_errors=True)
+    table = write_table(home / "t.csv", make_world(RECORDS, 3).table)
+    stages.run(config_of(_case(schema="discover", selection="oneway"), folder, table), home / "run", quiet=True)
+    release, work = home / "run" / "release", home / "work"
+    if not verify(release).sound:
+        raise Broken(f"a release that nobody changed is not sound: {verify(release).as_text()}")
+    count = 0
+    for odd, name in itertools.product((_linked, _piped), ("schema.yaml", "statement.html", "marginals")):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(release, work)
+        odd(work / name, home / "elsewhere")
+        if verify(work).sound:
+            raise Broken(f"a release whose {name} leads elsewhere is called sound")
+        with suppress(UserError):
+            read_release(work)
+            raise Broken(f"a release whose {name} leads elsewhere is read")
+        count += 1
+    said, index = (json.loads((release / f).read_text()) for f in ("privacy.json", "measurements/index.json"))
+    for place, event in enumerate(said["events"]):
+        for key, value in (event.get("discovery") or {}).items():
+            new = (
+                f"{value}x" if isinstance(value, str) else [f"{v}x" for v in value] if isinstance(value, list) else None
+            )
+            events = [dict(e) for e in said["events"]]
+            events[place] |= {"discovery": {**event["discovery"], key: 2 * value + 1 if new is None else new}}
+            shutil.rmtree(work)
+            shutil.copytree(release, work)
+            with suppress(Exception):  # papers that nobody can write are those that were there
+                forged(work, {**said, "events": events}, index)
+            if verify(work).sound:
+                raise Broken(f"forged, and called sound: {key} of {event['id']}")
+            count += 1
+    return count
+
+
+def _linked(path: Path, elsewhere: Path) -> None:
+    """What lies there is moved elsewhere, and a link left."""
+    shutil.rmtree(elsewhere, ignore_errors=True)
+    elsewhere.mkdir()
+    path.rename(elsewhere / path.name)
+    path.symlink_to(elsewhere / path.name)
+
+
+def _piped(path: Path, elsewhere: Path) -> None:
+    """A pipe that nobody writes to."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    os.mkfifo(path)
+
+
+#: By name, what is checked, and what holds.
+BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
+    "budgets": (check_budgets, "stories of runs that share a budget, tidied, cut off, copied, rolled back, swept",
+                "no charge is drawn more often than it is booked"),
+    "tables": (check_shared_tables, "jobs that share an encoded table", "each answers as it does alone"),
+    "ids": (check_ids, "ids of every type, far times and bytes among them", "all records of one count C in all"),
+    "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words about discovery",
+                "none is read, or called sound"),
+    "plugins": (lambda _: check_plugins(), "claims of a plugin that are false", "none is taken on its word"),
+    "clipped": (check_clipped, "tables with a column that lies beyond its bounds", "refused before any charge"),
+    "drafts": (check_drafts, "texts that few rows hold, in tables of which a schema is drafted", "none is listed"),
+}  # fmt: skip
+
+
+def check_beside(folder: Path, names: Collection[str] = ()) -> list[tuple[str, str, str]]:
+    """All of them, or those with these names.
+
+    Raises:
+        Broken: one does not hold.
+    """
+    asked = [BESIDE[name] for name in names or BESIDE]
+    return [(what, f"{check(folder)}", holds) for check, what, holds in asked]

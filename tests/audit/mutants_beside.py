@@ -1,0 +1,175 @@
+"""Faults of what stands beside one run: ids, shared budgets, plugins, drafts, published errors, families, Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from mechanisms.accounting.bookings import load_book
+from mechanisms.public.drafts import column_guess
+from tests.audit.mutants import mutant
+from tests.audit.on_spark import why_not
+
+BUDGETS, PLUGINS = "beside budgets", "beside plugins"
+
+
+@mutant("beside ids", "text of a column")
+def far_times_without_a_text(original: Any) -> Any:
+    """Times that no clock shows are read as empty, and empty means: no id. Each such record is a unit of its own."""
+
+    def text(source: Any, index: int) -> str:
+        return str(original(source, index)).replace("'infinity'", "''")
+
+    return text
+
+
+@mutant(BUDGETS, "note of a charge")
+def ledger_that_forgets_who_charged(original: Any) -> Any:
+    """A booking is found again by its name, and nobody asks whether something was drawn on it."""
+    return lambda path, name: None
+
+
+@mutant(BUDGETS, "memory of charges")
+def new_draws_under_the_old_booking(original: Any) -> Any:
+    """A run is believed to know what it drew, also where its own record of that is gone."""
+    return property(lambda release: True)
+
+
+@mutant(BUDGETS, "memory of charges")
+def an_older_record_taken_for_the_record(original: Any) -> Any:
+    """The file is there: what stands in it is not looked at."""
+    return property(lambda release: (release.root / "internal" / "ledger.jsonl").exists())
+
+
+@mutant(BUDGETS, "book of releases")
+def second_job_of_a_sweep_charges_nothing(original: Any) -> Any:
+    """A sweep books once for the folder that its jobs have in common, and no job books for itself."""
+
+    def book(releases: Any) -> Any:
+        found = load_book(releases[0].wanted.path)
+        done = {Path(b.run).parent for b in (found.bookings if found else ())}
+        first = [r for r in releases if r.root.resolve().parent not in done][:1]
+        return original(first) if first else found
+
+    return book
+
+
+@mutant(PLUGINS, "matrix of a query")
+def sensitivity_of_a_plugin_by_hand(original: Any) -> Any:
+    """A query of somebody else says of itself how far it moves, and answers what it likes."""
+    return lambda query: query
+
+
+@mutant(PLUGINS, "known answers")
+def answers_that_nobody_paid_for(original: Any) -> Any:
+    """A selection is handed the list of answers itself, and may put in more."""
+    return property(lambda steps: steps.answers)
+
+
+@mutant("beside drafts", "guess of texts")
+def draft_that_lists_single_persons_texts(original: Any) -> Any:
+    """A draft names every text of a column, also those of one row alone, and a person confirms them."""
+
+    def texts(*args: Any) -> Any:
+        with mock.patch.object(column_guess, "FEWEST_ROWS", 1):
+            return original(*args)
+
+    return texts
+
+
+@mutant("beside foreign", "plain folder", "plain file")
+def links_of_a_foreign_release_are_followed(original: Any) -> Any:
+    """What lies in a release is opened, wherever it leads."""
+    return (lambda folder: None) if original.__name__ == "check_plain" else lambda path: path.open("rb")
+
+
+@mutant("beside foreign", "discovery's words")
+def words_about_discovery_taken_as_they_stand(original: Any) -> Any:
+    """What was discovered, and how, is whatever the receipt says."""
+    return lambda statement, schema: {e["id"]: e for e in statement["events"] if e.get("discovery")}
+
+
+@mutant("beside clipped", "loss of a column")
+def clipped_values_counted_nowhere(original: Any) -> Any:
+    """Dollars are declared, cents stand in the table: every value is clipped, and none is said to be lost."""
+
+    def loss(*args: Any) -> Any:
+        found = original(*args)
+        return replace(found, lost=found.lost - found.clipped, clipped=0)
+
+    return loss
+
+
+@mutant("losses grids", "grid's norm")
+def grid_moves_30_percent_further_than_charged(original: Any) -> Any:
+    """The sensitivity of an adaptive grid is 30 % too small."""
+    return lambda query, norm: 0.7 * original(query, norm)
+
+
+@mutant("losses pairs /add_remove/", "family's loss")
+def a_family_costs_what_one_unit_costs(original: Any) -> Any:
+    """The statement's loss of groups is that of one of them."""
+    return lambda accountant, events, units, *more: original(accountant, events, 1, *more)
+
+
+@mutant("rates merged", "bound on noise")
+def bounds_too_narrow_by_30_percent(original: Any) -> Any:
+    """A bound on the sum of a marginal's noise that is a factor too small."""
+    return lambda told, alpha: 0.7 * original(told, alpha)
+
+
+@mutant("rates indif", "errors of sides")
+def distances_without_the_noise_of_their_sides(original: Any) -> Any:
+    """The standard error of a distance from independence is that of its own noise alone."""
+    return property(lambda evidence: dict.fromkeys(evidence.measurements.domain.names, 0.0))
+
+
+@mutant("protocol", "coins of rows")
+def coins_of_a_holdout_without_a_key(original: Any) -> Any:
+    """Whoever knows a record knows whether it was set aside."""
+    return lambda key: "aside row:"
+
+
+@mutant("protocol", "coins of units")
+def coins_of_units_without_a_key(original: Any) -> Any:
+    """Whoever knows a unit's id knows whether it was set aside."""
+    return lambda key: "aside:"
+
+
+@mutant("replay discover add_remove", "released values")
+def values_released_below_their_threshold(original: Any) -> Any:
+    """Whatever text has a noisy weight above 0 is released: half of those that one unit alone holds."""
+    return lambda weights, event, threshold, source: original(weights, event, 0, source)
+
+
+def _with_spark(register: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Known where it can be caught."""
+    return (lambda make: make) if why_not() else register
+
+
+@_with_spark(mutant("spark", "kept slices"))
+def rows_of_lost_tasks_count_too(original: Any) -> Any:
+    """All files of the folder are read: those too of tasks that were lost, or ran twice."""
+
+    def keep(session: Any, task: Any, parts: Any, place: str) -> Any:
+        kept = original(session, task, parts, place)
+        every = tuple(str(p) for p in sorted(Path(kept.files[0]).parent.glob("*.parquet")))
+        return type(kept)(session, kept.fields, place, every, kept.marks)
+
+    return keep
+
+
+@_with_spark(mutant("spark", "counted on Spark"))
+def noise_drawn_by_tasks(original: Any) -> Any:
+    """Counts come with noise of the tasks' own: one that runs again draws again."""
+
+    def counted(*args: Any, **named: Any) -> Any:
+        rng = np.random.default_rng()
+        return [c + np.rint(rng.normal(0, 3, c.shape)).astype(np.int64) for c in original(*args, **named)]
+
+    return counted

@@ -1,0 +1,138 @@
+"""Runs on Spark whose tasks are lost after they wrote, run again, and run twice: what is drawn from stays the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.extras import need_extra
+from mechanisms.sensitive.engines.spark_counts import CountCodes
+from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
+from mechanisms.sensitive.engines.spark_files import KeepRows
+from mechanisms.sensitive.engines.spark_session import check_java
+from pipeline.settings.config import EngineConfig
+from tests.audit import replay
+from tests.audit.cases import Case, config_of
+from tests.audit.hooks import Broken, swapped
+from tests.audit.tape import Tape, compared
+from tests.audit.worlds import Settings, make_world, write_table
+
+#: For tables of some rows: few tasks, plans that are not compiled, and no second of waiting.
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
+#: Coins of units, of records, and by truncation: whatever meets in a shuffle.
+CASE = Case("oneway", "gaussian", "gdp", replace(UNITS, clip="truncate", missing="own", holdout=True), "plain", 8.0, 4)
+
+
+@cache
+def why_not() -> str:
+    """Why there is no Spark here; empty where there is."""
+    try:
+        need_extra("pyspark", "engine")
+        check_java()
+    except UserError as error:
+        return error.what
+    return ""
+
+
+@dataclass(frozen=True)
+class LostWriter(KeepRows):
+    """Slices are written, and the task is lost before it can tell; when it is run again it writes twice over."""
+
+    def __call__(self, parts: Iterable[Any]) -> Iterator[Any]:
+        given = list(parts)
+        list(super().__call__(given))
+        _lose(Path(self.folder), "writer")
+        list(super().__call__(given))
+        yield from super().__call__(given)
+
+
+@dataclass(frozen=True)
+class LostCounter(CountCodes):
+    """Rows are counted, and the task is lost before its counts arrive; `CountCodes` is a point of the audit."""
+
+    def of_files(self, files: Iterable[str]) -> Iterator[Any]:
+        given = list(files)
+        counted = list(super().of_files(given))
+        _lose(Path(given[0]).parent, "counter")
+        yield from counted
+
+
+def _lose(folder: Path, what: str) -> None:
+    """The first time in a folder the worker dies, as one that is out of memory does."""
+    mark = folder.parent / f".{folder.name}.{what}"
+    if not mark.exists():
+        mark.touch()
+        os._exit(9)
+
+
+@contextmanager
+def lossy() -> Iterator[Any]:
+    """Tasks are lost once in each folder, and their work is done again."""
+    with (
+        swapped("kept by tasks", lambda _: LostWriter) as one,
+        swapped("counted by tasks", lambda _: LostCounter) as two,
+    ):
+        yield one, two
+
+
+def check_spark(folder: Path, *cases: Case) -> int:
+    """Lossy tasks change nothing that leaves, and neighbours are as far apart as is charged; how many runs on Spark.
+
+    Raises:
+        Broken: an exact answer, a step or a byte is another one than on the embedded engine.
+    """
+    if why_not():
+        return 0
+    work, runs, home = folder / "spark-work", 0, folder / "spark"
+    work.mkdir(mode=0o700, exist_ok=True)
+
+    def on_spark(*given: Any) -> Any:
+        return replace(config_of(*given), engine=EngineConfig(kind="spark"))
+
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.dict(os.environ, {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}))
+        stack.enter_context(spark_engine(SparkSettings("local[2,4]", settings=tuple(SMALL.items())), work))
+        for case in cases or (CASE,):
+            world = make_world(case.settings, case.seed)
+            table = write_table(home / "d" / "t.csv", world.table)
+            here, left = replay.outcome(case, folder, table, None)
+            there: list[Tape] = []
+            with mock.patch.object(replay, "config_of", on_spark), lossy() as lost:
+                for rows in (world.table, world.neighbours[0]):
+                    tape, right = replay.outcome(case, folder, write_table(home / "s" / "t.csv", rows), here)
+                    there.append(tape)
+                    runs += 1
+                    if _plain(left) != _plain(right):
+                        raise Broken(f"{case.name}: Spark releases {replay.difference(_plain(left), _plain(right))}")
+            if not all(switch.calls for switch in lost):
+                raise Broken(f"{case.name}: no task of Spark's was lost")
+            if _facts(here) != _facts(there[0]):
+                raise Broken(f"{case.name}: other answers where tasks of Spark ran again")
+            try:
+                compared(*there)
+            except Broken as error:
+                raise Broken(f"{case.name} on Spark: {error}") from error
+    return runs
+
+
+def _plain(released: Any) -> Any:
+    """Without the papers, which name the engine where it was Spark."""
+    if isinstance(released, str):
+        return released
+    return {k: v for k, v in released.items() if k.startswith(("synthetic", "measurements", "marginals", "schema"))}
+
+
+def _facts(tape: Tape) -> Any:
+    return tape.steps, {name: draw.exact for name, draw in tape.draws.items()}
