@@ -132,7 +132,8 @@ def _run(overrides: list[str]) -> int:
                 print(experiments.run_experiment(settings, root, _hydra_files(config)))
                 return
             done = stages.run(settings, root, hydra_files=_hydra_files(config))
-            print(report_run.where_to_look(done, tells=tells(sys.stdout, settings.console)))
+            listed = not isinstance(settings.evaluation.metrics, str)
+            print(report_run.where_to_look(done, tells=tells(sys.stdout, settings.console), listed=listed))
         except KeyboardInterrupt:
             say_what_is_safe(root)
             raise

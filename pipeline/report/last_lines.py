@@ -46,10 +46,10 @@ def scored_lines(card: Scorecard) -> list[str]:
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
-    for name, family in card.tvd.items():
-        if isinstance(family, dict):
-            floor = _floor(card.outcomes["tvd"]) if name == "2-way" else ""  # the one that the metric's score is
-            lines.append(f"mean {name} total variation distance {_shown(family['mean'])} (0 to 1{floor})")
+    means = [f"{name} {_shown(family['mean'])}" for name, family in card.tvd.items() if isinstance(family, dict)]
+    if means:
+        floor = f"; of pairs{f[1:]}" if "2-way" in card.tvd and (f := _floor(card.outcomes["tvd"])) else ""
+        lines.append(f"mean total variation distance {', '.join(means)} (0 to 1{floor})")
     if "tvd" in card.outcomes and "reason" in card.tvd:
         lines.append(f"no total variation distance: {card.tvd['reason']}")
     if "mgd" in card.outcomes and card.mgd.reason:
@@ -88,11 +88,12 @@ def _floor(outcome: Outcome) -> str:
     return label
 
 
-def where_to_look(done: Run, *, tells: bool) -> str:
+def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     """What was made, what it cost, and where it lies; how good it is where that may be told.
 
     Args:
         tells: whether the lines may hold what saw rows.
+        listed: whether a person listed the metrics: these come first then.
     """
     from pipeline.inference.decided import decided  # a scoring needs neither
     from pipeline.report.answer_noise import coverage, said_drowned
@@ -121,7 +122,7 @@ def where_to_look(done: Run, *, tells: bool) -> str:
         ("accepted", _accepted(statement.events)),
         ("budget", [] if statement.running_total is None else [statement.running_total["sentence"]]),
         ("left out", done.left_out),
-        *(_not_private(done) if tells else ()),
+        *(_not_private(done, listed) if tells else ()),
     ]
     lines += [line for label, each in parts for words in each for line in folded(label, words)]
     return "\n".join(at_most(lines, "release/statement.html and internal/ have them"))
@@ -141,7 +142,7 @@ def rehearsed(done: Run) -> str:
     return "\n".join([*lines, *(line for words in scores for line in folded("made up", words))])
 
 
-def _not_private(done: Run) -> list[tuple[str, list[str]]]:
+def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
     """What saw rows: values that are lost, and the scores."""
     said = said_losses(done.losses)
     more = [f"{len(said) - LOST_LINES} more columns: python -m pipeline check"] if len(said) > LOST_LINES else []
@@ -150,8 +151,10 @@ def _not_private(done: Run) -> list[tuple[str, list[str]]]:
         return [("lost", lost)]
     untried = done.scores.privacy is None or "holdout" not in done.scores.privacy.rows
     tried = ["no attack was tried: there is no holdout (evaluation.holdout=0.2 sets one aside)"] if untried else []
-    own = scored_lines(replace(done.scores, privacy=None) if untried else done.scores)
-    own[1:1] = tried
+    own = scored_lines(replace(done.scores, privacy=None))
+    verdict = tried if done.scores.privacy is None or untried else list(done.scores.privacy.lines)
+    first = len(own) if listed else 1 if untried else 0
+    own[first:first] = verdict
     return [("lost", lost), ("scores", [f"(NOT private) {line}" for line in own[:1]]), ("", own[1:])]
 
 

@@ -102,6 +102,7 @@ def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeyp
         "evaluation.metrics=[membership_inference]",
         "selection=oneway",
         "synthesis=independent",
+        "console=always",
     ]
     assert command("run", *settings, "hydra.run.dir=out") == 0
     scores = json.loads((tmp_path / "out" / "internal" / "scores.json").read_text())

@@ -40,7 +40,7 @@ def statement(run: str) -> dict:
 def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys):
     given = ["plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "selection.count=1"]
     given += ["synthesis=best_pair", "synthesis.order=1", "evaluation.metrics=[largest_cell,tvd]", "hydra.run.dir=out"]
-    given += ["evaluation.bar_columns=[sex]"]
+    given += ["evaluation.bar_columns=[sex]", "console=always"]
     assert command("run", *TOWN, *given) == 0
     printed = capsys.readouterr().out
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
@@ -105,7 +105,7 @@ def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
     given = ["selection=top_pairs", "synthesis=best_pair", "evaluation.metrics=[largest_cell]", *NOISE[1:]]
-    assert command("run", *TOWN, *given, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, *given, "console=always", "hydra.run.dir=out") == 0
     assert re.search(r"largest_cell [01]\b", capsys.readouterr().out)
     parts = statement("out")["not_ours"]
     assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic"]
