@@ -52,7 +52,7 @@ slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee
 flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those that draw, 30 times over (hours)
 	$(BIN)/python -m tests.flaky --times 30
 
-audit: .venv/ready ## attack the privacy claims, write AUDIT.md (minutes)
+audit: .venv/ready .venv/spark-ready ## attack the privacy claims, write AUDIT.md (minutes)
 	$(BIN)/python -m tests.audit
 
 bench: .venv/ready ## time, memory and error, ours and peers'; writes BENCHMARKS.md (an hour; again for the rest)
