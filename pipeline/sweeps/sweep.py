@@ -61,7 +61,6 @@ def sweep(overrides: Sequence[str]) -> int:
     Raises:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
-    _one_folder(overrides)
     load_asked(overrides)
     offer_settings()
     GlobalHydra.instance().clear()
@@ -94,12 +93,6 @@ def sweep(overrides: Sequence[str]) -> int:
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
             return _told([(j, ended[j.name]) for j in jobs], inside, console)
-
-
-def _one_folder(overrides: Sequence[str]) -> None:
-    """UserError for the folder of a single run: it was ignored, and results lay elsewhere."""
-    if any(o.startswith("hydra.run.dir=") for o in overrides):
-        raise UserError("a sweep has a folder for all of its runs", where="hydra.run.dir", fix="hydra.sweep.dir=FOLDER")
 
 
 def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:

@@ -97,7 +97,7 @@ def test_rows_that_contradict_a_rule_are_counted_for_the_operator_and_the_rule_w
     frame.loc[:4, "trade"] = "paper" if frame.job[0] != "clerk" else "food"
     wrong = int((frame.job.map(TRADES) != frame.trade).sum())
     frame.to_csv("town.csv", index=False)
-    assert command("run", *TOWN, *UNSCORED, "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, *UNSCORED, "console=always", "hydra.run.dir=out") == 0
     assert f"derive 'trade': {wrong} of 600 rows contradict it" in capsys.readouterr().err
     assert "contradict" not in "".join(p.read_text() for p in Path("out/release").rglob("*.[jy]*"))
     keeps_to_the_rules(pd.read_csv("out/release/synthetic.csv"))

@@ -149,7 +149,7 @@ def test_a_mistake_is_one_message_with_a_cure(town, arguments, words):
         ([*RUN, "evaluation.references=5"], "evaluation.references: got 5"),
         ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
         ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
-        ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=FOLDER"),
+        ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
         (["rehearse", "data.schema=town.yaml", "data.rows=0", "hydra.run.dir=out"], "plan.rows=20000"),
     ],
 )
