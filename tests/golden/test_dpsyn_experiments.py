@@ -198,7 +198,7 @@ def test_the_small_version_keeps_the_method(name):
         assert own == less and (small.data.rows or 0) < (config.data.rows or 0)
         return
     own, less = settings_of_challenge(config), settings_of_challenge(small)
-    kept = {n: getattr(own, n) for n in ("epsilons", "variants", "samples", "repeats", "rows", "floors")}
+    kept = {n: getattr(own, n) for n in ("epsilons", "variants", "samples", "anonymous", "repeats", "rows", "floors")}
     assert less.rows < own.rows and replace(less, **kept) == own
 
 
