@@ -88,7 +88,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             with show.stage(f"sample {share:g}, run {run}"):
                 path = folder.internal / "rows" / f"sample-{share:g}-run-{run}.json"
                 rows += finished(path, partial(scores_of_sample, config, world, share, run))
-        for k, run in ((k, run) for k in settings.anonymous for run in range(1, settings.repeats + 1)):
+        beside = settings.anonymous if settings.holdout and not settings.methods else []
+        for k, run in ((k, run) for k in beside for run in range(1, settings.repeats + 1)):
             with show.stage(f"{k}-anonymous, run {run}"):
                 path = folder.internal / "rows" / f"anonymous-{k}-run-{run}.json"
                 rows += finished(path, partial(scores_of_anonymous, config, world, folder, k, run))
@@ -197,9 +198,6 @@ def _check(config: Config) -> None:
         raise UserError("samples have nothing to stand beside", where="experiment.samples", fix=fix)
     if any(k < 2 for k in settings.anonymous) or len(set(settings.anonymous)) < len(settings.anonymous):
         raise UserError(f"got {settings.anonymous}", where="experiment.anonymous", fix="k of at least 2, each once")
-    if settings.anonymous and (not settings.holdout or settings.methods):
-        fix = "an experiment.holdout, and no experiment.methods"
-        raise UserError("anonymized tables have nothing to stand beside", where="experiment.anonymous", fix=fix)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:

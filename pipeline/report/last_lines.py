@@ -46,10 +46,13 @@ def scored_lines(card: Scorecard) -> list[str]:
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
-    means = [f"{name} {_shown(family['mean'])}" for name, family in card.tvd.items() if isinstance(family, dict)]
-    if means:
-        floor = f"; of pairs{f[1:]}" if "2-way" in card.tvd and (f := _floor(card.outcomes["tvd"])) else ""
-        lines.append(f"mean total variation distance {', '.join(means)} (0 to 1{floor})")
+    means = [
+        f"{name} {_shown(family['mean'])}"
+        + (f" ({f[2:]})" if name == "2-way" and (f := _floor(card.outcomes["tvd"])) else "")
+        for name, family in card.tvd.items()
+        if isinstance(family, dict)
+    ]  # a reference is that of the metric's score, which is of pairs
+    lines += [f"mean total variation distance (0 to 1): {', '.join(means)}"] if means else []
     if "tvd" in card.outcomes and "reason" in card.tvd:
         lines.append(f"no total variation distance: {card.tvd['reason']}")
     if "mgd" in card.outcomes and card.mgd.reason:

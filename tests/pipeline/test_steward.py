@@ -99,7 +99,7 @@ def test_a_rehearsal_frightens_nobody_and_scores_nothing_unless_asked(town, caps
     assert "score " not in said.err and not (town / "plain/internal/scores.json").exists()
     assert len(said.out.splitlines()) <= 14 and "50 made-up rows" in said.out
     assert command(*fast, "evaluation.enabled=true", "evaluation.metrics=[tvd]", "hydra.run.dir=scored") == 0
-    assert "made up   mean total variation distance 1-way" in capsys.readouterr().out
+    assert "made up   mean total variation distance (0 to 1): 1-way" in capsys.readouterr().out
 
 
 def test_a_rehearsal_that_is_refused_leaves_no_rows(town, capsys):

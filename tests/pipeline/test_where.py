@@ -21,7 +21,8 @@ SHARP = {"epsilon": 100, "delta": 1e-6, "quiet": True, "selection": "oneway"}
 
 @pytest.fixture(scope="module")
 def hospital() -> pipeline.Release:
-    return pipeline.fit(patients(600), HOSPITAL, **SHARP, synthesis="pgm")
+    frame = patients(600)
+    return pipeline.fit(frame.assign(id=frame["id"] % 401), HOSPITAL, **SHARP, synthesis="pgm")
 
 
 CONDITIONS = [
