@@ -162,13 +162,13 @@ def ledger_that_never_refuses(original: Any) -> Any:
 def lost_charge_drawn_again(original: Any) -> Any:
     """A run that goes on charges anew what has no answer, and draws it a second time."""
 
-    def opened(cls: Any, path: Any, plan: Any, facts: Any = None) -> Any:
-        ledger = original.__func__(cls, path, plan, facts)
+    def opened(cls: Any, path: Any, plan: Any, facts: Any = None, **named: Any) -> Any:
+        ledger = original.__func__(cls, path, plan, facts, **named)
         kept = {i: e for i, e in ledger.events.items() if len(ledger.events) < 2 or i != list(ledger.events)[-1]}
         ledger.events = kept
         return ledger
 
-    return lambda path, plan, facts=None: opened(Ledger, path, plan, facts)
+    return lambda *args, **named: opened(Ledger, *args, **named)
 
 
 @mutant(PROTOCOL, "answer fits")
