@@ -7,14 +7,14 @@ import io
 import sys
 from pathlib import Path
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, shown
 from pipeline.folders import RunFolder
 
 
 def explained(error: BaseException) -> str:
     """One message for every kind of failure: what, where, and the way out."""
     if isinstance(error, UserError):
-        return str(error)
+        return shown(str(error), but="\n")
     if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
         return "interrupted\n  fix: start it again; a run whose measurements were kept says above how to go on"
     if isinstance(error, MemoryError):

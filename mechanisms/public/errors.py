@@ -30,6 +30,15 @@ def _rebuild(what: str, where: str | None, fix: str | None) -> UserError:
     return UserError(what, where=where, fix=fix)
 
 
+def shown(text: str, *, but: str = "") -> str:
+    """A text on a terminal, which it neither clears nor writes lines of: unseen characters stand as their codes.
+
+    Args:
+        but: characters that stay as they are.
+    """
+    return "".join(c if c.isprintable() or c in but else ascii(c)[1:-1] for c in text)
+
+
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the closest known word, or an empty text."""
     close = difflib.get_close_matches(word, [str(k) for k in names], n=1, cutoff=0.6)

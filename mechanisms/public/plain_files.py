@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, shown
 
 #: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
 LARGEST_TEXT, DEEPEST = 2**28, 64
+#: A file that takes less than its size by this factor on disk is holes: no rows are packed so well by any file system.
+HOLES = 1000
 FIX = "take the release folder of a run, as it was written; do not trust this one"
 
 
@@ -28,14 +30,21 @@ def check_plain(folder: Path) -> None:
     """Asked before any file of a folder is opened.
 
     Raises:
-        UserError: a link, a pipe, a socket or a device lies there: a release holds plain files and folders.
+        UserError: a link, a pipe, a socket or a device lies there: a release holds plain files and folders; so does a
+            name that a terminal would not show, a file that is nearly all holes, or folders without end.
     """
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
-            mode = path.lstat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise _odd(path.relative_to(folder).as_posix(), folder, mode)
+            inside, found = path.relative_to(folder), path.lstat()
+            if not name.isprintable() or len(inside.parts) > DEEPEST:
+                what = f"{shown(name)[:80]!r} is a name with unseen characters, or lies deeper than {DEEPEST} folders"
+                raise UserError(what, where=str(folder), fix=FIX)
+            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+                raise _odd(inside.as_posix(), folder, found.st_mode)
+            if found.st_size > LARGEST_TEXT and found.st_blocks * 512 * HOLES < found.st_size:  # days to read nothing
+                what = f"{inside.as_posix()} says that it has {found.st_size:,} bytes, and has hardly any"
+                raise UserError(what, where=str(folder), fix=FIX)
 
 
 def _odd(name: str, folder: Path, mode: int) -> UserError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
@@ -31,7 +32,7 @@ HISTOGRAM = "histogram"
 DISTANCES = "distances"
 #: What a file that was cut off or changed raises while it is read.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ArithmeticError, LookupError, ValueError, TypeError)
-DAMAGED += (AttributeError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+DAMAGED += (AttributeError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error, SyntaxError, tokenize.TokenError)
 
 
 def save_measurements(measurements: Measurements, folder: Path) -> None:

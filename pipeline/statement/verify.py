@@ -14,7 +14,7 @@ from jinja2 import TemplateError
 
 from mechanisms.accounting.accountants import PrivacyLoss
 from mechanisms.accounting.restatements import epsilon_at, group_loss
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
 from mechanisms.public.units import delta
@@ -84,7 +84,7 @@ class Verdict:
     def as_text(self) -> str:
         """One line per check, then the verdict."""
         marks = {True: "ok", False: "NO", None: "--"}
-        lines = [f"  {marks[c.holds]}  {c.name:<12} {c.said}" for c in self.checks]
+        lines = [f"  {marks[c.holds]}  {c.name:<12} {shown(c.said)}" for c in self.checks]
         unlike = f"NOT compared: made by version {' and '.join(self.others)}; install it, and verify again"
         return "\n".join([*lines, "NOT sound" if self.contradicted else unlike if self.others else "sound"])
 
@@ -119,7 +119,7 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
             checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
         else:
             checks.append(_guarded(name, partial(compared, release), statement, index))
-    checks.append(_private(statement))
+    checks.append(_guarded("private", _private, statement, index))
     checks += [
         Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))
     ]
@@ -307,20 +307,20 @@ _COMPARED = {"terms": restated, "page": _page, "tables": other_files}
 _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "answers": receipts_of_answers}
 
 
-def _private(statement: Mapping[str, Any]) -> Check:
+def _private(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if statement.get("private") is True and not statement.get("reasons_not_private"):
         if statement.get("noise_source") != SECURE:
             said = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
-            return Check("private", False, said)
-        return Check("private", True, "the release says that it is private")
+            return False, said
+        return True, "the release says that it is private"
     reasons = "; ".join(map(str, statement.get("reasons_not_private") or ["no reason given"]))
-    return Check("private", False, f"the release says of itself that it is NOT private: {reasons}")
+    return False, f"the release says of itself that it is NOT private: {reasons}"
 
 
 def _advisories(statement: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check]:
     """Known wrong claims of the version that measured."""
-    version = statement.get("versions", {}).get("pipeline", "unknown")
     try:
+        version = statement.get("versions", {}).get("pipeline", "unknown")
         findings = advisories_of(statement, index["answers"])
     except BROKEN as error:
         return [Check("advisories", False, f"cannot be read: {error}")]

@@ -251,3 +251,48 @@ def test_a_text_that_is_longer_than_a_run_writes_is_not_read_whole(name, release
     (release / name).write_text("x" * 2**22)
     rebound(release)
     assert name.rpartition("/")[2] in said_by(capsys, "verify")
+
+
+def folders_without_end(release):
+    place = os.open(release, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("a", dir_fd=place)
+        inner = os.open("a", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+
+
+def a_file_of_holes(release):
+    with (release / "synthetic.csv").open("r+b") as file:
+        file.truncate(2**43)
+
+
+def a_name_that_writes_lines(release):
+    (release / "a\n  ok  files        all\nsound\x1b[8m").touch()
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("put", [folders_without_end, a_file_of_holes, a_name_that_writes_lines])
+def test_a_folder_that_no_run_writes_is_opened_nowhere(put, reader, release, capsys):
+    put(release)
+    said = said_by(capsys, reader)
+    assert "deeper than 64 folders" in said or "and has hardly any" in said
+    assert "\nsound" not in said and "\x1b" not in said
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_an_array_whose_head_is_no_python_is_refused_in_words(reader, release, capsys):
+    with_array(release, b"\x93NUMPY\x01\x00" + (9001).to_bytes(2, "little") + b"(" * 9000 + b"\n")
+    assert "not readable as measurements" in said_by(capsys, reader)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"versions": 3}, {"reasons_not_private": 3}, {"reasons_not_private": ["\x1b[2J\nsound"]}]
+)
+def test_verify_says_of_any_facts_that_they_are_wrong_and_writes_no_line_of_theirs(wrong, release, capsys):
+    path = release / "privacy.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | wrong))
+    rebound(release)
+    said = said_by(capsys, "verify")
+    assert said.splitlines()[-1] == "NOT sound" and "\nsound" not in said and "\x1b" not in said
