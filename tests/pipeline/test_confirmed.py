@@ -50,7 +50,7 @@ def test_the_command_line_confirms_any_schema_and_the_statement_says_who_did(nam
     assert "confirmed_public: false" in (codes / "out/release/schema.yaml").read_text()  # no person wrote true
 
 
-OWN = ["a draft from the table itself", "The data themselves.", "codes.csv"]
+OWN = ["a draft from the table itself", "The data themselves.", "codes.csv", "/elsewhere/Codes.csv", "codes"]
 
 
 @pytest.mark.parametrize("source", OWN)

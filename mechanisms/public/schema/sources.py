@@ -20,9 +20,13 @@ def names_the_table(source: str, table: str | None = None) -> bool:
     Args:
         table: the table's file, if it is known.
     """
-    said = " ".join(source.casefold().split()).rstrip(".")
-    files = () if table is None else (table.casefold(), Path(table).name.casefold())
-    return _ITSELF.search(said) is not None or said in files
+    said = " ".join(source.casefold().split()).strip(".'\"`")
+    if table is None or _ITSELF.search(said):
+        return _ITSELF.search(said) is not None
+    name, file = Path(table).name.casefold(), Path(said.removeprefix("file://")).name
+    return (
+        said == table.casefold() or file in {name, name.partition(".")[0]} and "://" not in said.removeprefix("file:")
+    )
 
 
 def check_source(source: str, *, confirmed: bool, where: str, table: str | None = None) -> None:
