@@ -24,8 +24,8 @@ def names_the_table(source: str, table: str | None = None) -> bool:
     if table is None or _ITSELF.search(said):
         return _ITSELF.search(said) is not None
     name, file = Path(table).name.casefold(), Path(said.removeprefix("file://")).name
-    return (
-        said == table.casefold() or file in {name, name.partition(".")[0]} and "://" not in said.removeprefix("file:")
+    return said == table.casefold() or (
+        file in {name, name.partition(".")[0]} and "://" not in said.removeprefix("file:")
     )
 
 
