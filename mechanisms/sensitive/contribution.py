@@ -97,8 +97,8 @@ def unit_forms(texts: Any, source: Source, unit: PrivacyUnit) -> Any:
     absent = dict.fromkeys(normal_form(text, unit.rules) for text in ("", *(v.strip() for v in unit.missing_values)))
     shown = pc.utf8_trim(forms, characters=_BLANKS)
     missing = pc.is_in(shown, value_set=pa.array(list(absent), pa.string()))
-    if source.types[index] == "BLOB":  # bytes that show nothing are a number, and not blank: 0001
-        unseen = pc.and_(pc.equal(shown, ""), pc.not_equal(pc.utf8_trim(texts, characters=_BLANKS), ""))
+    if source.types[index] == "BLOB":  # bytes that show nothing are a number, and not blank: 0001, and 20 as well
+        unseen = pc.and_(pc.equal(shown, ""), pc.not_equal(texts, ""))
         forms, missing = pc.if_else(unseen, texts, forms), pc.and_not(missing, unseen)
     return pc.if_else(missing, pa.scalar(None, pa.string()), forms)
 

@@ -47,6 +47,8 @@ def _plain(value: Any, column: Column | None) -> str:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
+    if isinstance(value, datetime.timedelta | np.timedelta64):  # which is a whole number for NumPy
+        return str(pd.Timedelta(value))  # a day, 24 hours and 1440 minutes are equal
     if isinstance(value, int | np.integer):
         return str(int(value))
     if isinstance(value, float | np.floating | Decimal):
@@ -59,7 +61,7 @@ def _plain(value: Any, column: Column | None) -> str:
         form = column.format if column is not None and column.kind in DATE_KINDS else None
         whole = value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
         return whole if form is None else value.strftime(form)
-    if isinstance(value, datetime.time | datetime.timedelta | np.timedelta64 | uuid.UUID):
+    if isinstance(value, uuid.UUID) or (isinstance(value, datetime.time) and value.tzinfo is None):
         return str(value)
     return f"<{type(value).__name__}>"
 

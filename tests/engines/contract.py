@@ -129,7 +129,9 @@ IDS_OF_TYPES: dict[str, Any] = {
     "decimal256": pa.array([Decimal(0)], pa.decimal256(76, 76)),
     **{str(k): pa.array(["a", "0", "-"], k) for k in (pa.string(), pa.large_string())},
     "dictionary": pa.array(["a", "0"]).dictionary_encode(),
-    "binary": pa.array([b"a", b"\0", b"\0\1", b"\x01\x02", b"\xff", "\u200b".encode(), b" \x1f"], pa.binary()),
+    "binary": pa.array(
+        [b"a", b"\0", b"\0\1", b"\x01\x02", b"\xff", "\u200b".encode(), b" \x1f", b" ", b"\t\n"], pa.binary()
+    ),
     "fixed binary": pa.array([b"\0\0\0\1", b"\0\0\0\2", b"\xff\0\0\0"], pa.binary(4)),
     "uuid": pa.array([uuid.UUID(int=i).bytes for i in (0, 1)], pa.binary(16)).cast(pa.uuid()),
 }

@@ -21,6 +21,7 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import schema_file, write_frame
+from pipeline.frames.object_texts import object_texts
 from pipeline.stage_bars import NotebookLine, Stages
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
@@ -227,6 +228,17 @@ class Odd:
 
 
 MIXED = [4, "4", 4.0, Decimal("4.00"), np.int8(4), 2**70, "seven", True, None, pd.NaT, 10**5000, Odd(), [1], "\udc80"]
+
+
+def test_equal_objects_that_are_ids_have_one_text():
+    west, utc = datetime.timezone(datetime.timedelta(hours=1)), datetime.UTC
+    for equal in (
+        [pd.Timedelta(days=1), datetime.timedelta(1), np.timedelta64(1, "D"), np.timedelta64(24, "h")],
+        [datetime.time(1, tzinfo=west), datetime.time(0, tzinfo=utc)],
+        [datetime.datetime(2024, 1, 1, 1, tzinfo=west), pd.Timestamp("2024-01-01", tz="UTC")],
+    ):
+        assert all(value == equal[0] for value in equal)
+        assert len(set(object_texts(pd.Series(equal, dtype=object), None).to_pylist())) == 1
 
 
 def test_no_value_of_a_column_of_objects_stops_a_run_or_changes_how_another_is_read():
