@@ -44,12 +44,14 @@ def show_what_can_be_shown() -> None:
 
 def say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
-    if RunFolder(root).charged:
+    if (folder := RunFolder(root)).charged:
+        made = folder.released
+        free = "evaluation.* may differ" if made else "synthesis.*, release.* and evaluation.* may differ"
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings",
             file=sys.stderr,
         )
         print(
-            f"  (synthesis.*, release.* and evaluation.* may differ) and hydra.run.dir={root} resume=true",
+            f"  ({free}) and hydra.run.dir={root} resume=true",
             file=sys.stderr,
         )

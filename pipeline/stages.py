@@ -49,7 +49,7 @@ from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings import build, machine_limits
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import check_ready, data_path, generated
-from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
 from pipeline.settings.post_processing import post_processing
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.ready import ready
@@ -208,7 +208,8 @@ def _concrete(
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     """What a person should know before the run spends, a sentence each."""
     replaced = replaced_choice(config, schema, max_records=unit.max_records)
-    return *replaced, *budget_warnings(config.privacy.epsilon, config.privacy.delta), *unit_warnings(unit)
+    spent = budget_warnings(config.privacy.epsilon, config.privacy.delta)
+    return *replaced, *spent, *unit_warnings(unit), *id_warnings(schema, unit)
 
 
 def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:

@@ -71,7 +71,10 @@ class Comparison:
     def __repr__(self) -> str:
         rows = self.lines()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        table = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        said = [(line, name) for name, card in self.cards.items() for line in card.said]
+        names = {line: ", ".join(n for other, n in said if other == line) for line, _ in said}
+        return "\n".join([*table, *(f"{name}: {line}" for line, name in names.items())])
 
     def _repr_html_(self) -> str:
         head, *rows = self.lines()

@@ -140,7 +140,12 @@ def rehearsed(done: Run) -> str:
     lines = ["", f"the path works: every column was read and written, {measured} were measured"]
     lines += [labelled("made up", f"{_here(folder.root / REHEARSAL)} (nobody's rows)")]
     lines += [labelled("look at", f"{_here(folder.release / 'statement.html')} (NOT PRIVATE: the noise is fixed)")]
-    lines += [labelled("next", "python -m pipeline plan plan.rows=N tells which columns are useful at how many rows")]
+    lines += [
+        labelled(
+            "next",
+            "python -m pipeline plan plan.rows=N with these settings tells which columns are useful at how many rows",
+        )
+    ]
     scores = [] if done.scores is None else scored_lines(done.scores)
     return "\n".join([*lines, *(line for words in scores for line in folded("made up", words))])
 

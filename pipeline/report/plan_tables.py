@@ -35,7 +35,7 @@ from pipeline.settings.build import (
 )
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
-from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
 from pipeline.settings.selecting import replaced_choice
 
 #: So many charges are shown, and those behind all measurements.
@@ -68,6 +68,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "warnings": [
             *budget_warnings(config.privacy.epsilon, config.privacy.delta),
             *unit_warnings(unit),
+            *id_warnings(schema, unit),
             *replaced_choice(config, schema, max_records=unit.max_records),
         ],
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),

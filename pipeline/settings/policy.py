@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.text_forms import ID_NAME
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.contribution import PrivacyUnit
 
@@ -25,6 +27,13 @@ def budget_warnings(epsilon: float, delta: float) -> tuple[str, ...]:
             "below 1 / number of units"
         )
     return tuple(warnings)
+
+
+def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
+    """A sentence where a row is the unit, and a column that the schema leaves out is called an id: public facts."""
+    ids = [n for n in schema.leave_out if ID_NAME.search(n)] if unit.column is None else []
+    fix = "privacy.unit={0} privacy.max_records=C protects all rows of one"
+    return tuple(f"each row alone is protected; {n!r} looks like an id: {fix.format(n)}" for n in ids[:1])
 
 
 def unit_warnings(unit: PrivacyUnit) -> tuple[str, ...]:

@@ -121,6 +121,7 @@ def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
     pair = [release / "synthetic.csv", tmp_path / "release" / "synthetic.csv"]
     differ = pipeline.score(made / "town.csv", {str(i): t for i, t in enumerate(pair)}, metrics=["tvd"])
     assert all("different schemas" in card.said[-1] for card in differ.cards.values())
+    assert "0, 1: the releases have different schemas" in repr(differ)
 
 
 def test_units_and_promises_are_read_back_as_they_were_stated(made):
