@@ -273,7 +273,7 @@ def longest(facts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fill", "sheets"), [(dict, 1), (longest, 2)], ids=["as it is", "with the longest texts"])
+@pytest.mark.parametrize(("fill", "sheets"), [(dict, 1), (longest, 3)], ids=["as it is", "with the longest texts"])
 def test_the_page_prints_on_one_sheet(town, fill, sheets):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
