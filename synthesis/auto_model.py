@@ -237,10 +237,21 @@ def _smoother(measurements: Measurements, iterations: int) -> bool:
 
 
 def _shown(evidence: Evidence, independent: Values) -> float:
-    """How much dependence the answers show beyond their noise: L1, in records where each cell is an answer."""
+    """How much dependence the answers show beyond their noise: L1, in records where each cell is an answer.
+
+    Two tables of one total differ by as much above as below. Where near copies meet, few cells rise, far out of noise,
+    and what they rise by is missing in many others, too little in each to be seen: it counts as if it were.
+    """
     expected = evidence.answer(independent)
-    shown = np.abs(soften(evidence.standardized, expected, 1.0, sparse=True) - expected).sum()
-    return float(shown) * evidence.stddev
+    off = soften(evidence.standardized, expected, 1.0, sparse=True) - expected
+    return 2 * float(max(np.maximum(off, 0.0).sum(), np.maximum(-off, 0.0).sum())) * evidence.stddev
+
+
+def _of_one_total(answers: Values, expected: Values) -> Values:
+    """Answers of disjoint cells: those that show nothing give in proportion as much as the others take, or take it."""
+    shown, values = answers != expected, np.maximum(answers, 0.0)
+    others, left = float(expected[~shown].sum()), float(expected.sum() - values[shown].sum())
+    return np.where(shown, values, expected * left / others) if others > 0 and left > 0 else values
 
 
 def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
@@ -251,6 +262,8 @@ def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
         base = product([model.marginal((n,)) for n in evidence.clique], model.total)
     expected = evidence.answer(base)
     answers = soften(evidence.standardized, expected, 1.0)
+    if evidence.disjoint:
+        answers = _of_one_total(answers, expected)
     values = answers.reshape(evidence.shape) * evidence.stddev if evidence.whole else lifted(evidence, answers, base)
     values = np.maximum(values, 0.0)
     if not values.sum() > 0:  # the noise of a few records has left no cell above 0: this answer tells nothing

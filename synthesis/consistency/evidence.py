@@ -44,6 +44,11 @@ class Evidence:
         return len(self.queries) == 1 and isinstance(self.queries[0][0], Identity)
 
     @property
+    def disjoint(self) -> bool:
+        """Whether every cell counts in one answer and no other."""
+        return len(self.queries) == 1 and bool((self.queries[0][0].transpose(np.ones(self.rows)) == 1).all())
+
+    @property
     def rows(self) -> int:
         return sum(q.rows for q, _ in self.queries)
 

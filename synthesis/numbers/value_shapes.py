@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -141,8 +142,9 @@ def reshaped(
 
     Among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
     empty go to the nearest one that is not. Of columns whose codes are single values only the ends that the shape says
-    are empty are cleared (`_without_tails`). Bins far from the mean are cleared (`with_far_cells_cleared`), unless a
-    condition is given: groups have other sizes then. Columns that rules of the schema bind stay as they are.
+    are empty are cleared (`_without_tails`), where noise fills them more than records would. Bins far from the mean are
+    cleared (`with_far_cells_cleared`), unless a condition is given: groups have other sizes then. Columns that rules of
+    the schema bind stay as they are.
 
     Guarantee: post-processing; costs no privacy.
     Args:
@@ -158,8 +160,10 @@ def reshaped(
         if allowed is not None and name in allowed:
             counts = np.where(allowed[name][: counts.size], counts, 0.0)
         groups = _told_apart(name, counts.size, measurements)
-        redrawn = _redrawn if name in schema.fine else _without_tails
-        columns[place] = redrawn(columns[place], counts, groups, rng)
+        if name in schema.fine:
+            columns[place] = _redrawn(columns[place], counts, groups, rng)
+        elif (answer := answers_about(schema, measurements, name)[1]) is not None:
+            columns[place] = _without_tails(columns[place], _filled_ends(counts, answer), groups, rng)
     placed = replace(table, columns=tuple(columns))
     if allowed is not None:
         return placed
@@ -181,6 +185,27 @@ def _redrawn(
         weights = counts[members]
         codes[rows] = members[spread_codes(weights, rows.size, rng)] if weights.sum() > 0 else nearest[codes[rows]]
     return codes
+
+
+def _filled_ends(counts: Values, answer: Answer) -> Values:
+    """Counts whose empty ends are filled again where clearing them is expected to lose more records than it saves.
+
+    Noise of standard deviation σ puts σ/√(2π) records into a code that holds none. The answers, drawn to their mean by
+    the noise's share of their spread (James & Stein 1961), say how many it has. An end is cleared from the outermost
+    code on, as far as the one exceeds the other most; nothing is where noise alone may have spread the answers (two
+    standard deviations).
+    """
+    held, values, variance = np.flatnonzero(counts > 0), answer[0][: counts.size], answer[1]
+    spread = float(values.var())
+    if not held.size or spread <= variance * (1 + 2 * math.sqrt(2 / values.size)):
+        return np.maximum(counts, 1.0)
+    expected = values - (values - values.mean()) * variance / spread
+    gain = math.sqrt(variance / (2 * math.pi)) - expected
+    low = np.concatenate([[0.0], np.cumsum(gain[: held[0]])])
+    high = np.concatenate([[0.0], np.cumsum(gain[: held[-1] : -1])])
+    places = np.arange(counts.size)
+    kept = (places >= np.argmax(low)) & (places < counts.size - np.argmax(high))
+    return np.where(kept, np.maximum(counts, 1.0), counts)
 
 
 def _without_tails(

@@ -18,6 +18,7 @@ from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
 from tests.bench.grid.cell import TooLong, at_most, measured, ours
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
+from tests.bench.grid.derived import derived, derived_names
 from tests.bench.grid.errors import distance, drawn_marginals, errors, kept, kept_of_pair
 from tests.bench.grid.families import FAMILIES, family_table
 from tests.bench.grid.learned import learned
@@ -147,6 +148,21 @@ def test_a_real_table_is_read_once_and_kept_as_codes(tmp_path):
     assert drawn_rows(first.coded, 10).rows == 10
     with pytest.raises(ValueError, match="taxi needs"):
         tables.table_names(["taxi"], tmp_path)
+
+
+def test_tables_that_nobody_chose_are_their_draw_s_alone_and_come_from_every_source():
+    def whole(name):
+        return family_table(name, 0)
+
+    names = derived_names(7)
+    one, same, other = (derived(n, ("binary", "clicks"), whole) for n in (names[0], names[0], derived_names(8)[0]))
+    assert all((x == y).all() for x, y in zip(one.columns, same.columns, strict=True))
+    assert one.rows != other.rows
+    tables_drawn = [derived(n, ("binary", "clicks"), whole) for n in names]
+    assert len(names) == 30
+    assert {max(a.size for a in t.domain.attributes) > 4 for t in tables_drawn} == {True, False}
+    assert all(c.max() < a.size for t in tables_drawn for c, a in zip(t.columns, t.domain.attributes, strict=True))
+    assert all(500 <= t.rows <= 50_000 and 2 <= len(t.columns) <= 30 for t in tables_drawn)
 
 
 def test_ratios_carry_their_standard_errors():

@@ -77,6 +77,22 @@ def chained(rows=30_000, size=12, seed=3) -> tuple[CodedTable, Domain]:
     return CodedTable(domain, tuple(x.astype(np.uint8) for x in (a, b, c, d))), domain
 
 
+def test_near_copies_are_seen_whole_and_kept_where_noise_hides_what_their_empty_cells_miss():
+    """A hundred codes that nearly repeat: each of 9,900 cells misses less than its noise, and all of them a half."""
+    rng = np.random.default_rng(4)
+    a, c = rng.integers(0, 100, 100_000), rng.integers(0, 3, 100_000)
+    b = np.where(rng.random(a.size) < 0.95, a, rng.integers(0, 100, a.size))
+    domain = Domain((Attribute("a", 100), Attribute("b", 100), Attribute("c", 3)))
+    real = CodedTable(domain, tuple(x.astype(np.uint8) for x in (a, b, c)))
+    known = Measurements(domain, answers(real, [("a",), ("b",), ("c",), ("a", "b")], 30.0))
+    (pair,) = [e for e in gathered(domain, known.answers) if len(e.clique) == 2]
+    independent = independent_marginals(known)(pair.clique)
+    true = np.abs(count_cliques(real, [("a", "b")])[0] - independent.ravel()).sum()
+    assert _shown(pair, independent) == pytest.approx(true, rel=0.05), "by what rises above noise alone it is a half"
+    outside = made(known, rows=100_000, max_cells=1)
+    assert off(outside, real, ("a", "b")) < 0.1, "targets that halve their peaks leave .2 and more"
+
+
 @pytest.mark.parametrize("cells", [1_800, 100])  # a triple and nothing else; not even one pair
 def test_a_forest_of_pairs_is_in_the_model_before_a_triple_and_beyond_its_cells(cells):
     real, domain = chained()

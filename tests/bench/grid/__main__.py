@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
 import time
 from collections.abc import Sequence
@@ -40,7 +41,8 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument(
         "--data", type=Path, default=folder, help="folder of the real tables; default $DATA_DIR, else generated alone"
     )
-    form.add_argument("--tables", type=listed, default=[], help="names, by commas; default: all")
+    form.add_argument("--tables", type=listed, default=[], help="names, by commas; `derived`: all drawn; default: all")
+    form.add_argument("--draw", type=int, default=None, help="number that draws the derived tables; default: a new one")
     form.add_argument("--methods", type=listed, default=[], help="names, by commas; default: all of ours")
     form.add_argument("--epsilons", type=listed_numbers, default=None, help="by commas; default 0.1,1,10")
     form.add_argument("--seeds", type=int, default=None, help="runs a cell; default: 5 of auto and independent, else 2")
@@ -70,6 +72,16 @@ def listed_numbers(text: str) -> list[float]:
     return numbers
 
 
+def _draw(given: int | None, root: Path) -> int:
+    """The number that draws the derived tables: as asked, else that of this folder's results, else a new one."""
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept = root / "draw"
+    draw = given if given is not None else int(kept.read_text()) if kept.is_file() else secrets.randbelow(10**6)
+    kept.write_text(f"{draw}\n")
+    print(f"derived tables: --draw {draw}", file=sys.stderr)
+    return draw
+
+
 def planned(tables: Sequence[str], wanted: Sequence[Method], epsilons: Sequence[float], seeds: int | None) -> list[Run]:
     """Every run of a grid, seed by seed, so that an early stop leaves every table compared.
 
@@ -91,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     given, start = settings(arguments), time.monotonic()
     quick = given.part == "quick"
     try:
-        names = table_names(given.tables, given.data)
+        names = table_names(given.tables, given.data, _draw(given.draw, given.root))
         wanted = methods(given.methods, peers=given.peers)
     except ValueError as error:
         print(error, file=sys.stderr)
@@ -100,7 +112,6 @@ def main(arguments: Sequence[str]) -> int:
         names = [n for n in names if given.tables or n in QUICK_TABLES]
         wanted = [m for m in wanted if given.methods or m.peer or m.name in QUICK_METHODS]
     runs = planned(names, wanted, given.epsilons or [0.1, 1.0, 10.0], given.seeds or (2 if quick else None))
-    given.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     known = Results(given.root / "results.jsonl")
     if given.page:
         asked = (given.tables, given.methods)

@@ -106,6 +106,25 @@ def cluster(rng: np.random.Generator, rows: int) -> CodedTable:
     return _table(codes, sizes)
 
 
+def copies(rng: np.random.Generator, rows: int) -> CodedTable:
+    """Six columns of 60 ordered codes that nearly repeat the first, as the times of one event; six others."""
+    first = rng.choice(60, rows, p=rng.dirichlet(np.full(60, 1.0)))
+    near = [np.clip(first + rng.poisson(rng.uniform(0.05, 1.0), rows), 0, 59) for _ in range(6)]
+    others = [_drawn(rng.dirichlet(np.full(6, 0.5), 60)[first], rng) for _ in range(3)]
+    return _table([first, *near, *others, *(rng.integers(0, 8, rows) for _ in range(3))], [60] * 7 + [6] * 3 + [8] * 3)
+
+
+def nested(rng: np.random.Generator, rows: int) -> CodedTable:
+    """City → county → state, and branch → sector: codes that decide coarser ones, beside columns of the state."""
+    county, state = rng.integers(0, 40, 200), rng.integers(0, 12, 40)
+    sector = rng.integers(0, 9, 80)
+    city = rng.choice(200, rows, p=rng.dirichlet(np.full(200, 0.5)))
+    branch = np.where(rng.random(rows) < 0.5, rng.integers(0, 80, rows), rng.integers(0, 80, 200)[city])
+    places = [city, county[city], state[county[city]], branch, sector[branch]]
+    others = [_drawn(rng.dirichlet(np.full(5, 0.5), 12)[places[2]], rng) for _ in range(5)]
+    return _table(places + others, [200, 40, 12, 80, 9] + [5] * 5)
+
+
 def binary(rng: np.random.Generator, rows: int) -> CodedTable:
     """Sixteen columns of two codes that all depend on each other alike: yes and no to parts of one hidden scale."""
     scale = rng.normal(size=rows)
@@ -123,6 +142,8 @@ FAMILIES: dict[str, Callable[[np.random.Generator], CodedTable]] = {
     "many_codes": lambda rng: many_codes(rng, 50_000),
     "clicks": lambda rng: clicks(rng, 40_000),
     "cluster": lambda rng: cluster(rng, 20_000),
+    "copies": lambda rng: copies(rng, 30_000),
+    "nested": lambda rng: nested(rng, 20_000),
     "binary": lambda rng: binary(rng, 20_000),
 }
 

@@ -17,6 +17,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.settings.config import schema_path
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
+from tests.bench.grid.derived import PREFIX, derived, derived_names
 from tests.bench.grid.families import FAMILIES, family_table
 
 #: A column of more labels is left out, unless its values are numbers or times, which are put into bins.
@@ -72,6 +73,11 @@ def baseball(path: Path) -> CodedTable:
     return _from_labels(seasons.drop(columns=["players_id", "id"]))
 
 
+def labels(path: Path) -> CodedTable:
+    """A table of texts, each column as it is."""
+    return _from_labels(_texts(path))
+
+
 def _texts(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
@@ -119,25 +125,40 @@ REAL = {
     "acs_10_columns": RealTable("acs-il-oh.csv.gz", ten_columns, 50_000),
     "fire": RealTable("fire-calls.csv.gz", fire_calls),
     "fire_30000": RealTable("fire-calls.csv.gz", fire_calls, 30_000),
+    "taxi_all": RealTable("chicago-taxi.csv.gz", codes_with_domain),
     "taxi": RealTable("chicago-taxi.csv.gz", codes_with_domain, 50_000),
     "drug_deaths": RealTable("drug-deaths.csv", drug_deaths),
+    "baseball_all": RealTable("baseball-seasons.csv.gz", baseball),
+    "national2019": RealTable("national2019.csv.gz", labels),
     "baseball": RealTable("baseball-seasons.csv.gz", baseball, 40_000),
 }
 
 
-def table_names(wanted: Sequence[str], data: Path | None) -> list[str]:
+#: The public tables out of which `derived` cuts its own.
+WHOLE = ("adult", "acs", "fire", "taxi_all", "drug_deaths", "baseball_all", "national2019")
+#: Those of them that are no tables of the grid by themselves.
+BESIDE = ("taxi_all", "baseball_all", "national2019")
+
+
+def table_names(wanted: Sequence[str], data: Path | None, draw: int | None = None) -> list[str]:
     """The tables whose name is wanted (all where none is), without those whose file is not in `data`.
+
+    Args:
+        draw: of the tables that nobody chose; `derived` means all of these. None: there are none.
 
     Raises:
         ValueError: a name that no table has, or a wanted one whose file is absent.
     """
-    known = [*REAL, *FAMILIES]
-    there = [n for n in known if n in FAMILIES or (data is not None and (data / REAL[n].file).is_file())]
+    drawn = [] if draw is None else derived_names(draw)
+    known = [*(n for n in REAL if n not in BESIDE), *FAMILIES, *drawn]
+    needs = {n: [REAL[r].file for r in (WHOLE if n in drawn else [n])] for n in known if n not in FAMILIES}
+    there = [n for n in known if n in FAMILIES or (data is not None and all((data / f).is_file() for f in needs[n]))]
+    wanted = [n for name in wanted for n in (drawn if name == "derived" and drawn else [name])]
     for name in wanted:
         if name not in known:
             raise ValueError(f"--tables: no table is called {name!r}; there are {', '.join(known)}")
         if name not in there:
-            raise ValueError(f"--tables: {name} needs {REAL[name].file} in the folder of --data")
+            raise ValueError(f"--tables: {name} needs {', '.join(needs[name])} in the folder of --data")
     return [n for n in known if n in (wanted or there)]
 
 
@@ -146,6 +167,8 @@ def grid_table(name: str, seed: int, data: Path | None, keep: Path) -> GridTable
     """A table by name; real ones are kept as codes in `keep`, so that every worker reads them fast."""
     if name in FAMILIES:
         return GridTable(name, family_table(name, seed), drawn=True)
+    if name.startswith(PREFIX):
+        return GridTable(name, derived(name, WHOLE, lambda n: _real(n, data, keep)))
     return GridTable(name, _real(name, data, keep))
 
 
