@@ -30,7 +30,7 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.anonymized import scores_of_anonymous
 from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
-from pipeline.experiments.challenge_settings import Variant, schema_at, settings_of_challenge, variants_of
+from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentConfig, stored
 from pipeline.experiments.findings import FILES, Findings, finished, setting_of, summary, told, write_findings
 from pipeline.experiments.gallery.published import published_of
@@ -88,8 +88,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             with show.stage(f"sample {share:g}, run {run}"):
                 path = folder.internal / "rows" / f"sample-{share:g}-run-{run}.json"
                 rows += finished(path, partial(scores_of_sample, config, world, share, run))
-        beside = settings.anonymous if settings.holdout and not settings.methods else []
-        for k, run in ((k, run) for k in beside for run in range(1, settings.repeats + 1)):
+        for k, run in ((k, run) for k in anonymous_of(settings) for run in range(1, settings.repeats + 1)):
             with show.stage(f"{k}-anonymous, run {run}"):
                 path = folder.internal / "rows" / f"anonymous-{k}-run-{run}.json"
                 rows += finished(path, partial(scores_of_anonymous, config, world, folder, k, run))
@@ -140,7 +139,7 @@ def smaller(config: Config) -> Config:
     settings, synthesis = settings_of_challenge(config), config.synthesis
     settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
     settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:], samples=settings.samples[-1:])
-    settings = replace(settings, anonymous=settings.anonymous[-1:])
+    settings = replace(settings, anonymous=anonymous_of(settings)[-1:])
     settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS), repeats=1)
     synthesis = replace(synthesis, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
@@ -196,8 +195,12 @@ def _check(config: Config) -> None:
     if settings.samples and (settings.holdout or not settings.methods):
         fix = "experiment.methods, and no experiment.holdout: samples are scored on the codes of the whole table"
         raise UserError("samples have nothing to stand beside", where="experiment.samples", fix=fix)
-    if any(k < 2 for k in settings.anonymous) or len(set(settings.anonymous)) < len(settings.anonymous):
-        raise UserError(f"got {settings.anonymous}", where="experiment.anonymous", fix="k of at least 2, each once")
+    anonymous = anonymous_of(settings)
+    if any(k < 2 for k in anonymous) or len(set(anonymous)) < len(anonymous):
+        raise UserError(f"got {anonymous}", where="experiment.anonymous", fix="k of at least 2, each once")
+    if anonymous and (not settings.holdout or settings.methods):
+        fix = "an experiment.holdout, and no experiment.methods"
+        raise UserError("anonymized tables have nothing to stand beside", where="experiment.anonymous", fix=fix)
     if not 0 <= settings.holdout < 1:
         raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:

@@ -14,6 +14,9 @@ from pipeline.settings.config import Config
 
 T = TypeVar("T")
 
+#: The k of anonymized tables, where nobody says others.
+ANONYMOUS = (2, 5, 20, 100)
+
 
 @dataclass(frozen=True)
 class ChallengeSettings(Source):
@@ -35,7 +38,8 @@ class ChallengeSettings(Source):
         holdout: share of the units that each release sets aside.
         floors: whether fresh real records are scored too, beside the first run.
         samples: shares of the real rows; a random sample of each share is scored beside the tables of `methods`.
-        anonymous: k: a k-anonymous table of the rows that are not set aside is scored beside the releases.
+        anonymous: k: a k-anonymous table of the rows that are not set aside is scored beside the releases; None: those
+            of ANONYMOUS, where there are any set aside to judge it by.
         repeats: how often each release is made; what is shown are means with their standard errors.
     """
 
@@ -51,7 +55,7 @@ class ChallengeSettings(Source):
     columns: list[str] = field(default_factory=list)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
     samples: list[float] = field(default_factory=list)
-    anonymous: list[int] = field(default_factory=list)
+    anonymous: list[int] | None = field(default_factory=list)
     rows: int = 20_000
     per_subject: int = 50
     holdout: float = 0.0
@@ -90,6 +94,13 @@ def settings_of_challenge(config: Config) -> ChallengeSettings:
         UserError: as of `settings_of`.
     """
     return settings_of(config.experiment, ChallengeSettings)
+
+
+def anonymous_of(settings: ChallengeSettings) -> list[int]:
+    """The k of the anonymized tables that are scored beside the releases."""
+    if settings.anonymous is not None:
+        return settings.anonymous
+    return list(ANONYMOUS) if settings.holdout and not settings.methods else []
 
 
 @dataclass(frozen=True)

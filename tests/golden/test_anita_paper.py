@@ -19,7 +19,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from pipeline.experiments.anonymized import generalized
 from pipeline.experiments.challenge import run
-from pipeline.experiments.challenge_settings import settings_of_challenge
+from pipeline.experiments.challenge_settings import anonymous_of, settings_of_challenge
 from pipeline.experiments.scores_against import pairs_of
 from pipeline.settings.config import load_config
 
@@ -146,12 +146,12 @@ def test_1_classic_anonymization_stands_beside_synthetic_data():
     whole = generalized(REAL, 301, np.random.default_rng(1))  # no split leaves so many rows on either side
     assert np.corrcoef(whole.column("b"), REAL.column("b"))[0, 1] == pytest.approx(0, abs=0.15)
     settings = settings_of_challenge(load_config(["experiment=anita_tradeoff"]))
-    assert settings.anonymous == [2, 5, 20, 100] and settings.holdout == 0.5
+    assert anonymous_of(settings) == [2, 5, 20, 100] and settings.holdout == 0.5
 
 
-@pytest.mark.parametrize("wrong", ["[1]", "[5,5]"])
+@pytest.mark.parametrize("wrong", ["[1]", "[5,5]", "[5] experiment.holdout=0"])
 def test_1_a_k_that_hides_nobody_is_one_clear_message(wrong, tmp_path):
-    config = load_config(["experiment=anita_tradeoff", f"experiment.anonymous={wrong}"])
+    config = load_config(["experiment=anita_tradeoff", *f"experiment.anonymous={wrong}".split()])
     with pytest.raises(UserError, match=r"experiment\.anonymous"):
         run(config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
