@@ -159,7 +159,7 @@ def run(
             losses = _looked_at(private, first, config.data.max_unplaced, show)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
-        config, made, private, found = _concrete(config, made, private, partial(ask, before=note), read, show)
+        config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
         show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)

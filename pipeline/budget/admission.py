@@ -26,6 +26,7 @@ from mechanisms.accounting.bookings import (
     note_charge,
     opened,
 )
+from mechanisms.accounting.charge_marks import Mark, marks_of
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.running_total import RunningTotal, running_total
@@ -75,14 +76,32 @@ class PlannedRelease:
         return self.root / "internal" / BOOKING
 
     @property
-    def remembers(self) -> bool:
-        """Whether the folder still says that something was charged in it: more than for which plan."""
-        return any(path.read_bytes().count(b"\n") > 1 for p in CHARGES for path in self.root.glob(p))
+    def marks(self) -> list[Mark]:
+        """How far the folder's own record says that the release is with its charges: at first, and after each."""
+        found = [path for p in CHARGES for path in sorted(self.root.glob(p), key=lambda f: (len(str(f)), f))]
+        return marks_of(found)
 
-    def charging(self) -> None:
-        """Note in the ledger that this release charges: what draws for it later has to remember that, or books anew."""
-        if (booking := self.booking()) is not None:
-            note_charge(self.wanted.path, booking.id)
+    def noting(self) -> Callable[[bytes], None]:
+        """What notes each charge in the ledger, before its noise is drawn.
+
+        Raises:
+            UserError: the booking is gone, or was drawn on by something that the folder knows nothing of.
+        """
+        booking, book, marks = self.booking(), load_book(self.wanted.path), self.marks
+        entry = None if booking is None or book is None else book.booked(booking.id)
+        if booking is None or entry is None:
+            raise _not_booked(self)
+        at, known = marks[-1], entry.charged
+        if known not in marks:
+            raise _behind(self)
+
+        def note(line: bytes) -> None:
+            nonlocal at, known
+            at = at.after(line)
+            note_charge(self.wanted.path, booking.id, known, at)
+            known = at
+
+        return note
 
     def booking(self) -> Booking | None:
         """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
@@ -229,11 +248,11 @@ def _of_table(path: Path, book: Book) -> bool:
     return other is not None and other.scope.table == book.scope.table
 
 
-def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[], None] | None]:
-    """Book one run's release: what the ledger held right after that, and what to call before its first charge."""
+def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[bytes], None] | None]:
+    """Book one run's release: what the ledger held right after that, and what notes each charge."""
     if (current := book(releases)) is None or (last := releases[-1].booking()) is None:
         return None, None
-    return running_total(current, last.id), releases[-1].charging
+    return running_total(current, last.id), releases[-1].noting()
 
 
 def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
@@ -259,19 +278,26 @@ def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedReleas
         booking = release.booking()
         if booking is not None and (mine := book.booked(booking.id)) is not None:
             _only_one(release, booking, book)
-            if not mine.charged or release.remembers:
+            if mine.charged in release.marks:
                 continue
             if release.resume and (release.root / "internal" / "manifest.json").exists():
-                gone = "its record of that (internal/ledger.jsonl) is gone, or older"
-                what = f"the run in {release.root} was measured, but {gone}"
-                fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
-                raise UserError(what, where="resume", fix=fix)
-        elif release.resume and release.remembers:
-            fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
-            what = f"the run in {release.root} was measured, but this ledger holds no booking of it"
-            raise UserError(what, where=SETTING, fix=fix)
+                raise _behind(release)
+        elif release.resume and len(release.marks) > 1:
+            raise _not_booked(release)
         fresh.append(release)
     return fresh
+
+
+def _not_booked(release: PlannedRelease) -> UserError:
+    fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
+    return UserError(f"{release.root} holds a run, and this ledger holds no booking of it", where=SETTING, fix=fix)
+
+
+def _behind(release: PlannedRelease) -> UserError:
+    gone = "its record of that (internal/ledger.jsonl) is gone, or older, or was cut"
+    what = f"the run in {release.root} was measured, but {gone}"
+    fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
+    return UserError(what, where="resume", fix=fix)
 
 
 def _only_one(release: PlannedRelease, booking: Booking, book: Book) -> None:

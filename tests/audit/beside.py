@@ -141,6 +141,27 @@ def _copied(budget: Budget) -> None:
     budget.run("copy", resume=True)
 
 
+def _cut_to_one(budget: Budget) -> None:
+    """Lines are cut off the run's own record: one charge and its answer are left."""
+    budget.run("r")
+    record = budget.home / "r" / "internal" / "ledger.jsonl"
+    lines = record.read_bytes().splitlines(keepends=True)
+    record.write_bytes(b"".join(lines[:2]))
+    for answer in sorted((budget.home / "r" / "internal" / "answers").iterdir())[1:]:
+        answer.unlink()
+    budget.lose("r", "release")
+    budget.run("r", resume=True)
+
+
+def _copied_in_the_middle(budget: Budget) -> None:
+    """A copy of a run that was cut off goes on once the run itself is done and gone."""
+    budget.run("r", cut=1)
+    shutil.copytree(budget.home / "r", budget.home / "copy")
+    budget.run("r", resume=True)
+    shutil.rmtree(budget.home / "r")
+    budget.run("copy", resume=True)
+
+
 def _swept(budget: Budget) -> None:
     """As `run -m` does: all jobs are booked, then each is run, with one table between them."""
     jobs = {f"many/{k}": replace(budget.config, synthesis=replace(budget.config.synthesis, seed=k)) for k in (1, 2)}
@@ -162,6 +183,8 @@ STORIES: dict[str, Callable[[Budget], None]] = {
     "a run that was cut off, and its folder tidied": _cut_off_and_tidied,
     "a run whose own record was rolled back, resumed": _rolled_back,
     "a copy of a run that was cut off": _copied,
+    "a run whose own record was cut, resumed": _cut_to_one,
+    "a copy from the middle of a run that is gone": _copied_in_the_middle,
 }
 
 

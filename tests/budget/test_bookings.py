@@ -21,6 +21,7 @@ from mechanisms.accounting.bookings import (
     opened,
     set_limit,
 )
+from mechanisms.accounting.charge_marks import Mark
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Request, make_plan
@@ -274,7 +275,9 @@ class TestDisk:
         yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    @pytest.mark.parametrize("do", [lambda p: book_runs(wanted(p), [booking("b", 1.0)]), lambda p: note_charge(p, "a")])
+    @pytest.mark.parametrize(
+        "do", [lambda p: book_runs(wanted(p), [booking("b", 1.0)]), lambda p: note_charge(p, "a", Mark(), Mark(1, "x"))]
+    )
     def test_on_a_full_disk_the_ledger_stays_as_it_was_and_nothing_is_let_in(self, path, full, do):
         book_runs(wanted(path), [booking("a", 1.0)])
         before = path.read_bytes()
@@ -282,7 +285,7 @@ class TestDisk:
         with pytest.raises(UserError, match=r"cannot write people\.json: File too large"):
             do(path)
         assert path.read_bytes() == before and sorted(p.name for p in path.parent.iterdir())[1:] == ["people.json"]
-        assert [b.charged for b in opened(wanted(path)).bookings] == [False]
+        assert [b.charged for b in opened(wanted(path)).bookings] == [Mark()]
 
     def test_a_first_booking_on_a_full_disk_leaves_no_ledger(self, path, full):
         full()
@@ -290,20 +293,21 @@ class TestDisk:
             book_runs(wanted(path), [booking("a", 1.0)])
         assert not path.exists()
 
-    def test_what_cannot_be_noted_is_not_charged(self, path, tmp_path, full):
+    def test_what_cannot_be_noted_is_spent_and_not_drawn(self, path, tmp_path):
         book_runs(wanted(path), [booking("a", 1.0)])
-        ledger = Ledger.open(tmp_path / "own.jsonl", ONE, before=lambda: note_charge(path, "a"))
-        begun = (tmp_path / "own.jsonl").read_bytes()
+        ledger = Ledger.open(
+            tmp_path / "own.jsonl", ONE, note=lambda line: note_charge(path, "a", Mark(), Mark().after(line))
+        )
         path.unlink()
         with pytest.raises(UserError, match="the booking of this run is gone"):
             ledger.charge(ONE.events[0])
-        assert (tmp_path / "own.jsonl").read_bytes() == begun + b'{"charging": true}\n' and not ledger.events
+        assert list(Ledger.open(tmp_path / "own.jsonl", ONE).events) == [ONE.events[0].id]
 
     def test_a_ledger_that_is_ahead_of_what_was_noted_beside_it_is_the_newest(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])
         lock = path.with_name(".people.json.lock")
         before = lock.read_text()
-        note_charge(path, "a")
+        note_charge(path, "a", Mark(), Mark(1, "x"))
         lock.write_text(before)  # as a kill leaves it right after the ledger
         assert [b.id for b in book_runs(wanted(path), [booking("b", 1.0)]).bookings] == ["a", "b"]
         assert lock.read_text().startswith("000000000004 ")
