@@ -122,19 +122,24 @@ def stated_rules(words: str) -> tuple[str, ...] | None:
 
 
 def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Declared:
-    """What the settings took as public, from the sentences about it."""
+    """What the settings took as public, from the sentences about it.
+
+    Raises:
+        ValueError: a sentence that every run says is gone.
+    """
     start = next((m for fact in facts if (m := SENTENCE.fullmatch(fact))), None)
     table = _first(r"the table ('.*'|\".*\") \(selection\.public\), which", facts)
     rows = _first(r"the number of synthetic rows, ([0-9,]+) \(synthesis\.rows\)", facts)
     about = _first(r"the number of records, about ([0-9,]+) \(selection\.rows\)", facts)
-    share = _first(r".*\(data\.max_unplaced=([-+.0-9e]+)\) refuses", stops)
+    if (share := _first(r".*\(data\.max_unplaced=([-+.0-9e]+)\)", stops)) is None:
+        raise ValueError("outside does not say which loss of values refuses the run (data.max_unplaced)")
     return Declared(
         confirmed=not schema.confirmed_public,
         public_table=None if table is None else _quoted(table),
         start=None if start is None else Start(_quoted(start[1]), start[2]),
         synthetic_rows=None if rows is None else int(rows.replace(",", "")),
         selection_rows=None if about is None else int(about.replace(",", "")),
-        max_unplaced=1.0 if share is None else float(share),
+        max_unplaced=float(share),
     )
 
 
