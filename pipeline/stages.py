@@ -146,7 +146,7 @@ def run(
             source = open_source(path, config, folder)
             check_ready(config, source.names)
             build.check_unit(unit, source.names)
-            free = post_processing(config, made.plan, released=folder.released)
+            free = post_processing(config, made.plan, folder)
             facts = bind(folder, not_the_private(config, run_facts(config, schema, path)), may_change=free)
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
@@ -352,7 +352,7 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     settings = asdict(config)
-    for free in ("resume", "limits", "plan", "statement", "engine", "console"):
+    for free in ("resume", "limits", "plan", "engine", "console"):
         del settings[free]
     if settings["privacy"]["discovery_share"] is None:
         del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting
