@@ -40,6 +40,7 @@ from pipeline.plugins.origins import rests_on_others
 from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.selecting import selection_of
+from pipeline.statement.statement import why_not_private
 
 #: Where a release keeps what it charged, below its folder.
 CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
@@ -57,7 +58,7 @@ class PlannedRelease:
         root: its folder, whose internal/ keeps the booking's name.
         wanted: the ledger and what the settings say about it.
         spend: its worst case.
-        private: whether it may say that it is private.
+        unprotected: why its release will not be private, in sentences; empty where it may say that it is.
         resume: whether it goes on with something that may have charged already.
         refit: a smaller ε → what the same settings would book then; None where nobody can say.
         others: whether its cost rests on parts of plugins.
@@ -66,7 +67,7 @@ class PlannedRelease:
     root: Path
     wanted: Wanted
     spend: Spend
-    private: bool
+    unprotected: tuple[str, ...]
     resume: bool
     refit: Callable[[float], Spend] | None = None
     others: bool = False
@@ -114,7 +115,7 @@ class PlannedRelease:
             raise UserError("the name of its booking is damaged", where=str(self.name_file), fix=fix) from error
         cost = json.dumps([asdict(self.spend), asdict(self.wanted.scope)], sort_keys=True)
         name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
-        return Booking(name, str(self.root.resolve()), self.spend, self.private, others=self.others)
+        return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 
 
 def planned_release(
@@ -133,10 +134,9 @@ def planned_release(
         smaller = _with_epsilon(config, epsilon)
         return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
 
-    confirmed = schema.confirmed_public or config.data.confirmed_public
-    private = config.privacy.noise_seed is None and confirmed
+    unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
     others = rests_on_others(selection_of(config.selection), plan)
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), private, config.resume, refit, others),)
+    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, config.resume, refit, others),)
 
 
 def _with_epsilon(config: Config, epsilon: float) -> Config:
@@ -215,6 +215,8 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         if (old := release.booking()) is None or book.booked(old.id) is not None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
+    if said := _unprotected_words(fresh):
+        print(f"  {said}", file=sys.stderr)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
     new, gone = not ledger.path.exists(), recorded(ledger.path)
     try:
@@ -227,6 +229,15 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         )
         print(f"  {new_words(ledger, book)}{lost}", file=sys.stderr)
     return book
+
+
+def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
+    """That releases which promise nothing book all the same: the noisy answers are given away, whoever they protect."""
+    if not (lost := [r for r in fresh if r.unprotected]):
+        return ""
+    many = f"{len(lost)} of {len(fresh)} releases" if len(fresh) > 1 else "the release"
+    spent = f"ε = {math.fsum(r.spend.epsilon for r in lost):g}"
+    return f"{many} will be NOT private, and {spent} is booked all the same: {'; '.join(lost[0].unprotected)}"
 
 
 def new_words(wanted: Wanted, book: Book) -> str:

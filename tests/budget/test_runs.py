@@ -353,10 +353,20 @@ def test_another_unit_relation_or_table_is_refused_and_another_bound_is_not(town
 
 def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys):
     assert run("a", "privacy.epsilon=1", "seed=1") == 0
-    assert [b.private for b in book().bookings] == [False]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the release will be NOT private, and ε = 1 is booked all the same: the noise seed is fixed" in said
+    Path("unsure.yaml").write_text(SCHEMA.replace("confirmed_public: true", "confirmed_public: false"))
+    assert run("b", "privacy.epsilon=0.5", "data.schema=unsure.yaml") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    told = "the release will be NOT private, and ε = 0.5 is booked all the same: nobody has confirmed"
+    assert 0 <= said.find(told) < said.find("measure ")
+    assert [b.private for b in book().bookings] == [False, False]
+    sweep = ["hydra.sweep.dir=sweep", *BASIC, "privacy.epsilon=0.25,0.5", "data.schema=town.yaml,unsure.yaml"]
+    assert command("run", "-m", *FAST, *sweep) == 0
+    assert "2 of 4 releases will be NOT private, and ε = 0.75 is booked" in " ".join(capsys.readouterr().err.split())
     assert command("budget", "people.json") == 0
     said = capsys.readouterr().out
-    assert "1 of the runs say that they are not private" in said
+    assert "4 of the runs say that they are not private" in said
 
 
 def test_a_run_lowers_the_limit_and_cannot_raise_it(town, capsys):
