@@ -45,7 +45,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return "schema.yaml and the measurements do not belong together"
-    if names_the_table(schema.source) and NOT_CONFIRMED not in statement["reasons_not_private"]:
+    if names_the_table(schema.source, schema.name) and NOT_CONFIRMED not in statement["reasons_not_private"]:
         return f"the source of the schema is {schema.source!r}, which nobody can confirm as public"
     if statement["table"] != schema.name:
         return f"the table is {statement['table']!r}, and the schema is of {schema.name!r}"

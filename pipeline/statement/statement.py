@@ -213,7 +213,7 @@ def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) 
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not (schema.confirmed_public or confirmed) or names_the_table(schema.source):
+    if not (schema.confirmed_public or confirmed) or names_the_table(schema.source, schema.name):
         reasons.append(NOT_CONFIRMED)
     return reasons
 
