@@ -74,6 +74,15 @@ def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, h
     assert not (codes / "out").exists(), "nothing was spent"
 
 
+@pytest.mark.parametrize("how", ["in the file", "on the command line"])
+def test_a_draft_under_a_schema_with_another_source_cannot_be_confirmed_either(how, codes, capsys):
+    confirmed = f"confirmed_public: {'true' if how == 'in the file' else 'false'}\n"
+    (codes / "draft.yaml").write_text(FORMS["false.yaml"][24:] + f"source: {OWN[0]}\n{confirmed}")
+    (codes / "own.yaml").write_text(f"base: draft.yaml\nsource: a codebook\n{confirmed}")
+    assert run("own.yaml", *([] if how == "in the file" else ["data.confirmed_public=true"])) == 1
+    assert f"source: {OWN[0]!r} is the table itself" in capsys.readouterr().err and not (codes / "out").exists()
+
+
 def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     names = ("town", "/data/Town.csv.gz")
     own = [
