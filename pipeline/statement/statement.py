@@ -319,6 +319,7 @@ def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
     if taken.public_table is not None or taken.start is not None:
         refusals.append("a public table with the very rows of the private one refuses the run")
     if taken.max_unplaced < 1:
-        share = f"more than {100 * taken.max_unplaced:g} % of its values (data.max_unplaced={taken.max_unplaced:g})"
+        share = f"more than {100 * taken.max_unplaced:g} % of its cells that are not declared missing "
+        share += f"(data.max_unplaced={taken.max_unplaced:g})"
         refusals.append(f"a column of which the schema cannot place {share} refuses the run, before any charge")
     return refusals
