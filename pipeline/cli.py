@@ -390,7 +390,7 @@ def _schema(arguments: list[str]) -> int:
     table = check_table(config.table)
     from pipeline import synth_again as other
 
-    text = other.draft(table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
+    text = other.draft(table, config)
     if config.output:
         write_whole(Path(config.output), text)
         todo = "check it, name its source, then set confirmed_public: true"

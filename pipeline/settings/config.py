@@ -286,6 +286,7 @@ class DraftConfig:
     output: str | None = None
     delimiter: str = ","
     cluster: dict[str, Any] | None = None
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
 

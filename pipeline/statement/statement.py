@@ -320,6 +320,6 @@ def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
         refusals.append("a public table with the very rows of the private one refuses the run")
     setting = f"(data.max_unplaced={taken.max_unplaced:g})"  # said at any value: a list without it was cut
     if taken.max_unplaced < 1:
-        share = f"more than {100 * taken.max_unplaced:g} % of its values {setting}"
+        share = f"more than {100 * taken.max_unplaced:g} % of its cells that are not declared missing {setting}"
         return [*refusals, f"a column of which the schema cannot place {share} refuses the run, before any charge"]
     return [*refusals, f"no column refuses the run for values that the schema cannot place {setting}"]

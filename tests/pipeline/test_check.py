@@ -161,6 +161,22 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     assert "loses" not in (town / "out/release/privacy.json").read_text()
 
 
+def test_what_a_column_may_lose_is_a_share_of_its_filled_cells(town, capsys):
+    """Of a column that is 92 % empty no filled cell can be read: of all rows these are 8 %."""
+    table = people(600)
+    table["remark"] = ["" if i % 12 else "soon" for i in range(600)]
+    table.to_csv(town / "town.csv", index=False)
+    day = "  remark: {kind: date, min: 2020-01-01, max: 2020-12-31, bins: month}\n"
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{day}leave_out"))
+    assert command("check", *TOWN[1:], "format=json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["refused"] == ["remark"] and facts["columns"]["remark"]["share"] == 1
+    assert command("run", *FAST) == 1
+    said = capsys.readouterr().err
+    assert "column 'remark' loses 100.0 % of its values (50 of 50)" in said and "nothing was spent" in said
+    assert not (town / "out/internal/ledger.jsonl").exists()
+
+
 def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before_it_spends(town, capsys):
     table = people(600)
     table.loc[:2, "job"] = ["beekeeper", "hangman", "astronaut"]

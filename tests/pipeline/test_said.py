@@ -67,8 +67,8 @@ def test_another_table_with_as_many_rows_may_be_public_and_the_stop_is_listed(to
     assert command("run", *FAST, "selection=public", "selection.public=other.csv", "hydra.run.dir=out") == 0
     assert statement(town / "out")["outside"] == [
         "a public table with the very rows of the private one refuses the run",
-        "a column of which the schema cannot place more than 20 % of its values (data.max_unplaced=0.2) refuses "
-        "the run, before any charge",
+        "a column of which the schema cannot place more than 20 % of its cells that are not declared missing "
+        "(data.max_unplaced=0.2) refuses the run, before any charge",
     ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -225,15 +225,15 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
     return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
 
 
-def gap_words(texts: Texts, *, numbers: bool, fewest: int = 1) -> list[str]:
+def gap_words(texts: Texts, *, numbers: bool, told: Collection[str] | None = None) -> list[str]:
     """Texts among the given that may mean that a value is missing: well-known ones, or up to three words.
 
     Args:
-        fewest: a word that is not well known occurs at least so often.
+        told: a word that is not well known is one of these; None: any may be.
     """
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
     known = [t for t in texts if t.strip() in {*GAPS, *codes} or t.strip().lower() in {"unknown", "none", "missing"}]
-    words = [t for t, n in texts.items() if n >= fewest and not re.search(r"\d", t)]
+    words = [t for t in texts if (told is None or t in told) and not re.search(r"\d", t)]
     if numbers and words and len(words) <= 3:
         return sorted({*known, *words})
     return sorted(known)
