@@ -340,7 +340,7 @@ def load_book(path: Path) -> Book | None:
         if content["format"] != FORMAT or digest != _digest(content):
             raise ValueError
         book = _of_json(content)
-    except (ValueError, LookupError, TypeError, AttributeError, UserError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, UserError) as error:
         what = "not a ledger, damaged, or changed by hand: what was spent is not known"
         fix = f"the newest copy of it; or another path, if {path.name} is no ledger"
         raise UserError(what, where=str(path), fix=fix) from error
