@@ -308,7 +308,9 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
     text = as_text(frame) if tells(sys.stdout, console) else NOT_SAID
-    print("\n".join(["", text, total(frame), *filter(None, [choice_warning(frame)])]))
+    others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}
+    more = f"releases of other jobs in {inside.parent}, which this total leaves out: {len(others)}" if others else ""
+    print("\n".join(["", text, total(frame), *filter(None, [more, choice_warning(frame)])]))
     print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
     for j, outcome in jobs:
         if outcome.status == "withheld":
