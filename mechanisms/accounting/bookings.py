@@ -254,7 +254,7 @@ def note_charge(path: Path, name: str, before: Mark, now: Mark) -> None:
             fix = "one of them alone; what was charged here stays spent, and nothing was drawn for it"
             raise UserError("another process draws on the booking of this run", where=str(path), fix=fix)
         noted = tuple(replace(b, charged=now) if b.id == name else b for b in book.bookings)
-        _save(target, replace(book, bookings=noted))
+        _save(target, replace(book, bookings=noted), named=False)
 
 
 def set_limit(path: Path, limit: Limit, reason: str) -> Book:
@@ -288,8 +288,13 @@ def _now() -> tuple[str, str]:
     return datetime.now(UTC).isoformat(timespec="seconds"), name
 
 
-def _save(path: Path, book: Book) -> None:
-    """The whole file, or the one before; its name is on disk before this returns."""
+def _save(path: Path, book: Book, *, named: bool = True) -> None:
+    """The whole file, or the one before.
+
+    Args:
+        named: whether its name is on disk before this returns. Not of a note: where a machine that stops loses one, the
+            run's own ledger is ahead of it, and nothing is drawn twice.
+    """
     content = _to_json(book)
     digest = _digest(content)
     text = _text({**content, "digest": digest})
@@ -298,11 +303,12 @@ def _save(path: Path, book: Book) -> None:
         if not path.exists():
             forget(path)
         write_whole(path, text, mode=mode)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        if named:
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         record(path, book.entries, digest)
     except OSError as error:
         raise cannot_write(path, error) from error
@@ -334,7 +340,7 @@ def load_book(path: Path) -> Book | None:
         if content["format"] != FORMAT or digest != _digest(content):
             raise ValueError
         book = _of_json(content)
-    except (ValueError, LookupError, TypeError, AttributeError, UserError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, UserError) as error:
         what = "not a ledger, damaged, or changed by hand: what was spent is not known"
         fix = f"the newest copy of it; or another path, if {path.name} is no ledger"
         raise UserError(what, where=str(path), fix=fix) from error

@@ -33,6 +33,8 @@ from pipeline.statement.statement import (
     who_is_protected,
 )
 
+#: How the sentences about data.max_unplaced begin.
+STOPS = "(?:a column of which|no column refuses)"
 NO_CLIP, NO_MISSING = "one record per unit", "every row is a unit"
 
 
@@ -131,7 +133,7 @@ def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Dec
     table = _first(r"the table ('.*'|\".*\") \(selection\.public\), which", facts)
     rows = _first(r"the number of synthetic rows, ([0-9,]+) \(synthesis\.rows\)", facts)
     about = _first(r"the number of records, about ([0-9,]+) \(selection\.rows\)", facts)
-    if (share := _first(r".*\(data\.max_unplaced=([-+.0-9e]+)\)", stops)) is None:
+    if (share := _first(rf"{STOPS}.*\(data\.max_unplaced=([-+.0-9e]+)\)", stops)) is None:
         raise ValueError("outside does not say which loss of values refuses the run (data.max_unplaced)")
     return Declared(
         confirmed=not schema.confirmed_public,

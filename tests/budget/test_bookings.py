@@ -226,6 +226,12 @@ class TestDamage:
                 do()
         assert path.read_bytes() == damage[how]
 
+    @pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, "9" * 10_000])
+    def test_a_file_that_no_reader_follows_is_no_ledger(self, path, text):
+        path.write_text(text)
+        with pytest.raises(UserError, match="not a ledger"):
+            load_book(path)
+
     def test_a_second_name_for_the_file_is_refused_under_both(self, path):
         book_runs(wanted(path), [booking("a", 2.0)])
         other = path.with_name("twin.json")
