@@ -213,7 +213,7 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
 
 
 def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:
-    """What the columns lose, and a warning of listed texts of one row; a run that would lose too much ends here.
+    """What the columns lose, and a warning of listed texts of one unit; a run that would lose too much ends here.
 
     Raises:
         UserError: a column loses a larger share than `at_most`; nothing was charged.
@@ -221,7 +221,7 @@ def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stag
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
     refuse_losses(losses, at_most, figures=show.tells)
-    for line in said_lone(private.encoding.lone):
+    for line in said_lone(private.encoding.lone, private.unit.column):
         LOG.warning(line)
         show.warn_privately([line])
     return losses

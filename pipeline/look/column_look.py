@@ -14,7 +14,7 @@ from mechanisms.public.drafts.column_facts import OFTEN
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO, NO, YES
-from mechanisms.public.tables.losses import Loss, percent
+from mechanisms.public.tables.losses import Loss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     GAPS,
@@ -57,7 +57,7 @@ class ColumnLook:
     """One column under its schema. NOT private.
 
     Attributes:
-        lone: listed texts that one row alone holds.
+        lone: listed texts that one unit alone holds.
         beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
         other, missing: values that go to *other*, and that are declared missing.
         examples: some of the lost values, with how often each occurs.
@@ -152,10 +152,10 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
     return hints + gaps
 
 
-def lone_hint(lone: int) -> list[str]:
-    """A question where one row alone holds a listed text."""
+def lone_hint(lone: int, unit: str | None) -> list[str]:
+    """A question where one unit alone holds a listed text."""
     why = "is the list a public one? Read off this table, each betrays a person: values: discover"
-    return [f"{lone:,} of the listed texts are held by one row alone: {why}"] if lone else []
+    return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
 
 
 def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:

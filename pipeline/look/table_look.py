@@ -27,6 +27,8 @@ from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal, stream
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+from mechanisms.sensitive.lone_texts import lone_texts
+from mechanisms.sensitive.private_table import EMBEDDED
 from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -106,8 +108,10 @@ def look_at(
     schema = scouting_schema(schema) if schema.to_discover else schema
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = encode_columns(source, total, workdir=workdir, progress=progress)
+    if unit.column is not None:
+        report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
     seen = _seen(source, schema)
-    columns = tuple(_column(source, total, c, coded, report, seen[c.name]) for c in total.columns)
+    columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column) for c in total.columns)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
@@ -126,7 +130,13 @@ def _total(column: Column) -> Column:
 
 
 def _column(
-    source: Source, schema: Schema, column: Column, coded: CodedTable, report: EncodingReport, seen: Seen
+    source: Source,
+    schema: Schema,
+    column: Column,
+    coded: CodedTable,
+    report: EncodingReport,
+    seen: Seen,
+    unit: str | None,
 ) -> ColumnLook:
     outside = report.outside[column.name]
     ordered = column.kind in ORDERED_KINDS or column.codes is not None
@@ -139,7 +149,7 @@ def _column(
         missing -= outside
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
-    hints = lone_hint(report.lone.get(column.name, 0))
+    hints = lone_hint(report.lone.get(column.name, 0), unit)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)

@@ -191,6 +191,28 @@ def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before
     assert warned in said and said.index(warned) < said.index("measure") and "hangman" not in said
 
 
+def test_listed_texts_are_counted_by_the_units_of_the_run(town, capsys):
+    """A hangman of six rows is one person, three beekeepers are three; a row without an id is nobody."""
+    table = people(600)
+    table.insert(0, "who", [f"p{i // 2}" for i in range(600)])
+    table.loc[:5, ["who", "job"]] = [["p0", "hangman"], ["P0 ", "hangman"]] * 3
+    table.loc[[10, 20, 30], "job"] = "beekeeper"
+    table.loc[[40, 41], ["who", "job"]] = [["", "astronaut"], ["p20", "miller"]]
+    table.to_csv(town / "town.csv", index=False)
+    schema = (town / "town.yaml").read_text()
+    listed = "[baker, smith, clerk, beekeeper, hangman, astronaut, miller]"
+    schema = schema.replace("[baker, smith, clerk]", listed).replace("leave_out: [", "leave_out: [who, ")
+    (town / "town.yaml").write_text(schema)
+    unit = ["privacy.unit=who", "privacy.max_records=2"]
+    assert command("check", *TOWN[1:], *unit, "format=json") == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 2}
+    assert "2 of the listed texts are held by one unit ('who') alone" in columns["job"]["hints"][0]
+    assert command("run", *FAST, *unit) == 0
+    warned = "listed texts that one unit ('who') alone holds: 2 of 'job'"
+    assert warned in " ".join(capsys.readouterr().err.split())
+
+
 CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"
 
 
