@@ -161,6 +161,7 @@ def run(
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, before=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
+        losses = losses if found is None else losses_of(private.encoding, schema)  # what discovered bounds cut off too
         show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
