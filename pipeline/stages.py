@@ -164,6 +164,7 @@ def run(
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
+        losses = losses if found is None else losses_of(private.encoding, schema)  # what discovered bounds cut off too
         show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
@@ -217,7 +218,7 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
 
 
 def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:
-    """What the columns lose, and a warning of listed texts of one row; a run that would lose too much ends here.
+    """What the columns lose, and a warning of listed texts of one unit; a run that would lose too much ends here.
 
     Raises:
         UserError: a column loses a larger share than `at_most`; nothing was charged.
@@ -225,7 +226,7 @@ def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stag
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
     refuse_losses(losses, at_most, figures=show.tells)
-    for line in said_lone(private.encoding.lone):
+    for line in said_lone(private.encoding.lone, private.unit.column):
         LOG.warning(line)
         show.warn_privately([line])
     return losses

@@ -9,7 +9,7 @@ import pytest
 from mechanisms.public.drafts import column_facts
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import csv, encoded, source
 
 ROWS = "".join(
@@ -161,6 +161,32 @@ def test_a_draft_counts_by_the_unit_that_is_given_by_rows_where_it_is_a_record_a
     assert '"day"  # the unit of privacy' in draft_schema(source(path), "t", unit="day")
     with pytest.raises(UserError, match="no column 'patient' in"):
         draft_schema(source(path), "t", unit="patient")
+
+
+def test_amounts_with_their_unit_are_numbers_and_two_units_are_never_one(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{60 + i % 41}.{i % 10}{' kg' if i % 2 else ''},{i % 30 + 1}{' days' if i % 9 == 0 else ''},"
+        f"{5 + i % 7}{' kg' if i % 3 else ' g'}\n"
+        for i in range(900)
+    )
+    _, facts = drafted(csv(tmp_path, "weight,stay,dose\n" + rows))
+    assert (facts["weight"].kind, facts["weight"].strip, facts["weight"].high) == ("float", ("kg",), 101)
+    assert (facts["stay"].kind, facts["stay"].strip, facts["stay"].high) == ("integer", ("days",), 30)
+    assert facts["dose"].kind == "categorical" and "5 g" in facts["dose"].values and "6 kg" in facts["dose"].values
+
+
+def test_years_of_two_digits_are_read_in_their_own_form_and_never_as_the_first_century(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{1 + i % 28:02}.{1 + i % 12:02}.2023\n" if i % 3 else f"{1 + i % 12:02}/{1 + i % 28:02}/24\n"
+        for i in range(600)
+    )
+    path = csv(tmp_path, "admitted\n" + rows)
+    text, facts = drafted(path)
+    assert (facts["admitted"].format, facts["admitted"].more_formats) == ("%d.%m.%Y", ("%m/%d/%y",))
+    assert "min: '2023-0" in text and "max: '2024-1" in text
+    iso = parse_schema({"columns": {"admitted": {"kind": "date", "min": "0001-01-01", "max": "2024-12-31"}}}, where="t")
+    _, report = encoded(path, iso)
+    assert report.unplaced["admitted"] == 600, "an ISO date begins with a whole year"
 
 
 def test_a_running_number_and_numbers_that_are_called_ids_are_left_out(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         return None
     if not odd:
         return _of_numbers(facts.plain, Reading(), facts, [], "")
-    if facts.distinct <= 20:
+    if facts.distinct <= 20 or not number_reading(look.sample(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):

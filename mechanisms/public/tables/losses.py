@@ -126,13 +126,19 @@ def said_losses(losses: Sequence[Loss]) -> list[str]:
     return [f"{loss}; they {loss.fate}" for loss in losses]
 
 
-def said_lone(lone: Mapping[str, int]) -> list[str]:
-    """A line for the operator about listed texts that one row alone holds; none where there are none: NOT private.
+def said_lone(lone: Mapping[str, int], unit: str | None) -> list[str]:
+    """A line for the operator about listed texts that one unit alone holds; none where there are none: NOT private.
 
     Args:
         lone: as of `EncodingReport`.
+        unit: the column that names units; None: each row is one.
     """
     held = [f"{n:,} of {name!r}" for name, n in lone.items() if n]
     more = f" and of {len(held) - NAMED} more columns" if len(held) > NAMED else ""
     why = "each betrays a person, unless its list stems from a public source"
-    return [f"listed texts that one row alone holds: {', '.join(held[:NAMED])}{more}: {why}"] if held else []
+    return [f"listed texts that {one_unit(unit)} alone holds: {', '.join(held[:NAMED])}{more}: {why}"] if held else []
+
+
+def one_unit(unit: str | None) -> str:
+    """One unit, in words."""
+    return "one row" if unit is None else f"one unit ({unit!r})"
