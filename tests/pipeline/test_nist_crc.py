@@ -64,6 +64,19 @@ def test_each_set_is_scored_by_itself_and_handed_in_with_its_labels(excerpt):
     assert str(family["score"])[:5] not in abstract, "scores saw the rows"
 
 
+def test_the_report_of_two_files_has_sdnists_tables(excerpt, capsys):
+    files = ["real=national2019.csv", "synthetic=national2019.csv", "schema=national2019", "report=report.html"]
+    assert command("score", *files, "metrics=[sdnist_kmarginal]", "evaluation.area=PUMA") == 0
+    assert json.loads(capsys.readouterr().out)["metrics"]["sdnist_kmarginal"]["score"] == 1000
+    page = Path("report.html").read_text()
+    section = page[page.index('id="sdnist"') :]
+    assert all(
+        text in section for text in ("10% of the real rows", "Areas that lose most", "are unique in both by SEX")
+    )
+    assert command("score", *files, "metrics=[tvd]") == 0
+    assert 'id="sdnist"' not in Path("report.html").read_text()
+
+
 def test_a_fixed_seed_is_labelled_as_not_private(excerpt):
     abstract, labels, _ = made("seed=3")
     assert {each["privacy category"] for each in labels} == {"non_dp"}
