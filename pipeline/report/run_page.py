@@ -29,6 +29,7 @@ from pipeline.report.numbers_section import numbers_section
 from pipeline.report.privacy_section import privacy_section
 from pipeline.report.promise_section import noise_section, promise_section, units_section
 from pipeline.report.score_sections import mgd_section, scores_section
+from pipeline.report.sdnist_section import sdnist_section
 from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
 from pipeline.scores.score_run import damaged, report_files
 from pipeline.settings.inputs import check_scored
@@ -122,6 +123,8 @@ def _whole(
     sections: list[Section] = [privacy_section(scores["privacy"])] if scores.get("privacy") else []
     sections += [attacks] if (attacks := attacks_section(scores["metrics"])) else []
     sections += [scores_section(scores), *first]
+    board = scores["metrics"].get("sdnist_kmarginal", {})
+    sections += [sdnist_section(board)] if board.get("score") is not None else []
     sections += [axes_section(drawn["axes"])] if drawn.get("axes") else []
     accuracies = accuracy_section(drawn.get("columns", ()), drawn.get("pairs"))
     sections += [accuracies] if accuracies else []
