@@ -36,6 +36,7 @@ from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerpri
 from pipeline.budget import admission
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.inference.relations import Relation, strongest
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.measuring.discovery_stage import Discovered, discovered
@@ -81,6 +82,7 @@ class Run:
         seconds: wall time of each stage.
         losses: columns with values that the schema does not place (NOT private), the worst first.
         left_out: which marginals nobody looked at, and why, in sentences.
+        relations: the strongest ones that were measured, and how much of each the synthetic table keeps.
     """
 
     folder: RunFolder
@@ -92,6 +94,7 @@ class Run:
     seconds: Mapping[str, float] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
     left_out: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
@@ -180,7 +183,8 @@ def run(
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
     seconds = dict(show.seconds)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, made.left_out)
+    kept = strongest(taken.known, synthetic)
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, made.left_out, kept)
 
 
 def _concrete(

@@ -21,6 +21,7 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
+from pipeline.inference.relations import in_words, strongest
 from pipeline.inference.release_evidence import Evidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
@@ -55,7 +56,7 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
         marginal: columns of the one marginal; empty: every one and every pair.
     Returns:
         marginal, how, cells, standard_error (of a cell, in records), error_records (Σ |error| at most), error_tvd (at
-        most), sources; the worst last.
+        most), sources; the worst last. `attrs` has notes, and the strongest relations (`related`) in words.
     Raises:
         UserError: no release, or one without its table, or whose table is a part of the whole; an unknown column; too
             many cells.
@@ -92,6 +93,7 @@ def table_bounds(
         source = open_table(table, delimiter=",", workdir=folder, memory_limit_bytes=memory, threads=cores)
         synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
         found = list(error_bounds(measurements, synthetic, asked))
+        related = in_words(strongest(measurements, synthetic))
     frame = as_frame(schema, found)
     made = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
     wide = [f"{left:,} pairs that no answer contains are left out: ask for one with `marginal=[a,b]`"] if left else []
@@ -102,6 +104,7 @@ def table_bounds(
         *([without] if made else []),
         *([CHOSEN] if chosen_by_score(statement) else []),
     ]
+    frame.attrs["related"] = related
     return frame
 
 

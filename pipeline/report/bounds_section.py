@@ -20,7 +20,7 @@ class BoundsSection:
     """How wrong each column and pair of the synthetic table is at most, the worst first.
 
     Attributes:
-        decided: what became of the pairs, a sentence.
+        decided: what became of the pairs, and `related` the strongest relations, a sentence each.
         notes: what the bounds hold against.
     """
 
@@ -28,6 +28,7 @@ class BoundsSection:
     title: ClassVar[str] = "How wrong a marginal is at most"
     template: ClassVar[str] = "sections/bounds.html.j2"
     decided: str
+    related: str
     notes: tuple[str, ...]
     worst: Table
     rest: Table
@@ -40,4 +41,6 @@ def bounds_section(release: Path, measurements: Measurements) -> BoundsSection:
     rows: list[tuple[Cell, ...]] = [(*line, Gauge(float(line[-1]))) for line in shown]
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
-    return BoundsSection(decided(measurements).in_words, notes, *Table(head, rows).parted(SHOWN))
+    return BoundsSection(
+        decided(measurements).in_words, table.attrs["related"], notes, *Table(head, rows).parted(SHOWN)
+    )

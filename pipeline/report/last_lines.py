@@ -98,7 +98,8 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         tells: whether the lines may hold what saw rows.
         listed: whether a person listed the metrics: these come first then.
     """
-    from pipeline.inference.decided import decided  # a scoring needs neither
+    from pipeline.inference.decided import decided  # a scoring needs none of these
+    from pipeline.inference.relations import in_words
     from pipeline.report.answer_noise import coverage, said_drowned
 
     statement, folder = done.statement, done.folder
@@ -113,15 +114,15 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     lines += [
         labelled("publish" if statement.private else "do NOT publish", f"{_here(done.table)} ({done.rows:,} rows)")
     ]
-    lines += [labelled("with it", _here(folder.release / "privacy.json"))]
-    lines += [labelled("read", _here(folder.release / "statement.html"))]
+    lines += [labelled("read", f"{_here(folder.release / 'statement.html')} (and privacy.json, for programs)")]
     lines += [] if done.scores is None else [labelled("look at", f"{_here(folder.report)} (NOT private)")]
     parts = [
         ("warning", statement.warnings),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
-        ("measured", [covered.in_words]),
-        ("decided", [line for line in [decided(done.measurements).in_words] if line]),
+        ("columns", [covered.in_words]),
+        ("pairs", [line for line in [decided(done.measurements).in_words] if line]),
+        ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),
         ("budget", [] if statement.running_total is None else [statement.running_total["sentence"]]),
         ("left out", done.left_out),
