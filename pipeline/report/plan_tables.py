@@ -37,6 +37,7 @@ from pipeline.settings.build import (
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
+from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.selecting import replaced_choice
 
 #: So many charges are shown, and at most with details; those behind all measurements always are.
@@ -73,6 +74,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
             *replaced_choice(config, schema, max_records=unit.max_records),
         ],
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
+        "predicted_score_bytes": scores_bytes(config, schema),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
     }
@@ -159,6 +161,9 @@ def _spent(facts: dict[str, Any]) -> list[str]:
     """What is protected and spent, on what, and what it needs."""
     budget, total = facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
+    scored = (
+        f", {facts['predicted_score_bytes'] / 1e6:,.0f} MB for the scores" if facts["predicted_score_bytes"] else ""
+    )
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
     choices = scores + sum(describes_choice(m) for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
@@ -173,7 +178,7 @@ def _spent(facts: dict[str, Any]) -> list[str]:
         *_accepting(facts),
         *_pairs(facts["compared"]),
         *([facts["selected"]] if facts["selected"] else []),
-        f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
+        f"predicted memory: {needed:,.0f} MB{scored}, of {limit:.1f} GB",
     ]
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
