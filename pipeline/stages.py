@@ -178,7 +178,7 @@ def run(
                 scores = score(schema, folder, synthetic, scoring, statement=statement, progress=report)
         if scores is not None:
             with show.stage("report"):
-                render_run(folder)
+                render_run(folder, synthetic=synthetic)
             if shared is not None and scoring is not None and made.plan.discovery is None:
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
