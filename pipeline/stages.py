@@ -54,6 +54,7 @@ from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
 from pipeline.settings.post_processing import post_processing
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.ready import ready
+from pipeline.settings.score_memory import said_scores_memory
 from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
@@ -159,7 +160,7 @@ def run(
             spec = started(spec, config.synthesis, first, start)
             opened = partial(open_source, config=config, folder=folder)
             check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-            losses = _looked_at(private, first, config.data.max_unplaced, show)
+            losses = _looked_at(private, first, config, show)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
@@ -178,7 +179,7 @@ def run(
                 scores = score(schema, folder, synthetic, scoring, statement=statement, progress=report)
         if scores is not None:
             with show.stage("report"):
-                render_run(folder)
+                render_run(folder, synthetic=synthetic)
             if shared is not None and scoring is not None and made.plan.discovery is None:
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
@@ -217,15 +218,16 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
     return *replaced, *spent, *unit_warnings(unit), *id_warnings(schema, unit)
 
 
-def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:
-    """What the columns lose, and a warning of listed texts of one unit; a run that would lose too much ends here.
+def _looked_at(private: PrivateTable, schema: Schema, config: Config, show: Stages) -> tuple[Loss, ...]:
+    """What the columns lose, and warnings of listed texts of one unit and of scores that need too much memory.
 
     Raises:
-        UserError: a column loses a larger share than `at_most`; nothing was charged.
+        UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
     """
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
-    refuse_losses(losses, at_most, figures=show.tells)
+    refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
+    show.warn_privately(said_scores_memory(config, schema, private.encoding.rows))
     for line in said_lone(private.encoding.lone, private.unit.column):
         LOG.warning(line)
         show.warn_privately([line])

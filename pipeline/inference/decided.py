@@ -61,13 +61,11 @@ class Decided:
         line += "" if self.noise is None else f", noise misplaces about {self.noise:.1%} of a pair's records"
         others = self.pairs - self.measured
         if others and self.left is None:
-            line += f"; the other {others:,} follow from what was measured"
+            line += f"; {f'the other {others:,}' if self.measured else 'all'} follow from what was measured"
         elif others:
-            shown = f"{self.shown:,} show{'s' * (self.shown == 1)} some" if self.shown else "none shows any"
-            line += (
-                f"; of the other {others:,} {shown} dependence beyond noise, and independent columns misplace at most "
-                f"{self.left:.1%} of a pair's records"
-            )
+            shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
+            line += f"; of the other {others:,} {shown} dependence beyond noise"
+            line += f", where at most {self.left:.1%} are misplaced"
         return line
 
 

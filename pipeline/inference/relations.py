@@ -116,9 +116,17 @@ def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> 
 def _answered(evidence: Evidence, records: float) -> Iterator[Found]:
     """Of each measured pair how far its answers are from independent columns, at least: less what their noise adds."""
     known = completed(evidence.measurements)
-    expected = independent_marginals(known)
+    by_columns, counted = independent_marginals(known), {a.clique for a in known.answers}
     for pair, query, values, errors in _pairs(known):
-        apart = float(np.abs(values - query.answer(expected(pair))).sum())
+        if isinstance(query, Identity):  # by its own sides, which nobody may have asked for alone
+            table = values.reshape(known.domain.shape(pair))
+            sides = [np.maximum(table.sum(axis=axis), 0.0) for axis in (1, 0)]
+            expected = np.outer(*sides).ravel() / max(float(np.sqrt(sides[0].sum() * sides[1].sum())), 1.0)
+        elif all((n,) in counted for n in pair):
+            expected = by_columns(pair)
+        else:
+            continue
+        apart = float(np.abs(values - query.answer(expected)).sum())
         moved = apart - ABSOLUTE * float(errors.sum()) - CERTAIN * float(np.linalg.norm(errors))
         yield pair, min(moved / (2 * records), 1.0), query
 

@@ -22,8 +22,8 @@ BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)
 SINGLE = 24
 #: Columns that a sentence names; the rest is counted.
 NAMED = 8
-#: A column is nearly constant where one value holds so much of the records.
-CONSTANT = 0.95
+#: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much.
+CONSTANT, SURELY = 0.95, 0.9
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,11 @@ def _one_way(measurements: Measurements, names: Sequence[str]) -> tuple[tuple[st
         shown = np.where(known.values > 2 * error, known.values, 0.0)
         if shown.sum() < total / 2:
             noisy.append(name)
-        elif (most := float(shown.max()) / total) >= CONSTANT:
-            constant.append((name, min(most, 1.0)))
+            continue
+        most = int(np.argmax(shown))
+        least = shown[most] - 2 * float(np.broadcast_to(error, shown.shape)[most])
+        if shown[most] >= CONSTANT * total and least >= SURELY * total:
+            constant.append((name, min(float(shown[most]) / total, 1.0)))
     return tuple(noisy), tuple(constant)
 
 

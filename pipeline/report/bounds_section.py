@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.release import Measurements
 from pipeline.inference.decided import decided
 from pipeline.inference.release_bounds import bounds
@@ -34,9 +35,9 @@ class BoundsSection:
     rest: Table
 
 
-def bounds_section(release: Path, measurements: Measurements) -> BoundsSection:
-    """From the release alone: its noisy answers and its synthetic table."""
-    table = bounds(release)
+def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTable | None) -> BoundsSection:
+    """From the release alone: its noisy answers and its synthetic table, which is read where it is not at hand."""
+    table = bounds(release, synthetic=synthetic)
     shown = table.iloc[::-1][["marginal", "how", "cells", "error_tvd"]].to_dict("split")["data"]
     rows: list[tuple[Cell, ...]] = [(*line, Gauge(float(line[-1]))) for line in shown]
     head = ("marginal", "how", "cells", "total variation distance, at most", "")

@@ -152,6 +152,7 @@ class EngineConfig:
 @dataclass
 class PlanConfig:
     format: str = "text"
+    details: bool = False
     rows: int | None = None
 
 

@@ -130,6 +130,12 @@ def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_na
     )
 
 
+def test_noise_alone_makes_no_column_nearly_constant():
+    domain = Domain((Attribute("few", 2),))
+    few = NoisyMarginal(("few",), Identity(2), np.array([300.0, 0.0]), "gaussian", 60.0, "few")
+    assert coverage(Measurements(domain, (few,), 300)).constant == ()
+
+
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
     assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out

@@ -31,6 +31,12 @@ def test_a_strong_relation_is_named_with_its_share_and_independence_is_not(dista
     assert found.kept == pytest.approx(SHARE, abs=0.03)
 
 
+def test_columns_that_nobody_asked_for_alone_are_no_relation_by_being_uneven():
+    known = release(1, 2.0, answer(("a", "b"), 2.0, 1), answer(("a", "c"), 2.0, 2))
+    pairs = tuple(a for a in known.answers if len(a.clique) == 2)
+    assert [r.pair for r in strongest(replace(known, answers=pairs, distances=None), rows(TRUTH))] == [("a", "b")]
+
+
 def test_a_relation_that_the_synthetic_table_lacks_is_called_lost():
     measured = release(1, 2.0, answer(("a", "b"), 2.0, 1))
     (kept,), (lost,) = strongest(measured, rows(TRUTH)), strongest(measured, rows(UNRELATED))
