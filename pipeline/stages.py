@@ -174,9 +174,9 @@ def run(
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
-                files = (source, open_source(table, config, folder, ","))
-                score = partial(score_run, engine, private, files, known=taken.known, places=made.places)
-                scores = score(schema, folder, synthetic, scoring, statement=statement, progress=report)
+                score = partial(score_run, engine, private, (source, open_source(table, config, folder, ",")))
+                score = partial(score, known=taken.known, places=made.places, statement=statement)
+                scores = score(schema, folder, synthetic, scoring, progress=report)
         if scores is not None:
             with show.stage("report"):
                 render_run(folder, synthetic=synthetic)
@@ -184,9 +184,8 @@ def run(
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    seconds = dict(show.seconds)
-    kept = strongest(taken.known, synthetic)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, made.left_out, kept)
+    told = (losses, made.left_out, strongest(taken.known, synthetic))
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds), *told)
 
 
 def _concrete(
@@ -361,17 +360,9 @@ def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     settings = asdict(config)
     for free in ("resume", "limits", "plan", "engine", "console"):
         del settings[free]
-    if settings["privacy"]["discovery_share"] is None:
-        del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting
-    if not settings["evaluation"]["groups"]:
-        del settings["evaluation"]["groups"]  # as of runs that knew no such setting
-    if not settings["plugins"]:
-        del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
-    if not settings["synthesis"]["options"].get("public", True):
-        del settings["synthesis"]["options"]["public"]  # as of runs that knew no such setting
     start = start_in(config.synthesis)
     return {
         **({} if start is None else {"start": start.digest}),

@@ -40,9 +40,19 @@ def summary(card: Scorecard) -> str:
     return "\n".join(lines)
 
 
-def scored_lines(card: Scorecard) -> list[str]:
-    """The scores on a few lines, the verdict first."""
-    lines = [*([] if card.privacy is None else card.privacy.lines), *card.said, *_accuracy(card)]
+def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
+    """The scores on a few lines, the verdict first; those without a line of their own before all others if listed."""
+    more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
+    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
+    plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
+    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
+    few = [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
+    lines = [
+        *([] if card.privacy is None else card.privacy.lines),
+        *card.said,
+        *_accuracy(card),
+        *(few if listed else ()),
+    ]
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
@@ -57,12 +67,8 @@ def scored_lines(card: Scorecard) -> list[str]:
         lines.append(f"no total variation distance: {card.tvd['reason']}")
     if "mgd" in card.outcomes and card.mgd.reason:
         lines.append(f"no MGD: {card.mgd.reason}")
-    more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
-    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
     lines += [words + _label(o) for o in scored.values() if (words := getattr(o.result, "words", ""))]
-    plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
-    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
-    lines += [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
+    lines += [] if listed else few
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
     return lines
 
@@ -160,7 +166,7 @@ def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
         return [("lost", lost)]
     untried = done.scores.privacy is None or "holdout" not in done.scores.privacy.rows
     tried = ["no attack was tried: there is no holdout (evaluation.holdout=0.2 sets one aside)"] if untried else []
-    own = scored_lines(replace(done.scores, privacy=None))
+    own = scored_lines(replace(done.scores, privacy=None), listed=listed)
     verdict = tried if done.scores.privacy is None or untried else list(done.scores.privacy.lines)
     first = len(own) if listed else 1 if untried else 0
     own[first:first] = verdict
