@@ -21,6 +21,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, write_whole
 
 FORMAT = "budget-ledger/3"
+#: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.
+OLDER, SOME = {"budget-ledger/1": True, "budget-ledger/2": False}, Mark(1, "unknown")
 SETTING = "budget.ledger"
 
 
@@ -337,7 +339,7 @@ def load_book(path: Path) -> Book | None:
     try:
         content = json.loads(text)
         digest = content.pop("digest")
-        if content["format"] != FORMAT or digest != _digest(content):
+        if content["format"] not in (FORMAT, *OLDER) or digest != _digest(content):
             raise ValueError
         book = _of_json(content)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, UserError) as error:
@@ -382,17 +384,19 @@ def _of_json(content: Mapping[str, Any]) -> Book:
     limits = tuple(
         LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
     )
-    bookings = tuple(_booking(b) for b in content["bookings"])
+    bookings = tuple(_booking(b, OLDER.get(content["format"])) for b in content["bookings"])
     scope = Scope(content["table"], content["unit"], content["neighbouring"])
     if not limits:
         raise ValueError
     return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
 
 
-def _booking(entry: Mapping[str, Any]) -> Booking:
+def _booking(entry: Mapping[str, Any], older: bool | None) -> Booking:
+    """One booking; in a file of an older format a run that charged knows no charges: it must book anew to draw."""
     numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
     facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others", "charged")}
-    charged = Mark(**entry.get("charged", {}))
+    some = SOME if entry.get("charged", older) else NONE
+    charged = Mark(**entry.get("charged", {})) if older is None else some
     return Booking(spend=Spend(**numbers), others=entry.get("others", False), charged=charged, **facts)
 
 

@@ -12,16 +12,18 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting.bookings import (
+    SOME,
     Booking,
     Refused,
     Wanted,
+    _digest,
     book_runs,
     load_book,
     note_charge,
     opened,
     set_limit,
 )
-from mechanisms.accounting.charge_marks import Mark
+from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Request, make_plan
@@ -70,6 +72,22 @@ class TestBooking:
         assert [b.spend for b in book.bookings] == [spend_of_pair(1.0, 0.0), spend_of_pair(0.5, 0.0)]
         assert all(b.time and b.by for b in book.bookings)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    @pytest.mark.parametrize(("form", "said", "taken"), [("1", None, SOME), ("2", None, NONE), ("2", True, SOME)])
+    def test_a_book_of_an_older_format_keeps_its_total_and_nobody_draws_on_what_it_says_was_charged(
+        self, path, form, said, taken
+    ):
+        spent = book_runs(wanted(path), [booking("one", 1.0)]).bookings[0].spend
+        content = json.loads(path.read_text()) | {"format": f"budget-ledger/{form}"}
+        del content["digest"]
+        if said is not None:
+            content["bookings"][0]["charged"] = said
+        path.write_text(json.dumps(content | {"digest": _digest(content)}))
+        (path.parent / f".{path.name}.lock").unlink()
+        book = load_book(path)
+        assert book is not None
+        assert [b.charged for b in book.bookings] == [taken]
+        assert book.bookings[0].spend == spent
 
     def test_an_id_is_booked_once(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])
