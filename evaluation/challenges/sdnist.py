@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.challenges.kmarginal import Pooled, flat_key, pool_tables
 from evaluation.challenges.sdnist_matches import Matches, matches
-from evaluation.counts import pairs_looked_at
+from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.learning.features import numbers_in, rows_at
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
@@ -190,30 +189,19 @@ def _features(domain: Domain, by: str | None) -> list[str]:
 
 def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Distances:
     """The distances of all pairs of columns (of more than 200 columns 20,000 seeded pairs), the area added to each."""
-    pooled = pool_tables(real, synthetic)
-    pairs = pairs_looked_at(_features(real.domain, by))
+    domain, pairs = real.domain, pairs_looked_at(_features(real.domain, by))
+    cliques = [domain.canonical(pair if by is None else (by, *pair)) for pair in pairs]
     per_column: dict[str, list[float]] = {}
-    areas = np.zeros(1 if by is None else pooled.sizes[by])
-    for pair in pairs:
-        distance, by_area = _distance(pooled, pair, by)
-        areas += by_area
+    inside = np.zeros(1 if by is None else domain[by].size)
+    for pair, clique, cells in zip(pairs, cliques, paired_cells(real, synthetic, cliques), strict=True):
+        apart = np.abs(cells.p / cells.p.sum() - cells.q / cells.q.sum()) / 2
         for name in pair:
-            per_column.setdefault(name, []).append(distance)
+            per_column.setdefault(name, []).append(float(apart.sum()))
+        if by is not None:
+            area = np.unravel_index(cells.ids, cells.shape)[clique.index(by)]
+            inside += np.bincount(area, apart, minlength=len(inside))
     total = math.fsum(math.fsum(each) for each in per_column.values()) / 2
     columns = {name: 1000 * (1 - math.fsum(each) / len(each)) for name, each in per_column.items()}
-    shares = np.bincount(pooled.columns[by][: pooled.truth], minlength=len(areas)) / pooled.truth if by else areas
-    inside = {int(a): max(0.0, 1000 * (1 - areas[a] / shares[a] / len(pairs))) for a in np.flatnonzero(shares) if by}
-    return Distances(1000 * (1 - total / len(pairs)), columns, inside, len(pairs))
-
-
-def _distance(pooled: Pooled, pair: tuple[str, ...], by: str | None) -> tuple[float, Floats]:
-    """The total variation distance of a pair, and how much of it lies in each area."""
-    key = flat_key(pooled, pair if by is None else (by, *pair))
-    size, truth = int(key.max()) + 1, pooled.truth
-    p, q = (np.bincount(part, minlength=size) / len(part) for part in (key[:truth], key[truth:]))
-    apart = np.abs(p - q) / 2
-    if by is None:
-        return float(apart.sum()), np.zeros(1)
-    area = np.zeros(size, np.int64)
-    area[key] = pooled.columns[by]
-    return float(apart.sum()), np.bincount(area, apart, minlength=pooled.sizes[by]).astype(np.float64)
+    shares = inside * 0 if by is None else np.bincount(real.column(by), minlength=len(inside)) / real.rows
+    areas = {int(a): max(0.0, 1000 * (1 - inside[a] / shares[a] / len(pairs))) for a in np.flatnonzero(shares)}
+    return Distances(1000 * (1 - total / len(pairs)), columns, areas, len(pairs))
