@@ -11,6 +11,7 @@ from typing import Any
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline import stages
+from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
@@ -97,6 +98,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         UserError: an impossible setting, or a table that does not fit.
     """
     own, parts = settings_of(config.experiment, CrcSettings), list(parts_of(config))
+    admission.check(releases(config, root))
     made: dict[str, Findings] = {}
     entries: list[Entry] = []
     with claimed(root, resume=config.resume) as folder, logged(folder.log):

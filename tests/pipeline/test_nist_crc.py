@@ -94,6 +94,14 @@ def test_without_the_table_the_experiment_says_where_it_is_published(tmp_path, m
     assert {each["target dataset"] for each in labels} == {"generated rows, not national2019"}
 
 
+def test_one_budget_holds_the_releases_of_all_sets_before_the_first_is_made(excerpt, capsys):
+    shared = ["budget.ledger=people.json", "budget.limit={epsilon: 1.2, delta: 1e-6}", "budget.table=national"]
+    arguments = ["experiment=nist_crc", "data.path=national2019.csv", *SMALL, *shared]
+    assert command("run", *arguments, "hydra.run.dir=out") == 1
+    assert "2 releases of ε = 2 in all" in capsys.readouterr().err
+    assert not list(Path("out").glob("*/epsilon-1"))
+
+
 def test_a_set_asks_for_no_column_that_it_lacks():
     parts = dict(parts_of(load_config(["experiment=nist_crc"])))
     assert list(parts) == ["demographic", "industry", "family", "simple", "all"]

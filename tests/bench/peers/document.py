@@ -108,7 +108,8 @@ def _head(terms: dict[str, Any]) -> str:
     return f"""# Benchmarks
 
 Written by `{terms["command"]}` (`make bench` runs it after our own cases), in one call
-or several, the last on {terms["date"]}; not edited by hand.
+or several, the last on {terms["date"]}; not edited by hand, but for NIST's board,
+which is the table of `experiment=nist_crc`.
 
 {about}
 - load before the last call: {terms["machine"]["load"]} (0 is an idle machine; wall times beside other work mean little)
