@@ -19,7 +19,8 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import Evidence, gathered, lifted
-from synthesis.consistency.projection import product, soften
+from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import product, soften, soften_alike
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import RowModel, Synthesizer, row_bytes
@@ -247,13 +248,6 @@ def _shown(evidence: Evidence, independent: Values) -> float:
     return 2 * float(max(np.maximum(off, 0.0).sum(), np.maximum(-off, 0.0).sum())) * evidence.stddev
 
 
-def _of_one_total(answers: Values, expected: Values) -> Values:
-    """Answers of disjoint cells: those that show nothing give in proportion as much as the others take, or take it."""
-    shown, values = answers != expected, np.maximum(answers, 0.0)
-    others, left = float(expected[~shown].sum()), float(expected.sum() - values[shown].sum())
-    return np.where(shown, values, expected * left / others) if others > 0 and left > 0 else values
-
-
 def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
     """The model's marginal, changed where the answers show more than noise; and whether it was."""
     if model.answerable(evidence.clique):
@@ -261,9 +255,10 @@ def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
     else:
         base = product([model.marginal((n,)) for n in evidence.clique], model.total)
     expected = evidence.answer(base)
-    answers = soften(evidence.standardized, expected, 1.0)
     if evidence.disjoint:
-        answers = _of_one_total(answers, expected)
+        answers = norm_sub(soften_alike(evidence.standardized, expected), float(expected.sum()))
+    else:
+        answers = soften(evidence.standardized, expected, 1.0)
     values = answers.reshape(evidence.shape) * evidence.stddev if evidence.whole else lifted(evidence, answers, base)
     values = np.maximum(values, 0.0)
     if not values.sum() > 0:  # the noise of a few records has left no cell above 0: this answer tells nothing

@@ -19,6 +19,8 @@ ALTERNATIONS = 60
 NEAR = 1e-5
 #: Rounds of proportional fitting, at most.
 FITTINGS = 60
+#: Cells of like expectation are drawn towards it alike, this many at least; those of less noise than this count as one.
+LIKE_CELLS, LEAST_LOG = 16, -4.0
 
 
 def product(sides: Sequence[Values], total: float) -> Values:
@@ -39,18 +41,54 @@ def soften(values: Values, base: Values, stddev: float, *, sparse: bool = False)
         sparse: that estimate errs most where few cells of many differ. Where the squares tell no more than noise does,
             the threshold is the one that noise alone hardly ever passes, √(2 ln n) (ibid., section 2.4: SureShrink).
     """
+    return _softened(values, base, stddev, sparse)[0]
+
+
+def _softened(values: Values, base: Values, stddev: float, sparse: bool) -> tuple[Values, float]:
+    """`soften`, and its estimated squared error in units of the noise."""
     gap = values - base
     sizes = np.sort(np.abs(gap), axis=None) / stddev
     count = sizes.size
     if sparse and float((sizes**2).mean()) - 1 <= math.log2(max(count, 2)) ** 1.5 / math.sqrt(count):
         threshold = math.sqrt(2 * math.log(max(count, 2))) * stddev
-        return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - threshold, 0.0))
+        return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - threshold, 0.0)), math.nan
     below = np.arange(1, count + 1)
     risk = count - 2 * below + np.cumsum(sizes**2) + (count - below) * sizes**2
     best = int(np.argmin(risk))
     if risk[best] >= count:
-        return values
-    return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - sizes[best] * stddev, 0.0))
+        return values, float(count)
+    drawn = base + np.sign(gap) * np.maximum(np.abs(gap) - sizes[best] * stddev, 0.0)
+    return np.asarray(drawn), float(risk[best])
+
+
+def soften_alike(values: Values, base: Values) -> Values:
+    """`values`, of noise 1, drawn towards `base`: cells of like expectation by a rule of their own.
+
+    Full cells differ from a model by much, each of them, and empty cells by nothing: one threshold for all takes
+    from the first what it should leave. Each group, of expectations within a factor of two where these are enough,
+    follows the threshold of `soften` or a common factor (James & Stein 1961), whichever has the smaller unbiased
+    estimate of the squared error.
+    """
+    sizes = np.floor(np.log2(np.maximum(base, 2.0**LEAST_LOG))).ravel()
+    values_flat, base_flat, drawn = values.ravel(), base.ravel(), np.empty(values.size)
+    order = np.argsort(sizes, kind="stable")
+    _, counts = np.unique(sizes, return_counts=True)
+    ends, start = np.cumsum(counts).tolist(), 0
+    for end in ends:
+        if end != ends[-1] and (end - start < LIKE_CELLS or ends[-1] - end < LIKE_CELLS):
+            continue
+        group = order[start:end]
+        drawn[group], start = _group_drawn(values_flat[group], base_flat[group]), end
+    return drawn.reshape(values.shape)
+
+
+def _group_drawn(values: Values, base: Values) -> Values:
+    softened, risk = _softened(values, base, 1.0, False)
+    gap = values - base
+    most, square = max(gap.size - 2, 0), max(float((gap**2).sum()), 1e-300)
+    if most < square and gap.size - most**2 / square < risk:
+        return np.asarray(base + gap * (1 - most / square))
+    return softened
 
 
 def between(base: Values, sides: Mapping[Axes, Values]) -> Values:

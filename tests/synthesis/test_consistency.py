@@ -13,7 +13,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import Target, agreed, consistent, overlaps_of
 from synthesis.consistency.nonnegative import norm_sub
-from synthesis.consistency.projection import fit, product, soften
+from synthesis.consistency.projection import fit, product, soften, soften_alike
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4), Attribute("one", 1)))
 SHAPES = {
@@ -153,6 +153,17 @@ def test_few_strong_cells_among_many_noisy_ones_are_told_from_noise():
     dense = np.where(np.arange(3600) % 2, 25.0, -25.0)
     same = [soften(base + dense + noise, base, 10.0, sparse=s) for s in (False, True)]
     assert np.array_equal(*same)  # where squares tell of signal, nothing changes
+
+
+def test_full_cells_keep_their_differences_beside_many_empty_ones():
+    base = np.concatenate([np.full(100, 400.0), np.full(2000, 0.01)])
+    truth = base + np.concatenate([np.where(np.arange(100) % 2, 5.0, -5.0), np.zeros(2000)])
+    errors = []
+    for seed in range(20):
+        values = truth + np.random.default_rng(seed).normal(size=truth.size)
+        errors.append([((v - truth) ** 2).sum() for v in (soften_alike(values, base), soften(values, base, 1.0))])
+    alike, alone = np.mean(errors, axis=0)
+    assert alike < 0.6 * alone
 
 
 def test_a_marginal_of_a_hundred_thousand_cells_is_projected_exactly():
