@@ -18,7 +18,7 @@ from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
 from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import cannot_write, write_whole
+from mechanisms.public.files import cannot_write, sync_folder, write_whole
 
 FORMAT = "budget-ledger/3"
 #: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.
@@ -306,11 +306,7 @@ def _save(path: Path, book: Book, *, named: bool = True) -> None:
             forget(path)
         write_whole(path, text, mode=mode)
         if named:
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(path.parent)
         record(path, book.entries, digest)
     except OSError as error:
         raise cannot_write(path, error) from error

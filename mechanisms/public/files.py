@@ -43,6 +43,19 @@ def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
         part.write_text(text, encoding="utf-8")
 
 
+def sync_folder(folder: Path) -> None:
+    """The names of its files are on disk before this returns.
+
+    Raises:
+        OSError: it cannot be synced.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def cannot_write(path: Path, error: OSError) -> UserError:
     """The user's view of a full or read-only disk."""
     return UserError(
