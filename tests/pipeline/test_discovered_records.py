@@ -133,5 +133,5 @@ def test_a_plan_a_look_a_rehearsal_and_a_frame_know_it(run: Path, capsys) -> Non
     assert "have more than privacy.max_records" not in capsys.readouterr().out
     assert command("rehearse", TOWN[0], TOWN[2], *RUN[3:], "plan.rows=80", "hydra.run.dir=again") == 0
     facts = {"schema": "town.yaml", "unit": "person", "max_records": "discover", "epsilon": 20, "selection": "pairs"}
-    release = pipeline.fit(people(600), **facts, quiet=True)
-    assert release.statement["max_records"] in (2, 4, 8, 16)
+    release = pipeline.fit(people(600), **facts, **{"privacy.max_records_cap": 20}, quiet=True)
+    assert release.statement["max_records"] in (2, 4, 8, 16)  # 20 only if noise is 5 of its standard deviations

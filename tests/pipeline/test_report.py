@@ -62,6 +62,7 @@ def test_a_report_holds_every_part_that_its_run_knows(report):
         "promise",
         "noise",
         "bounds",
+        "sdnist",
         "axes",
         "accuracy",
         "validity",

@@ -162,6 +162,14 @@ def test_noise_alone_hardly_ever_makes_bounds() -> None:
     assert sum(f != (0, 4096) for f in found) <= 3
 
 
+def test_a_leaf_that_stands_out_by_chance_cuts_off_no_values_of_few_records_each() -> None:
+    tree, rng = LeafTree(1001), np.random.default_rng(0)
+    exact = np.asarray(tree.query.answer(np.where(np.arange(1001) < 100, 5.0, 0.0)))
+    noisy = [exact + rng.normal(0, 4.3, exact.size) for _ in range(1000)]
+    ends = np.array([bounds_of(tree, answers, kind="gaussian", scale=4.3)[1] for answers in noisy])
+    assert ends.min() > 80  # without looking at what lies beyond such a leaf, 1 of 200 ends at 65 to 80
+
+
 def test_bins_of_equal_mass_are_fewer_where_noise_is_large_and_never_too_many() -> None:
     leaves = np.ones(1000)
     assert np.diff(equal_mass(leaves, 0, 1000, 10, least=1.0)).tolist() == [100] * 10

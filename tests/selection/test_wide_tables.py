@@ -34,11 +34,11 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["data=table", f"data.schema={path}"]
 
 
-def plan_text(*overrides: str) -> str:
+def plan_text(*overrides: str, details: bool = False) -> str:
     config = load_config(list(overrides))
     schema = build.build_schema(config)
     workload = build.build_workload(config, schema)
-    return as_text(describe(config, schema, workload, build.build_plan(config, workload, schema)))
+    return as_text(describe(config, schema, workload, build.build_plan(config, workload, schema)), details)
 
 
 @given(st.integers(2, 12), st.sets(st.integers(0, 11)), st.integers(0, 70))
@@ -63,7 +63,7 @@ def test_the_default_measures_columns_alone_where_pairs_are_too_many_and_says_so
 
 
 def test_pairs_of_important_columns_are_looked_at_in_a_wide_table(wide: list[str]) -> None:
-    text = plan_text(*wide, "selection.important=[c7,c300]")
+    text = plan_text(*wide, "selection.important=[c7,c300]", details=True)
     assert f"{2 * (WIDE - 1) - 1} distances from independence" in text
     assert f"{math.comb(WIDE, 2) - 2 * (WIDE - 1) + 1:,} pairs are too many" in text
 
@@ -79,7 +79,7 @@ def test_marginals_too_many_to_list_are_refused_with_a_way_out() -> None:
 def test_a_plan_of_many_charges_shows_a_thousand_and_the_totals(tmp_path: Path) -> None:
     columns = "".join(f"  c{i}: {{kind: categorical, size: 2, missing: false}}\n" for i in range(1_500))
     (tmp_path / "wide.yaml").write_text(f"name: w\nsource: invented\nconfirmed_public: true\ncolumns:\n{columns}")
-    text = plan_text("data=table", f"data.schema={tmp_path / 'wide.yaml'}")
+    text = plan_text("data=table", f"data.schema={tmp_path / 'wide.yaml'}", details=True)
     assert "… and 500 more measurements" in text and "rounds, in all" in text
     assert "1500 measurements of 3,000 cells" in text
 

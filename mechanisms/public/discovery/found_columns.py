@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from mechanisms.public.schema.table_schema import Schema, column_fields, parse_s
 
 #: How likely noise alone may be to widen the bounds of a column.
 FALSE_ALARM = 1e-3
+#: A bound is not cut at a node where those beyond it hold more together than so many standard deviations of their noise.
+BEYOND = 2.0
 #: A bin of equal mass holds at least so many standard deviations of the noise of a range.
 SIGNAL = 4.0
 #: No more values than these are listed, so that there is room for *other* and *missing*.
@@ -114,7 +117,8 @@ def bounds_of(tree: LeafTree, answers: Floats, *, kind: NoiseKind, scale: float)
     """The first leaf, and the one behind the last, of what stands out of the noise; all leaves where nothing does.
 
     From the top, the outermost node that is larger than noise alone explains; then likewise among its children, until
-    none stands out.
+    none stands out, or those beyond the outermost hold together more than their noise: many values of few records each
+    stand out in no leaf, and one leaf that does by chance would cut them off.
 
     Args:
         answers: noisy counts of all nodes, level after level.
@@ -125,17 +129,20 @@ def bounds_of(tree: LeafTree, answers: Floats, *, kind: NoiseKind, scale: float)
     levels = tree.by_level(answers)
     if not (levels[0] > least).any():
         return 0, tree.leaves
-    (first, _), (_, last) = (_outermost(tree, levels, least, side) for side in (0, -1))
+    (first, _), (_, last) = (_outermost(tree, levels, least, BEYOND * scale, side) for side in (0, -1))
     return first, min(last, tree.leaves)
 
 
-def _outermost(tree: LeafTree, levels: Sequence[Floats], least: float, side: int) -> tuple[int, int]:
+def _outermost(tree: LeafTree, levels: Sequence[Floats], least: float, beyond: float, side: int) -> tuple[int, int]:
     """The leaves under the outermost node that stands out on one side (0: the first, −1: the last)."""
     node, depth = 0, 0
     for level in levels:
         children = level[node * tree.branching : (node + 1) * tree.branching]
         large = np.flatnonzero(children > least)
         if not large.size:
+            break
+        rest = children[: large[0]] if side == 0 else children[large[-1] + 1 :]
+        if depth and rest.sum() > beyond * math.sqrt(rest.size):
             break
         node, depth = node * tree.branching + int(large[side]), depth + 1
     return node * tree.width(depth), (node + 1) * tree.width(depth)
