@@ -104,12 +104,13 @@ def _with_n(text: str) -> tuple[str, list[str]]:
 
 
 def write_words(
-    inside: Path, labels: Sequence[Mapping[str, Any]], words: Mapping[str, str], statement: Mapping[str, Any]
+    inside: Path, labels: Sequence[Mapping[str, Any]], words: Mapping[str, str], statement: Mapping[str, Any], unit: str
 ) -> None:
     """abstract.md: the answers of the submission form; no score stands in it, since scores saw the rows.
 
     Args:
         statement: what `statement.*` says of who publishes.
+        unit: who is protected, in words.
     """
     wrong = [each for each in labels if each["privacy category"] != "dp"]
     lines = ["# Abstract", ""]
@@ -120,7 +121,7 @@ def write_words(
     told = "; ".join(f"ε = {e:g}, δ = {d}" for e, d in budgets)
     sets = list(dict.fromkeys(each["feature set name"] for each in labels))
     lines += [
-        f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects one record at {told}.",
+        f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects {unit} at {told}.",
         "- Each table spends its own budget: whoever publishes several adds them up.",
         f"- Source code: {words.get('code') or 'to be filled in'}",
         "- Privacy proof and guide to the code: PRIVACY.md of the source, and privacy.json and statement.html of each "

@@ -19,7 +19,9 @@ from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, writ
 from pipeline.experiments.experiment_settings import ExperimentConfig, Source, settings_of
 from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
 from pipeline.folders import claimed, logged
+from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.statement.statement import who_is_protected
 
 #: Where the table is to be had; the experiment says so where it runs without.
 WHERE = (
@@ -61,6 +63,9 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
     """
     own = settings_of(config.experiment, CrcSettings)
     check_words(own.submission)
+    if config.release.format != "csv":
+        what = f"got {config.release.format}, but the submission is made of released CSV files"
+        raise UserError(what, where="release.format", fix="release.format=csv")
     for name in own.only:
         if name not in own.sets:
             fix = did_you_mean(name, own.sets) or f"some of {', '.join(own.sets)}"
@@ -113,7 +118,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
         inside = folder.root / FOLDER
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
-        write_words(inside, labels, own.submission, asdict(config.statement))
+        who = who_is_protected(build.build_unit(config))
+        write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
         first = next(iter(made.values()))
         setting = {**first.setting, "experiment": own.name, "settings": asdict(own)}

@@ -1,6 +1,7 @@
 """Nobody but a person confirms that a schema is public knowledge: in its file, or on the command line."""
 
 import json
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -125,3 +126,10 @@ def test_a_confirmation_in_the_file_is_said_to_come_from_there(codes):
     said = json.loads((codes / "out/release/privacy.json").read_text())
     assert said["private"] is True
     assert "confirmed as public in the schema's file" in said["public_facts"][0]
+
+
+def test_a_hostile_source_or_name_is_read_in_time_that_grows_with_its_length():
+    begun = time.process_time()
+    assert not names_the_table("a+" * 100_000 + "://", "p")
+    assert not names_the_table("x " * 2_000, "a." * 10_000)
+    assert time.process_time() - begun < 5

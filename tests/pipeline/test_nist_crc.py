@@ -130,3 +130,14 @@ def test_a_wrong_setting_is_named_with_a_way_out(override, said, excerpt, capsys
     arguments = ["run", "experiment=nist_crc", "data.path=national2019.csv", *SMALL, override]
     assert command(*arguments, "hydra.run.dir=out") == 1
     assert said in capsys.readouterr().err
+
+
+def test_the_abstract_names_the_unit_that_the_releases_protect(excerpt):
+    abstract, _, _ = made("privacy.unit=PUMA", "privacy.max_records=2")
+    assert "each protects all records with the same value of 'PUMA' at" in abstract and "one record" not in abstract
+
+
+def test_tables_that_the_submission_cannot_hold_are_refused_before_anything_is_spent(excerpt, capsys):
+    told = ["data.path=national2019.csv", *SMALL, "release.format=parquet", "hydra.run.dir=out"]
+    assert command("run", "experiment=nist_crc", *told) != 0
+    assert "release.format" in capsys.readouterr().err and not Path("out").exists()

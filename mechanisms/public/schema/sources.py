@@ -10,6 +10,8 @@ from mechanisms.public.schema.facts_file import within_release
 
 #: What a draft says until a person has named the source.
 DRAFTED = "a draft from the table itself"
+#: A file's name is looked for without up to so many endings: a foreign schema may be called anything.
+MOST_ENDINGS = 5
 _THINGS = "table data dataset set file rows row records record csv excel sheet spreadsheet extract export dump sample "
 _THINGS += "database values value columns column entries contents frame dataframe"
 #: Words that name nothing beside the table: a source of these alone says nothing more.
@@ -35,11 +37,11 @@ def names_the_table(source: str, *names: str) -> bool:
     Args:
         names: the table's file and the schema's name, where they are known.
     """
-    said = re.sub(r"\b(?!file:)[a-z][a-z0-9+.-]*://\S+", " address ", source.casefold())
+    said = re.sub(r"\b(?!file:)[a-z][a-z0-9+.-]{0,30}://\S+", " address ", source.casefold())
     if _ITSELF.search(" ".join(said.split())):
         return True
     for name in (Path(n).name.casefold() for n in names):
-        parts = name.split(".")
+        parts = name.rsplit(".", MOST_ENDINGS)
         for form in filter(None, (".".join(parts[:k]) for k in range(len(parts), 0, -1))):
             said, found = re.subn(rf"(?<![\w.-]){re.escape(form)}(?!\w|\.\w)", " table ", said)
             if found and "." in form:
