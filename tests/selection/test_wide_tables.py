@@ -80,7 +80,7 @@ def test_a_plan_of_many_charges_shows_a_thousand_and_the_totals(tmp_path: Path) 
     columns = "".join(f"  c{i}: {{kind: categorical, size: 2, missing: false}}\n" for i in range(1_500))
     (tmp_path / "wide.yaml").write_text(f"name: w\nsource: invented\nconfirmed_public: true\ncolumns:\n{columns}")
     text = plan_text("data=table", f"data.schema={tmp_path / 'wide.yaml'}", details=True)
-    assert "… and 500 more measurements" in text and "rounds, in all" in text
+    assert "… and 500 more charges" in text and "rounds, in all" in text
     assert "1500 measurements of 3,000 cells" in text
 
 
