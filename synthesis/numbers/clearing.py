@@ -36,7 +36,7 @@ def cleared(column: Column, fine: Answer | None, bins: Answer | None, widths: Va
 
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
     range, or beside an empty one or a peak, stays empty unless it stands out of its noise: noise alone never fills a
-    tail or a gap. Where neither half does, the one beside other records keeps what there is.
+    tail or a gap.
     Elsewhere the records are split as the answers say where that differs from an even spread by more than their noise
     (non-negative garrote; Breiman 1995), else evenly; where all halves of a part are even, it stays one part.
 
@@ -115,10 +115,10 @@ class _Halving:
         peaks = self.has_peak(start, middle), self.has_peak(middle, stop)
         # What a neighbour that was found empty has left to this part says nothing of where in it records are.
         own = self.sums[middle] - self.sums[start], self.sums[stop] - self.sums[middle]
-        low, high, most_below = min(answer, own[0]), min(records - answer, own[1]), answer >= records - answer
-        if (tails[1] or peaks[0]) and not peaks[1] and high < least[1] and (most_below or tails == (False, True)):
+        low, high = min(answer, own[0]), min(records - answer, own[1])
+        if (tails[1] or peaks[0]) and not peaks[1] and high < least[1] and answer >= records - answer:
             return records, False
-        if (tails[0] or peaks[1]) and not peaks[0] and low < least[0] and (not most_below or tails == (True, False)):
+        if (tails[0] or peaks[1]) and not peaks[0] and low < least[0] and answer < records - answer:
             return 0.0, False
         share = (self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start])
         even = records * share
