@@ -16,6 +16,7 @@ from evaluation.challenges.gini_metric import GINI
 from evaluation.challenges.pie_chart_metrics import INVERSE_PIE, PIE_CHART
 from evaluation.challenges.range_2018_metric import RANGE_2018
 from evaluation.challenges.range_query_metric import RANGE_QUERY
+from evaluation.challenges.sdnist_metric import SDNIST
 from evaluation.challenges.sprint2_metric import SPRINT2
 from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
@@ -137,6 +138,7 @@ for entry in (
     NCRIPT,
     SPRINT2,
     SPRINT3,
+    SDNIST,
     GINI,
     SEQUENCES,
     PRIVACY,

@@ -191,9 +191,9 @@ def _plan(overrides: list[str]) -> int:
     workload = build.build_workload(config, schema)
     plan = build.build_plan(config, workload, schema)
     check_scores(config, schema)
-    form = one_of(config.plan.format, ("text", "json"), "plan.format")
+    form, details = one_of(config.plan.format, ("text", "json"), "plan.format"), config.plan.details
     facts = report_plan.describe(config, schema, workload, plan)
-    print(json.dumps(facts, indent=1, allow_nan=False) if form == "json" else report_plan.as_text(facts))
+    print(json.dumps(facts, indent=1, allow_nan=False) if form == "json" else report_plan.as_text(facts, details))
     return 0
 
 
@@ -390,7 +390,7 @@ def _schema(arguments: list[str]) -> int:
     table = check_table(config.table)
     from pipeline import synth_again as other
 
-    text = other.draft(table, delimiter=config.delimiter, limits=config.limits, clusters=config.cluster)
+    text = other.draft(table, config)
     if config.output:
         write_whole(Path(config.output), text)
         todo = "check it, name its source, then set confirmed_public: true"

@@ -46,7 +46,7 @@ def say_what_is_safe(root: Path) -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more."""
     if (folder := RunFolder(root)).charged:
         made = folder.released
-        free = "evaluation.* may differ" if made else "synthesis.*, release.* and evaluation.* may differ"
+        free = "evaluation.* may differ" if made else "synthesis.*, release.*, evaluation.* and statement.* may differ"
         print(
             "  its measurements are kept and stay spent; go on at no further cost with the same settings",
             file=sys.stderr,

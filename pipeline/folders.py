@@ -306,6 +306,9 @@ def bind(
         fix = "resume with the same settings and data, or start a new run (which spends its own budget)"
         if folder.release.exists() and all(c.startswith(("settings.synthesis.", "settings.release.")) for c in changed):
             fix += f"; other rows of a release cost nothing: python -m pipeline synth from={folder.release}"
+        if all(c.startswith("settings.statement.") for c in changed):
+            fix += f"; {folder.release} says who publishes it, and stays as it is; move it away, and the same command "
+            fix += "writes one with these words from the same answers"
         raise UserError(f"changed since the run began: {', '.join(changed)}", where="resume", fix=fix)
     if differ:
         first = {**facts, "once": first["once"]}

@@ -88,9 +88,9 @@ They say nothing about quality: nothing is scored unless evaluation.enabled=true
 usage: python -m pipeline rehearse data.schema=SCHEMA [setting=value ...]""",
     "schema": """A commented draft of a schema from a table. It looked at the data: it carries
 `confirmed_public: false`, and `run` marks its release as not private until a person has checked it, named its
-source and changed that line. It lists no text that fewer than 10 rows hold.
+source and changed that line. It lists no text that fewer than 10 persons hold, or rows where no column names them.
 
-usage: python -m pipeline schema TABLE [output=my.yaml] ['cluster={COLUMN: {...}, ...}']
+usage: python -m pipeline schema TABLE [output=my.yaml] [privacy.unit=COLUMN] ['cluster={COLUMN: {...}, ...}']
 
 cluster= builds a hierarchy over the values of a column from a file with public facts about them:
   coordinates: a CSV with the value, then its coordinates (longitude and latitude, or any numbers); or

@@ -36,6 +36,7 @@ from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerpri
 from pipeline.budget import admission
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.inference.relations import Relation, strongest
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.measuring.discovery_stage import Discovered, discovered
@@ -53,6 +54,7 @@ from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
 from pipeline.settings.post_processing import post_processing
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.ready import ready
+from pipeline.settings.score_memory import said_scores_memory
 from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
@@ -81,6 +83,7 @@ class Run:
         seconds: wall time of each stage.
         losses: columns with values that the schema does not place (NOT private), the worst first.
         left_out: which marginals nobody looked at, and why, in sentences.
+        relations: the strongest ones that were measured, and how much of each the synthetic table keeps.
     """
 
     folder: RunFolder
@@ -92,6 +95,7 @@ class Run:
     seconds: Mapping[str, float] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
     left_out: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
@@ -146,7 +150,7 @@ def run(
             source = open_source(path, config, folder)
             check_ready(config, source.names)
             build.check_unit(unit, source.names)
-            free = post_processing(config, made.plan, released=folder.released)
+            free = post_processing(config, made.plan, folder)
             facts = bind(folder, not_the_private(config, run_facts(config, schema, path)), may_change=free)
             keep_settings(folder, config, hydra_files or {})
             key = bytes.fromhex(facts["once"]["key"])
@@ -156,11 +160,12 @@ def run(
             spec = started(spec, config.synthesis, first, start)
             opened = partial(open_source, config=config, folder=folder)
             check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-            losses = _looked_at(private, first, config.data.max_unplaced, show)
+            losses = _looked_at(private, first, config, show)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
-        config, made, private, found = _concrete(config, made, private, partial(ask, before=note), read, show)
+        config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
+        losses = losses if found is None else losses_of(private.encoding, schema)  # what discovered bounds cut off too
         show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
@@ -169,18 +174,18 @@ def run(
         scores = None
         if scoring is not None:
             with show.stage("score") as report:
-                files = (source, open_source(table, config, folder, ","))
-                score = partial(score_run, engine, private, files, known=taken.known, places=made.places)
-                scores = score(schema, folder, synthetic, scoring, statement=statement, progress=report)
+                score = partial(score_run, engine, private, (source, open_source(table, config, folder, ",")))
+                score = partial(score, known=taken.known, places=made.places, statement=statement)
+                scores = score(schema, folder, synthetic, scoring, progress=report)
         if scores is not None:
             with show.stage("report"):
-                render_run(folder)
+                render_run(folder, synthetic=synthetic)
             if shared is not None and scoring is not None and made.plan.discovery is None:
                 with show.stage("floor"):
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
-    seconds = dict(show.seconds)
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, seconds, losses, made.left_out)
+    told = (losses, made.left_out, strongest(taken.known, synthetic))
+    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds), *told)
 
 
 def _concrete(
@@ -212,16 +217,17 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
     return *replaced, *spent, *unit_warnings(unit), *id_warnings(schema, unit)
 
 
-def _looked_at(private: PrivateTable, schema: Schema, at_most: float, show: Stages) -> tuple[Loss, ...]:
-    """What the columns lose, and a warning of listed texts of one row; a run that would lose too much ends here.
+def _looked_at(private: PrivateTable, schema: Schema, config: Config, show: Stages) -> tuple[Loss, ...]:
+    """What the columns lose, and warnings of listed texts of one unit and of scores that need too much memory.
 
     Raises:
-        UserError: a column loses a larger share than `at_most`; nothing was charged.
+        UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
     """
     LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
     losses = losses_of(private.encoding, schema)
-    refuse_losses(losses, at_most, figures=show.tells)
-    for line in said_lone(private.encoding.lone):
+    refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
+    show.warn_privately(said_scores_memory(config, schema, private.encoding.rows))
+    for line in said_lone(private.encoding.lone, private.unit.column):
         LOG.warning(line)
         show.warn_privately([line])
     return losses
@@ -352,19 +358,11 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     settings = asdict(config)
-    for free in ("resume", "limits", "plan", "statement", "engine", "console"):
+    for free in ("resume", "limits", "plan", "engine", "console"):
         del settings[free]
-    if settings["privacy"]["discovery_share"] is None:
-        del settings["privacy"]["discovery_share"]  # as of runs that knew no such setting
-    if not settings["evaluation"]["groups"]:
-        del settings["evaluation"]["groups"]  # as of runs that knew no such setting
-    if not settings["plugins"]:
-        del settings["plugins"]  # as of runs that knew no such setting
     del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
-    if not settings["synthesis"]["options"].get("public", True):
-        del settings["synthesis"]["options"]["public"]  # as of runs that knew no such setting
     start = start_in(config.synthesis)
     return {
         **({} if start is None else {"start": start.digest}),

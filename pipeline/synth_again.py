@@ -24,7 +24,7 @@ from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
-from pipeline.settings.config import LimitsConfig, SynthConfig
+from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
 from synthesis.contract import RowModel, Synthesizer
@@ -129,18 +129,18 @@ def new_rows(
     return as_columns(coded, schema, measurements, rng)
 
 
-def draft(table: Path, *, delimiter: str, limits: LimitsConfig, clusters: Mapping[str, Any] | None = None) -> str:
+def draft(table: Path, config: DraftConfig) -> str:
     """A commented draft of a schema; it looked at the data and says so.
 
     Args:
-        clusters: column → how its hierarchy is built by clustering (see `cluster_from_settings`).
+        config: `cluster` says how hierarchies are built by clustering (see `cluster_from_settings`).
     """
-    given = {c: (s, f"cluster: column {c!r}") for c, s in (clusters or {}).items()}
+    given = {c: (s, f"cluster: column {c!r}") for c, s in (config.cluster or {}).items()}
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
-        source = open_with(table, delimiter, limits, Path(folder))
-        return draft_schema(source, table.name.split(".")[0], trees, places)
+        source = open_with(table, config.delimiter, config.limits, Path(folder))
+        return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Whether a test is red by chance: each test that draws fresh noise, and each of hypothesis, again and again.
 
 `python -m tests.flaky --times 30`, by `make flaky`. One run of all tests finds those that draw: in the test itself or
-in a fixture, from the system's source or in a process of their own. These alone are repeated, with fresh noise and
+in a fixture, in its own process or in one that it starts. These alone are repeated, with fresh noise and
 fresh examples, each time in a new session, so that fixtures of a session draw anew too.
 """
 
@@ -21,46 +21,60 @@ import pytest
 
 PLACE = Path(".pytest_cache/flaky")
 PYTEST = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-p", "tests.flaky"]
+#: Its `sitecustomize.py` notes draws, in the tests' processes and in those that they start.
+NOTING = Path(__file__).parent / "draws"
 
-_drawn = 0
+_blind = 0
 _fixtures: set[str] = set()
 
 
-def _count(*_: Any) -> None:
-    global _drawn
-    _drawn += 1
+def _started(event: str, arguments: tuple[Any, ...]) -> None:
+    """Count a process that was started without the environment in which draws are noted: it may draw."""
+    global _blind
+    if event == "subprocess.Popen" and (environment := arguments[3]) is not None:
+        paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+        _blind += "FLAKY_DRAWN" not in environment or str(NOTING) not in paths
 
 
 if "FLAKY_FOUND" in os.environ:
-    _urandom = os.urandom
-    os.urandom = lambda size: (_count(), _urandom(size))[1]
-    sys.addaudithook(lambda event, _: _count() if event in {"subprocess.Popen", "os.fork", "os.posix_spawn"} else None)
+    os.environ["FLAKY_DRAWN"] = f"{os.environ['FLAKY_FOUND']}.{os.getpid()}"
+    sys.addaudithook(_started)
+
+
+def _drawn() -> int:
+    """How much was drawn so far by this process and those that it started."""
+    place = Path(os.environ.get("FLAKY_DRAWN", os.devnull))
+    return (place.stat().st_size if place.is_file() else 0) + _blind
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef: Any) -> Any:
     """Remember a fixture whose making draws."""
-    before = _drawn
+    before = _drawn()
     yield
-    if _drawn > before:
+    if _drawn() > before:
         _fixtures.add(fixturedef.argname)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: Any) -> Any:
     """Write down a test that draws, by itself or by a fixture, or that hypothesis gives examples to."""
-    before = _drawn
+    before = _drawn()
     yield
     if (found := os.environ.get("FLAKY_FOUND")) is None:
         return
-    if _drawn > before or _fixtures & set(item.fixturenames) or getattr(item.obj, "is_hypothesis_test", False):
+    if _drawn() > before or _fixtures & set(item.fixturenames) or getattr(item.obj, "is_hypothesis_test", False):
         with Path(found).open("a") as file:
             file.write(item.nodeid + "\n")
 
 
 def _session(arguments: list[str], found: Path | None = None) -> tuple[list[str], str]:
     """The tests that were red in one session, and its last line."""
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **({"FLAKY_FOUND": str(found)} if found else {})}
+    environment = {k: v for k, v in os.environ.items() if k != "CI"}  # where it is set, examples are the same each time
+    environment["PYTHONDONTWRITEBYTECODE"] = ""
+    if found:
+        paths = [str(NOTING), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment |= {"FLAKY_FOUND": str(found), "FLAKY_DRAWN": str(found), "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run([*PYTEST, "-rfE", *arguments], capture_output=True, text=True, env=environment)
     lines = done.stdout.splitlines()
     red = [line.split(" ", 1)[1].split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))]

@@ -193,8 +193,9 @@ def _sums(
     sums = np.zeros(queries)
     inside = np.empty(queries, np.bool_)
     for cell in range(counts.size):
-        inside[:] = chosen[first[0] + codes[0, cell]]
-        for axis in range(1, first.size):
+        for q in range(queries):
+            inside[q] = True
+        for axis in range(first.size):
             row = chosen[first[axis] + codes[axis, cell]]
             for q in range(queries):
                 inside[q] &= row[q]

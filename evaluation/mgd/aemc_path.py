@@ -102,7 +102,8 @@ def _one_path(
     entries from `begin` to before `end` are in use.
     """
     at[0, 0], at[1, 0], weight[0, 0], weight[1, 0] = 0.0, 0.0, alpha, alpha
-    begin_0, end_0, begin_1, end_1 = 0, 1, 0, 1
+    first, second = int(np.int64(0)), int(np.int64(1))  # typed: literals would compile what they are given to once more
+    begin_0, end_0, begin_1, end_1 = first, second, first, second
     move_0, move_1, least = 0.0, 0.0, 0.0
     for j in range(len(p)):
         move_0 += p[j] - q[j] - delta
@@ -111,10 +112,10 @@ def _one_path(
             break
         if step > 0.0:
             begin_0, end_0, end_1, least = _bend(
-                0, at, weight, begin_0, end_0, begin_1, end_1, move_0, move_1, step, least
+                first, at, weight, begin_0, end_0, begin_1, end_1, move_0, move_1, step, least
             )
             begin_1, end_1, end_0, least = _bend(
-                1, at, weight, begin_1, end_1, begin_0, end_0, move_1, move_0, step, least
+                second, at, weight, begin_1, end_1, begin_0, end_0, move_1, move_0, step, least
             )
             begin_0 = _cut(weight[0], begin_0, end_0, step)
             begin_1 = _cut(weight[1], begin_1, end_1, step)

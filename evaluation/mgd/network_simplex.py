@@ -61,7 +61,7 @@ def _simplex(have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price:
     state = _star(have, low, high, edges, alpha)
     links = _lists(nodes)
     flow, pred = state[3], state[1]
-    place, idle, work = 0, 0, 0
+    place, idle, work = int(np.int64(0)), 0, 0  # typed: a literal would compile what it is given to once more
     block = max(64, int(np.sqrt(edges + nodes)))
     while idle < edges + nodes:
         stop = min(place + block, edges + nodes)

@@ -13,14 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
 from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, write_whole
 
-#: The format, and the one before it, which did not say who charged: there, each is taken to have.
-FORMAT, BEFORE = "budget-ledger/2", "budget-ledger/1"
+FORMAT = "budget-ledger/3"
+#: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.
+OLDER, SOME = {"budget-ledger/1": True, "budget-ledger/2": False}, Mark(1, "unknown")
 SETTING = "budget.ledger"
 
 
@@ -56,7 +58,7 @@ class Booking:
         private: whether its release may say so; one that is not private is booked too, but protects nobody.
         time, by: when and by whom, for people.
         others: whether its cost rests on parts of plugins, which our audit does not cover.
-        charged: whether the run may have charged something by now: it is noted before its first charge.
+        charged: how far the run is with its charges: each is noted before its noise is drawn.
     """
 
     id: str
@@ -66,7 +68,7 @@ class Booking:
     time: str = ""
     by: str = ""
     others: bool = False
-    charged: bool = False
+    charged: Mark = NONE
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ class Book:
 
     @property
     def entries(self) -> int:
-        """How many limits, bookings and notes of a charge it holds: a number that only grows."""
-        return len(self.limits) + len(self.bookings) + sum(b.charged for b in self.bookings)
+        """How many limits, bookings and notes of charges it holds: a number that only grows."""
+        return len(self.limits) + len(self.bookings) + sum(b.charged.charges for b in self.bookings)
 
     def booked(self, name: str) -> Booking | None:
         """The booking of that name."""
@@ -234,21 +236,27 @@ def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
     return book
 
 
-def note_charge(path: Path, name: str) -> None:
-    """Note on disk that the run with this booking charges from now on: whoever draws after that has drawn on it.
+def note_charge(path: Path, name: str, before: Mark, now: Mark) -> None:
+    """Note on disk how far the run with this booking is: whoever is behind that draws on it no more.
 
+    Args:
+        before: how far the run knows that the file takes it to be.
+        now: how far it is, with the charge whose noise is drawn next.
     Raises:
-        UserError: the file holds no such booking any more, or cannot be written; nothing may be charged then.
+        UserError: the file holds no such booking any more, takes the run to be elsewhere (another process draws on
+            the booking), or cannot be written; nothing may be drawn then.
     """
     with locked(path) as target:
         book = load_book(target)
         mine = None if book is None else book.booked(name)
         if book is None or mine is None:
-            fix = "the newest copy of it, then the same command; nothing was charged"
+            fix = "the newest copy of it, then the same command with resume=true; nothing was drawn"
             raise UserError("the booking of this run is gone from the ledger", where=str(path), fix=fix)
-        if not mine.charged:
-            noted = tuple(replace(b, charged=b.charged or b.id == name) for b in book.bookings)
-            _save(target, replace(book, bookings=noted))
+        if mine.charged != before:
+            fix = "one of them alone; what was charged here stays spent, and nothing was drawn for it"
+            raise UserError("another process draws on the booking of this run", where=str(path), fix=fix)
+        noted = tuple(replace(b, charged=now) if b.id == name else b for b in book.bookings)
+        _save(target, replace(book, bookings=noted), named=False)
 
 
 def set_limit(path: Path, limit: Limit, reason: str) -> Book:
@@ -282,21 +290,27 @@ def _now() -> tuple[str, str]:
     return datetime.now(UTC).isoformat(timespec="seconds"), name
 
 
-def _save(path: Path, book: Book) -> None:
-    """The whole file, or the one before; its name is on disk before this returns."""
+def _save(path: Path, book: Book, *, named: bool = True) -> None:
+    """The whole file, or the one before.
+
+    Args:
+        named: whether its name is on disk before this returns. Not of a note: where a machine that stops loses one, the
+            run's own ledger is ahead of it, and nothing is drawn twice.
+    """
     content = _to_json(book)
     digest = _digest(content)
-    text = json.dumps({**content, "digest": digest}, indent=1, ensure_ascii=False) + "\n"
+    text = _text({**content, "digest": digest})
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     try:
         if not path.exists():
             forget(path)
         write_whole(path, text, mode=mode)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        if named:
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         record(path, book.entries, digest)
     except OSError as error:
         raise cannot_write(path, error) from error
@@ -325,10 +339,10 @@ def load_book(path: Path) -> Book | None:
     try:
         content = json.loads(text)
         digest = content.pop("digest")
-        if content["format"] not in (FORMAT, BEFORE) or digest != _digest(content):
+        if content["format"] not in (FORMAT, *OLDER) or digest != _digest(content):
             raise ValueError
         book = _of_json(content)
-    except (ValueError, LookupError, TypeError, AttributeError, UserError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, UserError) as error:
         what = "not a ledger, damaged, or changed by hand: what was spent is not known"
         fix = f"the newest copy of it; or another path, if {path.name} is no ledger"
         raise UserError(what, where=str(path), fix=fix) from error
@@ -337,6 +351,14 @@ def load_book(path: Path) -> Book | None:
         fix = "the newest copy; if there is none, a ledger of another name whose limit is less by what is missing"
         raise UserError(what, where=str(path), fix=fix)
     return book
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """JSON with one booking to a line, for people."""
+    written = {k: json.dumps(v, ensure_ascii=False) for k, v in content.items() if k != "bookings"}
+    rows = ",\n  ".join(json.dumps(b, ensure_ascii=False) for b in content["bookings"])
+    written["bookings"] = f"[\n  {rows}\n ]"
+    return "{\n" + ",\n".join(f' "{k}": {v}' for k, v in written.items()) + "\n}\n"
 
 
 def _to_json(book: Book) -> dict[str, Any]:
@@ -353,30 +375,29 @@ def _to_json(book: Book) -> dict[str, Any]:
 
 def booking_json(booking: Booking) -> dict[str, Any]:
     """A booking as JSON values; a cost without bound is null."""
-    facts = asdict(booking)
-    spend = facts.pop("spend")
-    for rare in ("others", "charged"):
-        if not facts[rare]:
-            del facts[rare]
-    return facts | {k: v if math.isfinite(v) else None for k, v in spend.items()}
+    rare = {"others": booking.others or None, "charged": vars(booking.charged) if booking.charged.charges else None}
+    facts = {k: v for k, v in (vars(booking) | rare).items() if v is not None and k != "spend"}
+    return facts | {k: v if math.isfinite(v) else None for k, v in vars(booking.spend).items()}
 
 
 def _of_json(content: Mapping[str, Any]) -> Book:
     limits = tuple(
         LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
     )
-    bookings = tuple(_booking(b, charged=content["format"] == BEFORE) for b in content["bookings"])
+    bookings = tuple(_booking(b, OLDER.get(content["format"])) for b in content["bookings"])
     scope = Scope(content["table"], content["unit"], content["neighbouring"])
     if not limits:
         raise ValueError
     return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
 
 
-def _booking(entry: Mapping[str, Any], *, charged: bool) -> Booking:
+def _booking(entry: Mapping[str, Any], older: bool | None) -> Booking:
+    """One booking; in a file of an older format a run that charged knows no charges: it must book anew to draw."""
     numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
     facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others", "charged")}
-    rare = {"others": entry.get("others", False), "charged": entry.get("charged", charged)}
-    return Booking(spend=Spend(**numbers), **facts, **rare)
+    some = SOME if entry.get("charged", older) else NONE
+    charged = Mark(**entry.get("charged", {})) if older is None else some
+    return Booking(spend=Spend(**numbers), others=entry.get("others", False), charged=charged, **facts)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -15,9 +15,6 @@ from mechanisms.accounting.events import Event, event_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
 
-#: A line before the first charge under a budget that is shared, written before that budget notes it.
-CHARGING = "charging"
-
 
 class BudgetExceeded(RuntimeError):
     """A charge that is not in the plan, was made before, or would exceed (ε, δ); nothing was drawn."""
@@ -51,14 +48,15 @@ class Ledger:
         plan: what may be charged.
         events: the events charged so far by id, in order, each from the very numbers that were used.
         later: of a file that a second plan goes on with (`continued`): the lines from that plan's digest on.
-        before: called when the file is there and its first charge is not: a shared budget notes that the run charges.
+        note: called with the line of each charge once it is on disk, before its noise may be drawn: a shared budget
+            notes how far the run is.
     """
 
     path: Path
     plan: Budget
     events: dict[str, Event] = field(default_factory=dict)
     later: list[dict[str, Any]] = field(default_factory=list, repr=False)
-    before: Callable[[], None] | None = field(default=None, repr=False)
+    note: Callable[[bytes], None] | None = field(default=None, repr=False)
 
     @property
     def charged(self) -> list[str]:
@@ -72,13 +70,13 @@ class Ledger:
         plan: Budget,
         facts: Mapping[str, Any] | None = None,
         *,
-        before: Callable[[], None] | None = None,
+        note: Callable[[bytes], None] | None = None,
     ) -> Ledger:
         """The ledger at `path`, new or as it was left.
 
         Args:
             facts: JSON values that the first line states beside the plan: what was done before anything was charged.
-            before: as of the class.
+            note: as of the class.
 
         A last line that was cut off by a crash counts as spent if it names an event at all: the charge is written whole
         before the draw, so that an unreadable last line means that nothing was drawn, and it is removed.
@@ -86,7 +84,7 @@ class Ledger:
         Raises:
             UserError: the file belongs to another plan.
         """
-        ledger, first = cls(path, plan, before=before), {"plan": digest(plan), **(facts or {})}
+        ledger, first = cls(path, plan, note=note), {"plan": digest(plan), **(facts or {})}
         if not path.exists():
             ledger._append(first)
             return ledger
@@ -115,7 +113,7 @@ class Ledger:
         Raises:
             UserError: the file goes on with another plan.
         """
-        ledger = Ledger(self.path, plan, dict(self.events), before=self.before)
+        ledger = Ledger(self.path, plan, dict(self.events), note=self.note)
         first: dict[str, object] = {"plan": digest(plan)}
         if not self.later:
             ledger._append(first)
@@ -127,8 +125,6 @@ class Ledger:
 
     def _take(self, records: list[dict[str, Any]]) -> None:
         for record in records:
-            if CHARGING in record:
-                continue
             event = event_of(record["event"])
             self.events[event.id] = event
 
@@ -137,6 +133,7 @@ class Ledger:
 
         Raises:
             BudgetExceeded: the event is not in the plan, was charged before, or would exceed (ε, δ).
+            UserError: it cannot be written, or a shared budget cannot note it; it stays spent, and nothing is drawn.
         """
         if self.plan.reserved(event) is None:
             raise BudgetExceeded(f"{event} is not in the plan")
@@ -145,11 +142,10 @@ class Ledger:
         after = self._loss([*self.events.values(), event])
         if not (after.epsilon <= self.plan.epsilon and after.delta <= self.plan.delta):  # NaN is no total either
             raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
-        if self.before is not None and not self.events:
-            self._append({CHARGING: True})  # an older copy of the file has no such line, and the budget has its note
-            self.before()
-        self._append({"event": event.to_json()})
+        line = self._append({"event": event.to_json()})
         self.events[event.id] = event
+        if self.note is not None:  # after the line: a crash in between loses an answer, and leaves no draw unknown
+            self.note(line)
 
     @property
     def spent(self) -> PrivacyLoss:
@@ -162,14 +158,16 @@ class Ledger:
             raise BudgetExceeded("the ledger holds a charge that is not in the plan")
         return self.plan.accountant.loss([e for e in booked if e is not None])
 
-    def _append(self, record: dict[str, object]) -> None:
+    def _append(self, record: dict[str, object]) -> bytes:
+        line = json.dumps(record).encode()
         try:
             with self.path.open("ab") as file:
-                file.write(json.dumps(record).encode() + b"\n")
+                file.write(line + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path, error) from error
+        return line
 
 
 def digest(plan: Budget) -> str:

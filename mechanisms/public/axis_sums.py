@@ -23,7 +23,8 @@ def sum_middle(table: Numbers, out: Numbers) -> None:
             out[i, 0] = total
         return
     for i in range(before):
-        out[i] = table[i, 0]
+        for k in range(behind):  # element by element: an assignment of rows compiles checks of shapes for seconds
+            out[i, k] = table[i, 0, k]
         for j in range(1, along):
             for k in range(behind):
                 out[i, k] += table[i, j, k]

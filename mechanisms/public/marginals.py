@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,8 @@ from mechanisms.public.jit import compiled
 Values = NDArray[np.float64]
 #: Rows per step: a step's columns and keys stay in the processor's cache.
 STEP = 1 << 16
+#: Codes that 16 bits hold.
+SHORT = 1 << 16
 #: Cells of the marginals that are counted in one pass.
 BATCH_CELLS = 20_000_000
 #: Cells of one marginal of rows that lie elsewhere, at most.
@@ -39,7 +40,7 @@ def _tally_pair(
 
 
 @compiled
-def _tally(counts: NDArray[np.int64], keys: NDArray[np.integer[Any]], rows: int) -> None:
+def _tally(counts: NDArray[np.int64], keys: NDArray[np.int64], rows: int) -> None:
     for i in range(rows):
         counts[keys[i]] += 1
 
@@ -94,14 +95,11 @@ def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: Coded
     keys = np.empty(STEP, np.int64)
     for start in range(0, table.rows, STEP):
         part = slice(start, min(start + STEP, table.rows))
-        columns = {place: np.ascontiguousarray(table.columns[place][part]) for place in wanted}
+        columns = {place: _short(table.columns[place][part], sizes[place]) for place in wanted}
         weights = None if table.weights is None else np.ascontiguousarray(table.weights[part])
         for out, places in jobs:
-            if weights is None and len(places) == 2:
+            if weights is None and len(places) == 2 and max(sizes[place] for place in places) <= SHORT:
                 _tally_pair(out, columns[places[0]], columns[places[1]], sizes[places[1]])
-                continue
-            if weights is None and len(places) == 1:
-                _tally(out, columns[places[0]], part.stop - part.start)
                 continue
             keys[:] = 0
             for place in places:
@@ -110,6 +108,11 @@ def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: Coded
                 _tally(out, keys, part.stop - part.start)
             else:
                 _tally_weighted(out, keys, weights)
+
+
+def _short(column: NDArray[np.unsignedinteger], size: int) -> NDArray[np.unsignedinteger]:
+    """A part of a column in one kind of numbers for nearly all columns: each kind compiles the loops once more."""
+    return column.astype(np.uint16) if size <= SHORT else column.astype(np.uint32)
 
 
 def count_sparse(table: AnyTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

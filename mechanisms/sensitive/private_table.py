@@ -21,6 +21,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.engines.engine import Engine
+from mechanisms.sensitive.lone_texts import lone_texts
 
 EMBEDDED = DuckdbEngine()
 
@@ -115,10 +116,12 @@ def load_private(
     aside = None if holdout is None else Aside(key, holdout)
     contents = key if needs_content(unit, aside) else None
     encoded = engine.encode(source, schema, unit, contents=contents, workdir=workdir, progress=progress)
-    sizes = counted = None
+    sizes, counted, report = None, None, encoded.report
     if unit.column is not None:
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
+        most = max(sizes.largest, 1)
+        report = lone_texts(engine, source, schema, unit, report, largest=most, key=key, workdir=workdir)
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
@@ -126,7 +129,7 @@ def load_private(
     return PrivateTable(
         clipped.rows,
         unit,
-        encoded.report,
+        report,
         complete=clipped.complete,
         aside=clipped.aside,
         sizes=None if sizes is None else sizes.sizes,

@@ -26,6 +26,7 @@ from mechanisms.accounting.bookings import (
     note_charge,
     opened,
 )
+from mechanisms.accounting.charge_marks import Mark, marks_of
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.running_total import RunningTotal, running_total
@@ -39,6 +40,7 @@ from pipeline.plugins.origins import rests_on_others
 from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.selecting import selection_of
+from pipeline.statement.statement import why_not_private
 
 #: Where a release keeps what it charged, below its folder.
 CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
@@ -56,7 +58,7 @@ class PlannedRelease:
         root: its folder, whose internal/ keeps the booking's name.
         wanted: the ledger and what the settings say about it.
         spend: its worst case.
-        private: whether it may say that it is private.
+        unprotected: why its release will not be private, in sentences; empty where it may say that it is.
         resume: whether it goes on with something that may have charged already.
         refit: a smaller ε → what the same settings would book then; None where nobody can say.
         others: whether its cost rests on parts of plugins.
@@ -65,7 +67,7 @@ class PlannedRelease:
     root: Path
     wanted: Wanted
     spend: Spend
-    private: bool
+    unprotected: tuple[str, ...]
     resume: bool
     refit: Callable[[float], Spend] | None = None
     others: bool = False
@@ -75,14 +77,32 @@ class PlannedRelease:
         return self.root / "internal" / BOOKING
 
     @property
-    def remembers(self) -> bool:
-        """Whether the folder still says that something was charged in it: more than for which plan."""
-        return any(path.read_bytes().count(b"\n") > 1 for p in CHARGES for path in self.root.glob(p))
+    def marks(self) -> list[Mark]:
+        """How far the folder's own record says that the release is with its charges: at first, and after each."""
+        found = [path for p in CHARGES for path in sorted(self.root.glob(p), key=lambda f: (len(str(f)), f))]
+        return marks_of(found)
 
-    def charging(self) -> None:
-        """Note in the ledger that this release charges: what draws for it later has to remember that, or books anew."""
-        if (booking := self.booking()) is not None:
-            note_charge(self.wanted.path, booking.id)
+    def noting(self) -> Callable[[bytes], None]:
+        """What notes each charge in the ledger, before its noise is drawn.
+
+        Raises:
+            UserError: the booking is gone, or was drawn on by something that the folder knows nothing of.
+        """
+        booking, book, marks = self.booking(), load_book(self.wanted.path), self.marks
+        entry = None if booking is None or book is None else book.booked(booking.id)
+        if booking is None or entry is None:
+            raise _not_booked(self)
+        at, known = marks[-1], entry.charged
+        if known not in marks:
+            raise _behind(self)
+
+        def note(line: bytes) -> None:
+            nonlocal at, known
+            at = at.after(line)
+            note_charge(self.wanted.path, booking.id, known, at)
+            known = at
+
+        return note
 
     def booking(self) -> Booking | None:
         """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
@@ -95,7 +115,7 @@ class PlannedRelease:
             raise UserError("the name of its booking is damaged", where=str(self.name_file), fix=fix) from error
         cost = json.dumps([asdict(self.spend), asdict(self.wanted.scope)], sort_keys=True)
         name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
-        return Booking(name, str(self.root.resolve()), self.spend, self.private, others=self.others)
+        return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 
 
 def planned_release(
@@ -114,10 +134,9 @@ def planned_release(
         smaller = _with_epsilon(config, epsilon)
         return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
 
-    confirmed = schema.confirmed_public or config.data.confirmed_public
-    private = config.privacy.noise_seed is None and confirmed
+    unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
     others = rests_on_others(selection_of(config.selection), plan)
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), private, config.resume, refit, others),)
+    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, config.resume, refit, others),)
 
 
 def _with_epsilon(config: Config, epsilon: float) -> Config:
@@ -196,6 +215,8 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         if (old := release.booking()) is None or book.booked(old.id) is not None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
+    if said := _unprotected_words(fresh):
+        print(f"  {said}", file=sys.stderr)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
     new, gone = not ledger.path.exists(), recorded(ledger.path)
     try:
@@ -208,6 +229,15 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         )
         print(f"  {new_words(ledger, book)}{lost}", file=sys.stderr)
     return book
+
+
+def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
+    """That releases which promise nothing book all the same: the noisy answers are given away, whoever they protect."""
+    if not (lost := [r for r in fresh if r.unprotected]):
+        return ""
+    many = f"{len(lost)} of {len(fresh)} releases" if len(fresh) > 1 else "the release"
+    spent = f"ε = {math.fsum(r.spend.epsilon for r in lost):g}"
+    return f"{many} will be NOT private, and {spent} is booked all the same: {'; '.join(lost[0].unprotected)}"
 
 
 def new_words(wanted: Wanted, book: Book) -> str:
@@ -229,11 +259,11 @@ def _of_table(path: Path, book: Book) -> bool:
     return other is not None and other.scope.table == book.scope.table
 
 
-def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[], None] | None]:
-    """Book one run's release: what the ledger held right after that, and what to call before its first charge."""
+def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[bytes], None] | None]:
+    """Book one run's release: what the ledger held right after that, and what notes each charge."""
     if (current := book(releases)) is None or (last := releases[-1].booking()) is None:
         return None, None
-    return running_total(current, last.id), releases[-1].charging
+    return running_total(current, last.id), releases[-1].noting()
 
 
 def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
@@ -259,19 +289,26 @@ def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedReleas
         booking = release.booking()
         if booking is not None and (mine := book.booked(booking.id)) is not None:
             _only_one(release, booking, book)
-            if not mine.charged or release.remembers:
+            if mine.charged in release.marks:
                 continue
             if release.resume and (release.root / "internal" / "manifest.json").exists():
-                gone = "its record of that (internal/ledger.jsonl) is gone, or older"
-                what = f"the run in {release.root} was measured, but {gone}"
-                fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
-                raise UserError(what, where="resume", fix=fix)
-        elif release.resume and release.remembers:
-            fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
-            what = f"the run in {release.root} was measured, but this ledger holds no booking of it"
-            raise UserError(what, where=SETTING, fix=fix)
+                raise _behind(release)
+        elif release.resume and len(release.marks) > 1:
+            raise _not_booked(release)
         fresh.append(release)
     return fresh
+
+
+def _not_booked(release: PlannedRelease) -> UserError:
+    fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
+    return UserError(f"{release.root} holds a run, and this ledger holds no booking of it", where=SETTING, fix=fix)
+
+
+def _behind(release: PlannedRelease) -> UserError:
+    gone = "its record of that (internal/ledger.jsonl) is gone, or older, or was cut"
+    what = f"the run in {release.root} was measured, but {gone}"
+    fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
+    return UserError(what, where="resume", fix=fix)
 
 
 def _only_one(release: PlannedRelease, booking: Booking, book: Book) -> None:

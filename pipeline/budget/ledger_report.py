@@ -101,7 +101,7 @@ def planned_json(releases: Sequence[PlannedRelease]) -> dict[str, Any] | None:
         return None
     ledger, spends = releases[0].wanted, [r.spend for r in releases]
     book = opened(ledger)
-    new = tuple(Booking("planned", str(r.root), r.spend, r.private) for r in releases)
+    new = tuple(Booking("planned", str(r.root), r.spend, not r.unprotected) for r in releases)
     after = replace(book, bookings=(*book.bookings, *new))
     fits = book.admits(spends)
     return {

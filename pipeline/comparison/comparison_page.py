@@ -13,7 +13,7 @@ import pandas as pd
 from evaluation.metrics import METRICS
 from evaluation.score import Scorecard
 from mechanisms.public.files import write_whole
-from pipeline.comparison.several_tables import HONEST, Comparison, accuracy, honest_accuracy, promise_of
+from pipeline.comparison.several_tables import HONEST, Comparison, accuracy, epsilon_of, honest_accuracy, promise_of
 from pipeline.page_parts.header_cards import LABELS
 from pipeline.pages.page import Card, Cell, Page, Section, Table, Words
 from pipeline.pages.small_charts import ranked
@@ -76,7 +76,7 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     sections: list[Section] = [tables_section(compared, frame), ranked_section(frame)]
     known = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
     if known["epsilon"].nunique() > 1:
-        told = known.assign(data=compared.real, method="the tables", floor=known["honest"])
+        told = known.assign(data=compared.real, method="ε per " + known["per"], floor=known["honest"])
         panels = curves(told, method_colours(told))
         sections.append(OverEpsilonSection([Card(p.title, p.drawing, p.note) for p in panels]))
     now = datetime.datetime.now(datetime.UTC)
@@ -94,10 +94,9 @@ def tables_section(compared: Comparison, frame: pd.DataFrame) -> TablesSection:
     """The tables with their promises and verdicts, and how every score reads."""
     rows: list[tuple[Cell, ...]] = []
     for name, card in compared.cards.items():
-        own, promise = accuracy(card), promise_of(card)
+        own, epsilon = accuracy(card), epsilon_of(card)
         verdict = "" if card.privacy is None else card.privacy.result
-        epsilon = "" if promise["epsilon"] is None else f"{promise['epsilon']:.4g}"
-        said = "" if not epsilon or promise["private"] else "NOT private"
+        said = "" if not epsilon or promise_of(card)["private"] else "NOT private"
         promised, judged = Words(epsilon, said), Words(verdict, style=STYLES.get(verdict, ""))
         honest = honest_accuracy(card)
         shares = ("" if share is None else f"{share:.1%}" for share in (own, honest))

@@ -30,8 +30,8 @@ class Comparison:
     cards: Mapping[str, Scorecard]
 
     def frame(self) -> pd.DataFrame:
-        """One row per table and metric: table, epsilon, delta, private, privacy, rows, metric, goal, score, low, high
-        (95 %), honest (what a second sample would score), label, reason."""
+        """One row per table and metric: table, epsilon, delta, private, per (the unit's column, or "record"), privacy,
+        rows, metric, goal, score, low, high (95 %), honest (what a second sample would score), label, reason."""
         rows = []
         for name, card in self.cards.items():
             facts = {"table": name, **promise_of(card), "rows": card.rows["synthetic"]}
@@ -59,8 +59,8 @@ class Comparison:
         metrics = [n for n in next(iter(self.cards.values())).outcomes if any(self._score(t, n) for t in self.cards)]
         rows: list[tuple[str, ...]] = [("table", "ε", "privacy", "accuracy", *metrics)]
         for name, card in self.cards.items():
-            own, epsilon = accuracy(card), promise_of(card)["epsilon"]
-            facts = ("-" if epsilon is None else f"{epsilon:g}", "-" if card.privacy is None else card.privacy.result)
+            own = accuracy(card)
+            facts = (epsilon_of(card) or "-", "-" if card.privacy is None else card.privacy.result)
             scores = (figure(self._score(name, n)) for n in metrics)
             rows.append((name, *facts, "-" if own is None else f"{own:.1%}", *scores))
         return rows
@@ -82,9 +82,15 @@ class Comparison:
 
 
 def promise_of(card: Scorecard) -> dict[str, Any]:
-    """epsilon, delta and private of the statement beside the table; None where none is known."""
+    """epsilon, delta, private and per of the statement beside the table; None where none is known."""
     known = card.release or {}
-    return {key: known.get(key) for key in ("epsilon", "delta", "private")}
+    return {key: known.get(key) for key in ("epsilon", "delta", "private", "per")}
+
+
+def epsilon_of(card: Scorecard) -> str:
+    """ε with the unit that it protects, without which two of them do not compare; empty where none is known."""
+    promise = promise_of(card)
+    return "" if promise["epsilon"] is None else f"{promise['epsilon']:.4g} per {promise['per']}"
 
 
 def accuracy(card: Scorecard) -> float | None:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from evaluation.metric import Options
 from evaluation.metrics import column_roles, find
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
+from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, encode_table
 from mechanisms.public.tables.scan import Source
@@ -155,13 +156,7 @@ def _schema(config: Config) -> Schema:
         UserError: an unknown column.
     """
     schema, names = build.build_schema(config), settings_of_challenge(config).columns
-    for name in names:
-        if name not in schema.domain:
-            fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-            raise UserError(f"no column {name!r} in the schema", where="experiment.columns", fix=fix)
-    if not names:
-        return schema
-    return replace(schema, name=f"{schema.name}_part", columns=tuple(schema[n] for n in names), leave_out=())
+    return part_of(schema, names, where="experiment.columns") if names else schema
 
 
 def _with_schema(config: Config, schema: Schema, folder: RunFolder) -> Config:

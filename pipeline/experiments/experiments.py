@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "mgd_table1": "pipeline.experiments.mgd_table1",
     "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
     "challenge": "pipeline.experiments.challenge",
+    "crc": "pipeline.experiments.nist_crc",
     "maps": "pipeline.experiments.maps",
     "all": "pipeline.experiments.gallery.all_experiments",
 }

@@ -99,7 +99,7 @@ class Maker:
         plan = laplace_plan(self.config, self.world.domain, spec.value)
         home = self._home(spec)
         booked = admission.planned_release(self.config, self.world.schema, plan, home, unit=self._clipped.unit)
-        ledger = Ledger.open(home / "ledger.jsonl", plan, before=booked[0].charging if booked else None)
+        ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
         measurements = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
         if not measurements.answers:

@@ -56,15 +56,16 @@ class Decided:
         """A sentence, whose shares are means over pairs; empty where there is no pair."""
         if not self.pairs:
             return ""
-        line = f"of {self.pairs:,} pairs of columns, {self.measured:,} {_are(self.measured)} measured"
-        coarse = f", {self.coarse:,} of them over coarser or adaptive values" if self.coarse else ""
-        noise = "" if self.noise is None else f": noise misplaces about {self.noise:.1%} of a pair's records"
-        line += coarse + noise
-        if others := self.pairs - self.measured:
-            line += f"; {others:,} {_are(others)} left to the model of the others"
-        if self.left is not None:
+        line = f"{self.measured:,} of {self.pairs:,} measured"
+        line += f" ({self.coarse:,} over coarser or adaptive values)" if self.coarse else ""
+        line += "" if self.noise is None else f", noise misplaces about {self.noise:.1%} of a pair's records"
+        others = self.pairs - self.measured
+        if others and self.left is None:
+            line += f"; {f'the other {others:,}' if self.measured else 'all'} follow from what was measured"
+        elif others:
             shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
-            line += f": {shown} dependence beyond noise, and at most {self.left:.1%} of a pair's records are misplaced"
+            line += f"; of the other {others:,} {shown} dependence beyond noise"
+            line += f", where at most {self.left:.1%} are misplaced"
         return line
 
 
@@ -115,7 +116,3 @@ def _beyond(before: Measurements, pair: Clique, expected: Expected, level: float
     sides, noise = (expected((left,)), expected((right,))), (errors.get((left,), 0.0), errors.get((right,), 0.0))
     cells = expected(pair)
     return Cells.of_pair(cells, sides, noise, Identity(cells.size)).base(level)
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

@@ -21,6 +21,7 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
+from pipeline.inference.relations import in_words, strongest
 from pipeline.inference.release_evidence import Evidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
@@ -45,7 +46,7 @@ TOGETHER = "a unit may have several records, which are no independent draws: the
 CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
 
 
-def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
+def bounds(release: Path, *, marginal: Sequence[str] = (), synthetic: CodedTable | None = None) -> pd.DataFrame:
     """A 95 % bound on the error of each 1- and 2-way marginal of a synthetic table, or of one marginal.
 
     Guarantee: post-processing of the release; costs no privacy.
@@ -53,9 +54,10 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
     Args:
         release: the release folder of a run.
         marginal: columns of the one marginal; empty: every one and every pair.
+        synthetic: the rows of its table, where they are at hand.
     Returns:
         marginal, how, cells, standard_error (of a cell, in records), error_records (Σ |error| at most), error_tvd (at
-        most), sources; the worst last.
+        most), sources; the worst last. `attrs` has notes, and the strongest relations (`related`) in words.
     Raises:
         UserError: no release, or one without its table, or whose table is a part of the whole; an unknown column; too
             many cells.
@@ -63,18 +65,19 @@ def bounds(release: Path, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
     schema, statement, measurements = read_release(release)
     manifest = read_manifest(release)
     refuse_part(None if manifest is None else manifest.given, "bounds")
-    return table_bounds(schema, statement, measurements, _table(release), marginal=marginal)
+    table = _table(release) if synthetic is None else synthetic
+    return table_bounds(schema, statement, measurements, table, marginal=marginal)
 
 
 def table_bounds(
     schema: Schema,
     statement: Mapping[str, Any],
     measurements: Measurements,
-    table: Path,
+    table: Path | CodedTable,
     *,
     marginal: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """`bounds` of a release that is loaded already; `table` is the file of its synthetic table."""
+    """`bounds` of a release that is loaded already; `table` is its synthetic table, or the file of that."""
     names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
     if marginal:
         for name in marginal:
@@ -87,11 +90,9 @@ def table_bounds(
     else:
         asked, left = _columns_and_pairs(schema, measurements, names)
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-        memory, cores = machine_limits.memory_limit_bytes(None) // 2, machine_limits.threads(None)
-        folder = Path(work) / "scan"
-        source = open_table(table, delimiter=",", workdir=folder, memory_limit_bytes=memory, threads=cores)
-        synthetic = encode_table(source, schema, workdir=Path(work) / "codes")
+        synthetic = table if isinstance(table, CodedTable) else _encoded(table, schema, Path(work))
         found = list(error_bounds(measurements, synthetic, asked))
+        related = in_words(strongest(measurements, synthetic))
     frame = as_frame(schema, found)
     made = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
     wide = [f"{left:,} pairs that no answer contains are left out: ask for one with `marginal=[a,b]`"] if left else []
@@ -102,7 +103,14 @@ def table_bounds(
         *([without] if made else []),
         *([CHOSEN] if chosen_by_score(statement) else []),
     ]
+    frame.attrs["related"] = related
     return frame
+
+
+def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
+    memory, cores = machine_limits.memory_limit_bytes(None) // 2, machine_limits.threads(None)
+    source = open_table(table, delimiter=",", workdir=work / "scan", memory_limit_bytes=memory, threads=cores)
+    return encode_table(source, schema, workdir=work / "codes")
 
 
 def _columns_and_pairs(schema: Schema, measurements: Measurements, names: Sequence[str]) -> tuple[list[Clique], int]:

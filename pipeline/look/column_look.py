@@ -14,7 +14,7 @@ from mechanisms.public.drafts.column_facts import OFTEN
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO, NO, YES
-from mechanisms.public.tables.losses import Loss, percent
+from mechanisms.public.tables.losses import Loss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     GAPS,
@@ -43,6 +43,8 @@ class Seen:
         low, high: the least and the largest number that is no code of gaps.
         most: the size that 99 % of these numbers do not exceed.
         codes: numbers that often stand for gaps → how often each occurs.
+        alike: numbers that are others with point and comma changed over, as 1.234 is.
+        plain, other: texts with a point or a comma that are numbers as declared alone, and the other way alone.
     """
 
     distinct: int
@@ -50,6 +52,9 @@ class Seen:
     high: float | None = None
     most: float | None = None
     codes: Mapping[float, int] | None = None
+    alike: int = 0
+    plain: int = 0
+    other: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class ColumnLook:
     """One column under its schema. NOT private.
 
     Attributes:
-        lone: listed texts that one row alone holds.
+        lone: listed texts that one unit alone holds.
         beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
         other, missing: values that go to *other*, and that are declared missing.
         examples: some of the lost values, with how often each occurs.
@@ -116,19 +121,24 @@ def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
 
 
 def _numbers(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
-    reading, share = number_reading(words)
-    hints = []
-    declared = Reading(column.strip, column.decimal)
-    other = share_of(words, lambda t: declared.other_way.number(t) is not None) if loss.share < MOST else 0
-    if other:
-        what = f"{percent(other)} of what cannot be read are numbers written the other way, with a decimal"
-        hints.append(f"{what} {declared.other_way.mark_name}: a column has one notation; mend the table")
-    elif share > 0 and not reading.plain:
-        both = Reading(tuple(dict.fromkeys((*column.strip, *reading.strip))), reading.decimal)
-        fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in both.fields().items())
+    hints: list[str] = []
+    signs = dict.fromkeys((*column.strip, *number_reading(words)[0].strip))
+    other = Reading(tuple(signs), column.decimal).other_way
+    rest = {t: n for t, n in words.items() if loss.share >= MOST or other.number(t) is None}
+    if len(rest) < len(words):
+        share = share_of(words, lambda t: t not in rest)
+        what = f"{percent(share)} of what cannot be read are numbers written the other way, with a decimal"
+        hints.append(f"{what} {other.mark_name}: a column has one notation; mend the table")
+    reading, share = number_reading(rest)
+    if share > 0 and not reading.plain:
+        strip = tuple(s for s in dict.fromkeys((*column.strip, *reading.strip)) if s != reading.decimal)
+        given = Reading(strip, reading.decimal).fields()
+        given |= {"decimal": reading.decimal} if reading.decimal != column.decimal else {}
+        fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in given.items())
         sign = "with a decimal comma" if reading.decimal == "," else "with signs beside or between the digits"
-        hints.append(f"{percent(share)} of what cannot be read are numbers {sign}: {fields}")
-    return hints + _gaps(column, {t: n for t, n in words.items() if reading.number(t) is None}, numbers=True)
+        of = "of the others" if hints else "of what cannot be read"
+        hints.append(f"{percent(share)} {of} are numbers {sign}: {fields}")
+    return hints + _gaps(column, {t: n for t, n in rest.items() if reading.number(t) is None}, numbers=True)
 
 
 def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
@@ -152,10 +162,10 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
     return hints + gaps
 
 
-def lone_hint(lone: int) -> list[str]:
-    """A question where one row alone holds a listed text."""
+def lone_hint(lone: int, unit: str | None) -> list[str]:
+    """A question where one unit alone holds a listed text."""
     why = "is the list a public one? Read off this table, each betrays a person: values: discover"
-    return [f"{lone:,} of the listed texts are held by one row alone: {why}"] if lone else []
+    return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
 
 
 def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:
@@ -170,7 +180,12 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows)
-    hints += _far_bounds(column, seen) + _codes_among_numbers(column, seen) + _listed_gaps(column)
+    hints += (
+        _two_notations(column, seen)
+        + _far_bounds(column, seen)
+        + _codes_among_numbers(column, seen)
+        + _listed_gaps(column)
+    )
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
@@ -190,6 +205,17 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
         value = json.dumps(column.labels[top], ensure_ascii=False)
         return [f"one value in all rows: if that is public, kind: constant, value: {value} measures nothing"]
     return []
+
+
+def _two_notations(column: Column, seen: Seen) -> list[str]:
+    """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
+    declared = Reading(column.strip, column.decimal)
+    if not seen.alike or not (seen.other or (not seen.plain and not declared.plain)):
+        return []
+    example = "1.234" if "." in (declared.decimal, *declared.marks) else "1,234"
+    said = f"{seen.alike:,} of the {seen.alike + seen.plain:,} numbers with a point or a comma, such as {example}"
+    why = "others are written that way" if seen.other else "no cell shows which way is meant"
+    return [f"{said}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
 
 
 def _far_bounds(column: Column, seen: Seen) -> list[str]:

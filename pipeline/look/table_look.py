@@ -25,8 +25,10 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal, stream
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+from mechanisms.sensitive.lone_texts import lone_texts
+from mechanisms.sensitive.private_table import EMBEDDED
 from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -106,8 +108,10 @@ def look_at(
     schema = scouting_schema(schema) if schema.to_discover else schema
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = encode_columns(source, total, workdir=workdir, progress=progress)
+    if unit.column is not None:
+        report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
     seen = _seen(source, schema)
-    columns = tuple(_column(source, total, c, coded, report, seen[c.name]) for c in total.columns)
+    columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column) for c in total.columns)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
@@ -126,7 +130,13 @@ def _total(column: Column) -> Column:
 
 
 def _column(
-    source: Source, schema: Schema, column: Column, coded: CodedTable, report: EncodingReport, seen: Seen
+    source: Source,
+    schema: Schema,
+    column: Column,
+    coded: CodedTable,
+    report: EncodingReport,
+    seen: Seen,
+    unit: str | None,
 ) -> ColumnLook:
     outside = report.outside[column.name]
     ordered = column.kind in ORDERED_KINDS or column.codes is not None
@@ -139,7 +149,7 @@ def _column(
         missing -= outside
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
-    hints = lone_hint(report.lone.get(column.name, 0))
+    hints = lone_hint(report.lone.get(column.name, 0), unit)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
@@ -171,16 +181,33 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         parts.append(f"approx_count_distinct({source.text(index)})")
         column = schema[name] if name in schema.domain.names else None
         if column is None or column.kind not in {"integer", "float"}:
-            parts += ["NULL"] * 4
+            parts += ["NULL"] * 7
             continue
         number = number_sql(source, index, column)
         gaps = ", ".join(map(literal, ("", *column.missing_texts)))
         inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {source.text(index)} NOT IN ({gaps}))"
         parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
+        if source.typed(index) or column.width is not None:
+            parts += ["0"] * 3
+            continue
+        other, marked = _other_way(source, index, column), f"regexp_matches({source.text(index)}, '[.,]')"
+        for which in (
+            f"{number} <> {other}",
+            f"{marked} AND {number} IS NOT NULL AND {other} IS NULL",
+            f"{other} IS NOT NULL AND {number} IS NULL",
+        ):
+            parts.append(f"count(*) FILTER ({which})")
     with source.connect() as engine:
         row = engine.execute(f"SELECT {', '.join(parts)} FROM {source.relation}").fetchall()[0]
-    return {name: Seen(int(row[5 * i] or 0), *row[5 * i + 1 : 5 * i + 5]) for i, name in enumerate(source.names)}
+    each = {name: row[8 * i : 8 * i + 8] for i, name in enumerate(source.names)}
+    return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
+
+
+def _other_way(source: Source, index: int, column: Column) -> str:
+    """SQL for the number that a cell is with point and comma changed over."""
+    other = Reading(column.strip, column.decimal).other_way
+    return source.number(index, strip=other.strip, decimal=other.decimal)
 
 
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

@@ -157,9 +157,16 @@ def _within(work: Work, scores: tuple[float | None, ...]) -> bool:
 
 
 def _most_tries(work: Work) -> int:
-    """How many tries the coins allow: drawn once, and kept under internal/."""
+    """How many tries the coins allow: drawn once, before the first of them, and kept under internal/.
+
+    Raises:
+        UserError: there was a try, and the number is gone: other coins would let through what these stopped.
+    """
     path = work.folder.internal / "tries" / "most.json"
     if not path.exists():
+        if any(path.parent.glob("*/ledger.jsonl")):
+            fix = "a new run, with its own budget"
+            raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
         write_whole(path, json.dumps(most) + "\n", mode=0o600)

@@ -49,7 +49,7 @@ class Work:
         found: what was found out before the plan; None: nothing was asked.
         start: the public table whose rows are the first ones; None: none.
         spread: where chunks of a model's rows are drawn.
-        before: called before the first charge of each ledger, where a shared budget notes it.
+        note: what notes each charge in a shared budget; None: none is kept.
     """
 
     config: Config
@@ -63,7 +63,7 @@ class Work:
     found: Discovered | None = None
     start: Start | None = None
     spread: Spread = EMBEDDED.spread
-    before: Callable[[], None] | None = None
+    note: Callable[[bytes], None] | None = None
 
     @property
     def answered(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
     """
     facts, before = ledger_facts(work.aside), work.plan.discovery
     with work.show.stage("measure") as report:
-        ledger = Ledger.open(attempt.ledger, before or work.plan, facts, before=work.before)
+        ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
         if before is not None:
             ledger = ledger.continued(work.plan)
         rounds = MeasurementContext(work.private, work.plan, ledger, noise, attempt.answers, report)

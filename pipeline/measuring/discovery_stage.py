@@ -73,7 +73,7 @@ def discovered(
     key: bytes,
     holdout: float | None,
     noise_seed: int | None,
-    before: Callable[[], None] | None = None,
+    note: Callable[[bytes], None] | None = None,
 ) -> Discovered:
     """Ask what the schema leaves open, answers that are kept as they are.
 
@@ -82,7 +82,7 @@ def discovered(
         private: read by the scouting schema.
         engine: who reads the rows.
         key, holdout: as of `load_private`.
-        before: as of `Ledger`.
+        note: as of `Ledger`.
     """
 
     @cache
@@ -95,7 +95,7 @@ def discovered(
 
     facts = ledger_facts(holdout)
     with show.stage("discover") as report:
-        ledger = Ledger.open(folder.ledger, plan, facts, before=before)
+        ledger = Ledger.open(folder.ledger, plan, facts, note=note)
         answers = discover(
             private,
             weights,

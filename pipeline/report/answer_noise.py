@@ -10,8 +10,9 @@ import numpy as np
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements
+from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
+from pipeline.inference.told import told as told_counts
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 
@@ -19,8 +20,10 @@ from synthesis.consistency.total import estimate_total
 BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)
 #: Up to so many records of a unit, each number has a bar of its own; then one for each doubling.
 SINGLE = 24
-#: Columns that are named where nothing was measured of them; the rest is counted.
+#: Columns that a sentence names; the rest is counted.
 NAMED = 8
+#: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much.
+CONSTANT, SURELY = 0.95, 0.9
 
 
 @dataclass(frozen=True)
@@ -87,33 +90,36 @@ class Coverage:
         columns: how many columns there are to measure.
         pairs: how many pairs of them.
         told: pairs that lie in a measured marginal.
-        larger: how many marginals of several columns were measured.
         unmeasured: columns that lie in none.
+        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise.
+        constant: columns with one value (or bin) that holds CONSTANT of the records or more, and its share.
         start: the public table from whose rows the synthetic ones started, or None.
     """
 
     columns: int
     pairs: int
     told: int
-    larger: int
     unmeasured: tuple[str, ...]
+    noisy: tuple[str, ...] = ()
+    constant: tuple[tuple[str, float], ...] = ()
     start: str | None = None
 
     @property
     def in_words(self) -> str:
-        line = f"{self.columns - len(self.unmeasured):,} of {self.columns:,} columns"
-        line += f", {self.told:,} of {self.pairs:,} pairs of columns" if self.pairs else ""
-        return line + (f" in {self.larger:,} larger marginal{'s' * (self.larger > 1)}" if self.larger else "")
+        line = f"{self.columns - len(self.unmeasured):,} of {self.columns:,} measured"
+        noisy = f"{len(self.noisy):,} mostly noise: {_named(self.noisy)}" if self.noisy else "none mostly noise"
+        line += f", {noisy}"
+        almost = [f"{name} ({share:.0%})" for name, share in self.constant]
+        return line + (f"; one value or bin holds nearly all records of {_named(almost)}" if almost else "")
 
     @property
     def warnings(self) -> list[str]:
         """What the synthetic table cannot show, a sentence each."""
         lines = []
         if names := self.unmeasured:
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             as_public = f", and stay as in {self.start!r}" if self.start else ""
             lines.append(
-                f"nothing was measured of {', '.join(names[:NAMED])}{more}: their synthetic values tell nothing about "
+                f"nothing was measured of {_named(names)}: their synthetic values tell nothing about "
                 f"the people{as_public}. Where selection.marginals is a list, add [COLUMN] for each"
             )
         if self.pairs and not self.told:
@@ -139,8 +145,38 @@ def coverage(measurements: Measurements, *, start: str | None = None) -> Coverag
     told = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
     columns = {n for c in cliques for n in c}
     every = len(names) * (len(names) - 1) // 2
-    larger = sum(len(c) > 1 for c in cliques)
-    return Coverage(len(names), every, len(told), larger, tuple(n for n in names if n not in columns), start)
+    unmeasured = tuple(n for n in names if n not in columns)
+    noisy, constant = _one_way(measurements, [n for n in names if n in columns])
+    return Coverage(len(names), every, len(told), unmeasured, noisy, constant, start)
+
+
+def _one_way(measurements: Measurements, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, float], ...]]:
+    """The columns that are mostly noise, and those that are nearly constant, by the most precise counts of each."""
+    own: dict[Clique, NoisyMarginal] = {}
+    for a in completed(measurements).answers:
+        if isinstance(a.query, Identity) and (a.clique not in own or a.stddev < own[a.clique].stddev):
+            own[a.clique] = a
+    total = max(estimate_total(measurements), 1.0)
+    noisy, constant = [], []
+    for name in names:
+        known = own.get((name,)) or told_counts(measurements, (name,))
+        if known is None:
+            continue
+        error = known.stddev if isinstance(known, NoisyMarginal) else known.errors
+        shown = np.where(known.values > 2 * error, known.values, 0.0)
+        if shown.sum() < total / 2:
+            noisy.append(name)
+            continue
+        most = int(np.argmax(shown))
+        least = shown[most] - 2 * float(np.broadcast_to(error, shown.shape)[most])
+        if shown[most] >= CONSTANT * total and least >= SURELY * total:
+            constant.append((name, min(float(shown[most]) / total, 1.0)))
+    return tuple(noisy), tuple(constant)
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,19 @@ def summary(card: Scorecard) -> str:
     return "\n".join(lines)
 
 
-def scored_lines(card: Scorecard) -> list[str]:
-    """The scores on a few lines, the verdict first."""
-    lines = [*([] if card.privacy is None else card.privacy.lines), *card.said, *_accuracy(card)]
+def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
+    """The scores on a few lines, the verdict first; those without a line of their own before all others if listed."""
+    more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
+    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
+    plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
+    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
+    few = [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
+    lines = [
+        *([] if card.privacy is None else card.privacy.lines),
+        *card.said,
+        *_accuracy(card),
+        *(few if listed else ()),
+    ]
     if "mgd" in card.outcomes:
         floor = _floor(card.outcomes["mgd"])
         lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
@@ -57,12 +67,8 @@ def scored_lines(card: Scorecard) -> list[str]:
         lines.append(f"no total variation distance: {card.tvd['reason']}")
     if "mgd" in card.outcomes and card.mgd.reason:
         lines.append(f"no MGD: {card.mgd.reason}")
-    more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
-    scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
     lines += [words + _label(o) for o in scored.values() if (words := getattr(o.result, "words", ""))]
-    plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
-    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
-    lines += [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
+    lines += [] if listed else few
     lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
     return lines
 
@@ -98,7 +104,8 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         tells: whether the lines may hold what saw rows.
         listed: whether a person listed the metrics: these come first then.
     """
-    from pipeline.inference.decided import decided  # a scoring needs neither
+    from pipeline.inference.decided import decided  # a scoring needs none of these
+    from pipeline.inference.relations import in_words
     from pipeline.report.answer_noise import coverage, said_drowned
 
     statement, folder = done.statement, done.folder
@@ -113,15 +120,15 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     lines += [
         labelled("publish" if statement.private else "do NOT publish", f"{_here(done.table)} ({done.rows:,} rows)")
     ]
-    lines += [labelled("with it", _here(folder.release / "privacy.json"))]
-    lines += [labelled("read", _here(folder.release / "statement.html"))]
+    lines += [labelled("read", f"{_here(folder.release / 'statement.html')} (and privacy.json, for programs)")]
     lines += [] if done.scores is None else [labelled("look at", f"{_here(folder.report)} (NOT private)")]
     parts = [
         ("warning", statement.warnings),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
-        ("measured", [covered.in_words]),
-        ("decided", [line for line in [decided(done.measurements).in_words] if line]),
+        ("columns", [covered.in_words]),
+        ("pairs", [line for line in [decided(done.measurements).in_words] if line]),
+        ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),
         ("budget", [] if statement.running_total is None else [statement.running_total["sentence"]]),
         ("left out", done.left_out),
@@ -159,7 +166,7 @@ def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
         return [("lost", lost)]
     untried = done.scores.privacy is None or "holdout" not in done.scores.privacy.rows
     tried = ["no attack was tried: there is no holdout (evaluation.holdout=0.2 sets one aside)"] if untried else []
-    own = scored_lines(replace(done.scores, privacy=None))
+    own = scored_lines(replace(done.scores, privacy=None), listed=listed)
     verdict = tried if done.scores.privacy is None or untried else list(done.scores.privacy.lines)
     first = len(own) if listed else 1 if untried else 0
     own[first:first] = verdict

@@ -23,6 +23,7 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
+from pipeline.console import WIDTH
 from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import expectations, in_words
@@ -36,10 +37,11 @@ from pipeline.settings.build import (
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
+from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.selecting import replaced_choice
 
-#: So many charges are shown, and those behind all measurements.
-SHOWN = 1_000
+#: So many charges are shown, and at most with details; those behind all measurements always are.
+FIRST, SHOWN = 10, 1_000
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {RESERVE: "rounds, in all"}
 
@@ -72,6 +74,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
             *replaced_choice(config, schema, max_records=unit.max_records),
         ],
         "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
+        "predicted_score_bytes": scores_bytes(config, schema),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
     }
@@ -136,50 +139,52 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
     ]
 
 
-def as_text(facts: dict[str, Any]) -> str:
-    """The same as a table for people."""
-    page = io.StringIO()
-    table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
-    further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)]
-    charges = facts.get("discovery", []) + facts["measurements"] + further + facts["accept"]
-    for m in [*charges[:SHOWN], *charges[max(len(charges) - len(further) - len(facts["accept"]), SHOWN) :]]:
-        table.add_row(*_row(m))
-    Console(width=150, file=page).print(table)
-    body = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
-    body += (
-        f"\n… and {more:,} more measurements: plan.format=json has all"
-        if (more := len(charges) - table.row_count)
-        else ""
-    )
+def as_text(facts: dict[str, Any], details: bool = False) -> str:
+    """The same for people: what it means for the answers, then what is spent, then the largest charges.
+
+    Args:
+        details: every charge, the numbers' own errors, the noisiest marginals and the theory behind it, too.
+    """
+    expected, rows = facts["expected"], facts["rows"]
+    lines = in_words(expected, rows) if expected else ["plan.rows=N says which columns are useful at about N rows"]
+    lines += ["", *_spent(facts), *(f"warning: {w}" for w in facts["warnings"]), ""]
+    lines += _charges(facts, SHOWN if details else FIRST)
+    if not details:
+        more = "plan.details=true adds all charges, the error of each number, and the noisiest marginals"
+        return "\n".join([*lines, more])
+    lines += ["", *said_errors(facts["numbers"]), *_noisiest(facts["candidates"], rows)]
+    lines += theory_in_words(facts["theory"]) if facts["theory"] else []
+    return "\n".join(lines)
+
+
+def _spent(facts: dict[str, Any]) -> list[str]:
+    """What is protected and spent, on what, and what it needs."""
     budget, total = facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
+    scored = (
+        f", {facts['predicted_score_bytes'] / 1e6:,.0f} MB for the scores" if facts["predicted_score_bytes"] else ""
+    )
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
     choices = scores + sum(describes_choice(m) for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
     lines = [
-        body,
-        "",
+        f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
+        f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
+        f"unit: {facts['unit']}, {_bound(facts)}; neighbouring: {facts['neighbouring']}",
+        *_discovering(facts.get("discovery", [])),
         f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"
         + (f", {_choices(choices, scores)}" if choices else "")
         + _later(facts),
-        f"unit: {facts['unit']}, {_bound(facts)}; neighbouring: {facts['neighbouring']}",
-        f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
-        f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
-        f"predicted memory: {needed:,.0f} MB of {limit:.1f} GB",
+        *_accepting(facts),
+        *_pairs(facts["compared"]),
+        *([facts["selected"]] if facts["selected"] else []),
+        f"predicted memory: {needed:,.0f} MB{scored}, of {limit:.1f} GB",
     ]
-    lines[5:5] = [*_pairs(facts["compared"]), *([facts["selected"]] if facts["selected"] else [])]
-    lines[5:5] = _accepting(facts)
-    lines[3:3] = _discovering(facts.get("discovery", []))
-    lines += [f"warning: {w}" for w in facts["warnings"]]
     if facts["model_cells"] is not None:
         grown = f", at most {g:,} with those chosen later" if (g := facts["grown_model_cells"]) else ""
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
     if facts["shared_budget"] is not None:
         lines += facts["shared_budget"]["in_words"]
-    lines += said_errors(facts["numbers"])
-    lines += _noisiest(facts["candidates"], facts["rows"])
-    lines += in_words(facts["expected"], facts["rows"]) if facts["expected"] else []
-    lines += theory_in_words(facts["theory"]) if facts["theory"] else []
     for key, why in (
         ("left_out", f"more than {facts['left_out_above']}"),
         ("no_room", "no room in the graphical model"),
@@ -187,7 +192,22 @@ def as_text(facts: dict[str, Any]) -> str:
         if cliques := facts[key]:
             names = ", ".join(" × ".join(c) for c in cliques[:8]) + (" …" if len(cliques) > 8 else "")
             lines.append(f"left out ({why}): {len(cliques)} marginal{'s' * (len(cliques) > 1)}: {names}")
-    return "\n".join(lines)
+    return lines
+
+
+def _charges(facts: dict[str, Any], shown: int) -> list[str]:
+    """The charges as a table: those for discovered facts and for later choices, and the first measurements."""
+    page = io.StringIO()
+    table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
+    further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)] + facts["accept"]
+    charges = facts.get("discovery", []) + facts["measurements"]
+    for m in [*charges[:shown], *further]:
+        table.add_row(*_row(m))
+    Console(width=WIDTH, file=page).print(table)
+    more = len(charges) - shown
+    said = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
+    said += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []
+    return [*(line.rstrip() for line in page.getvalue().splitlines()), *said]
 
 
 def _choices(choices: int, scores: int) -> str:
@@ -274,7 +294,7 @@ def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
     if not candidates:
         return []
     worst = sorted(candidates, key=lambda c: -c["error_all"])[:5]
-    lines = ["expected error of the noisiest marginals, alone and with all others (Σ |noise|, records):"]
+    lines = ["noisiest marginals: the noise of all their cells together, in records, alone and with all others:"]
     for c in worst:
         times = None if rows is None else (c["error_alone"] / rows, c["error_all"] / rows)
         part = "" if times is None else f": {times[0]:.3g} and {times[1]:.3g} times the rows"

@@ -15,13 +15,16 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.selection.base import GIVEN
 from mechanisms.selection.selections import method_of
+from pipeline.report.text_table import lined_up
 from pipeline.settings import build
 from pipeline.settings.config import Config
 
 #: A marginal is useful where noise alone is expected to move at most this share of the records to wrong cells.
 USEFUL = 0.1
 #: Names that a line shows.
-NAMED = 5
+NAMED = 4
+#: The medians of `what_would_help`, in the order shown.
+MEDIANS = ("columns", "one_alone", "all_together")
 
 #: Of a marginal: the expected Σ |noise| in records if it takes the whole budget of its stage, and if all share that.
 Noise = tuple[Clique, float, float]
@@ -162,23 +165,22 @@ def _figures(name: str, noise: Sequence[Noise], rows: int) -> dict[str, Any]:
 
 def in_words(facts: Mapping[str, Any], rows: int) -> list[str]:
     """The same as lines for people."""
-    lines = [f"at {rows:,} rows, what noise alone does (expected share of the records in wrong cells):"]
+    lines = [f"at {rows:,} rows, how many of the records noise is expected to put into wrong cells:"]
     columns, larger = facts["columns"], facts["larger"]
     lines += _line("columns", "that are useful", columns["useful"], f"at most {USEFUL:.0%} each")
     lines += _line("columns", "that are rough", columns["rough"], f"more than {USEFUL:.0%}")
     lines += _line("columns", "that drown", columns["drown"], "nothing but noise")
-    lines += [f"  {_said_cell(c)}" for c in facts["noisiest_cells"]]
     lines += _line("larger marginals", "that are useful even if all are measured", larger["useful"], "")
     lines += _line("larger marginals", "that are useful if few others are measured", larger["useful_if_few"], "")
     lines += _line("larger marginals", "that are rough even alone", larger["rough"], "")
     lines += _line("larger marginals", "that drown even alone", larger["drown"], "nothing but noise")
-    lines.append("what would help (medians of that share: columns; a larger marginal alone; each if all are measured):")
-    for other in facts["what_would_help"]:
-        shown = "; ".join(
-            "-" if other[k] is None else f"{other[k]:.1%}" for k in ("columns", "one_alone", "all_together")
-        )
-        lines.append(f"  {other['with']}: {shown}")
-    return lines
+    lines += [f"  {_said_cell(c)}" for c in facts["noisiest_cells"]]
+    heads = ["  what would help", "a column", "a larger marginal, alone", "each, if all are measured"]
+    others = [
+        [f"  {other['with']}", *("–" if other[k] is None else f"{other[k]:.1%}" for k in MEDIANS)]
+        for other in facts["what_would_help"]
+    ]
+    return [*lines, "the median of that share, as planned and otherwise:", *lined_up([heads, *others])]
 
 
 def _line(what: str, which: str, names: Sequence[str], why: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.page_parts.header_cards import header_cards
@@ -29,16 +30,18 @@ from pipeline.report.numbers_section import numbers_section
 from pipeline.report.privacy_section import privacy_section
 from pipeline.report.promise_section import noise_section, promise_section, units_section
 from pipeline.report.score_sections import mgd_section, scores_section
+from pipeline.report.sdnist_section import sdnist_section
 from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
 from pipeline.scores.score_run import damaged, report_files
 from pipeline.settings.inputs import check_scored
 
 
-def render_run(folder: RunFolder, output: Path | None = None) -> Path:
+def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTable | None = None) -> Path:
     """The report of a run from its own files; reads no table but the released one. NOT private: it is internal.
 
     Args:
         output: another place than internal/report.html; not inside a release folder.
+        synthetic: the rows of the released table, where they are at hand.
     Raises:
         UserError: no run there, or one without scores.
     """
@@ -47,7 +50,7 @@ def render_run(folder: RunFolder, output: Path | None = None) -> Path:
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
     first: list[Section] = [promise_section(statement), noise_section(measurements, statement["public_facts"])]
-    first.append(bounds_section(folder.release, measurements))
+    first.append(bounds_section(folder.release, measurements, synthetic))
     record = report_files(folder.convergence)
     last: list[Section] = [convergence_section(record)] if record else []
     last += [units_section(units)] if units else []
@@ -122,6 +125,8 @@ def _whole(
     sections: list[Section] = [privacy_section(scores["privacy"])] if scores.get("privacy") else []
     sections += [attacks] if (attacks := attacks_section(scores["metrics"])) else []
     sections += [scores_section(scores), *first]
+    board = scores["metrics"].get("sdnist_kmarginal", {})
+    sections += [sdnist_section(board)] if board.get("score") is not None else []
     sections += [axes_section(drawn["axes"])] if drawn.get("axes") else []
     accuracies = accuracy_section(drawn.get("columns", ()), drawn.get("pairs"))
     sections += [accuracies] if accuracies else []

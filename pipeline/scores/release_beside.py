@@ -64,6 +64,7 @@ class ReleaseFacts:
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
         said = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
+        said["per"] = self.unit if self.of is None else self.of.column or "record"
         return said | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
 
 

@@ -41,10 +41,9 @@ from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, with_schema
+from pipeline.settings.score_memory import MOST_CELLS
 from pipeline.settings.scoring import affordable
 
-#: More cells of both tables than these stay codes: their values would take some eight bytes each.
-MOST_CELLS = 200_000_000
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
 #: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
 MOST_FOR_CSV = 5_000_000

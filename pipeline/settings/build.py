@@ -55,8 +55,8 @@ def declared_schema(data: DataConfig) -> Schema:
         UserError: a mistake in it; one that is confirmed and names the table itself as its source.
     """
     schema = load_schema(schema_path(data.schema))
-    confirmed, table = schema.confirmed_public or data.confirmed_public, None if data.path is None else str(data.path)
-    check_source(schema.source, confirmed=confirmed, where=str(data.schema), table=table)
+    confirmed, table = schema.confirmed_public or data.confirmed_public, () if data.path is None else (str(data.path),)
+    check_source(schema.source, schema.name, *table, confirmed=confirmed, where=str(data.schema))
     return schema
 
 

@@ -152,6 +152,7 @@ class EngineConfig:
 @dataclass
 class PlanConfig:
     format: str = "text"
+    details: bool = False
     rows: int | None = None
 
 
@@ -286,6 +287,7 @@ class DraftConfig:
     output: str | None = None
     delimiter: str = ","
     cluster: dict[str, Any] | None = None
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
 

@@ -7,19 +7,18 @@ from collections.abc import Callable
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.selection.selections import method_of
+from pipeline.folders import RunFolder
 from pipeline.settings.config import Config
 
 
-def post_processing(config: Config, plan: AnyPlan, *, released: bool) -> Callable[[str], bool]:
+def post_processing(config: Config, plan: AnyPlan, folder: RunFolder) -> Callable[[str], bool]:
     """Whether a fact of a run's manifest, by its name, may be another one when the run goes on.
 
     Fixed stays whatever enters a charge or reads rows: who is set aside for scores, a public start (which is compared
     with the private table), the synthesizer's settings where its model is fitted between the rounds of a selection, and
     all of the synthesis where `accept` compares its rows with the private ones. Once there is a release, its rows were
-    looked at: another one from the same answers would be a choice by scores.
-
-    Args:
-        released: whether a release was made, even if it is gone.
+    looked at: another one from the same answers would be a choice by scores, also where it is gone by now. Its papers
+    stay as they are while it is there.
     """
     between = not isinstance(plan, Plan) and method_of(plan.method).graphical
 
@@ -27,7 +26,9 @@ def post_processing(config: Config, plan: AnyPlan, *, released: bool) -> Callabl
         group, _, setting = name.removeprefix("settings.").partition(".")
         if group == "evaluation":
             return setting != "holdout"
-        if released or group not in ("release", "synthesis"):
+        if group == "statement":
+            return not folder.release.exists()
+        if folder.released or group not in ("release", "synthesis"):
             return False
         if group == "release" or config.accept:
             return group == "release"

@@ -33,6 +33,8 @@ from pipeline.statement.statement import (
     who_is_protected,
 )
 
+#: How the sentences about data.max_unplaced begin.
+STOPS = "(?:a column of which|no column refuses)"
 NO_CLIP, NO_MISSING = "one record per unit", "every row is a unit"
 
 
@@ -45,7 +47,7 @@ def wrong_words(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return "schema.yaml and the measurements do not belong together"
-    if names_the_table(schema.source) and NOT_CONFIRMED not in statement["reasons_not_private"]:
+    if names_the_table(schema.source, schema.name) and NOT_CONFIRMED not in statement["reasons_not_private"]:
         return f"the source of the schema is {schema.source!r}, which nobody can confirm as public"
     if statement["table"] != schema.name:
         return f"the table is {statement['table']!r}, and the schema is of {schema.name!r}"
@@ -122,19 +124,24 @@ def stated_rules(words: str) -> tuple[str, ...] | None:
 
 
 def _declared(schema: Schema, facts: Sequence[str], stops: Sequence[str]) -> Declared:
-    """What the settings took as public, from the sentences about it."""
+    """What the settings took as public, from the sentences about it.
+
+    Raises:
+        ValueError: a sentence that every run says is gone.
+    """
     start = next((m for fact in facts if (m := SENTENCE.fullmatch(fact))), None)
     table = _first(r"the table ('.*'|\".*\") \(selection\.public\), which", facts)
     rows = _first(r"the number of synthetic rows, ([0-9,]+) \(synthesis\.rows\)", facts)
     about = _first(r"the number of records, about ([0-9,]+) \(selection\.rows\)", facts)
-    share = _first(r".*\(data\.max_unplaced=([-+.0-9e]+)\) refuses", stops)
+    if (share := _first(rf"{STOPS}.*\(data\.max_unplaced=([-+.0-9e]+)\)", stops)) is None:
+        raise ValueError("outside does not say which loss of values refuses the run (data.max_unplaced)")
     return Declared(
         confirmed=not schema.confirmed_public,
         public_table=None if table is None else _quoted(table),
         start=None if start is None else Start(_quoted(start[1]), start[2]),
         synthetic_rows=None if rows is None else int(rows.replace(",", "")),
         selection_rows=None if about is None else int(about.replace(",", "")),
-        max_unplaced=1.0 if share is None else float(share),
+        max_unplaced=float(share),
     )
 
 

@@ -213,7 +213,7 @@ def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) 
     reasons = []
     if noise_seed is not None:
         reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not (schema.confirmed_public or confirmed) or names_the_table(schema.source):
+    if not (schema.confirmed_public or confirmed) or names_the_table(schema.source, schema.name):
         reasons.append(NOT_CONFIRMED)
     return reasons
 
@@ -318,7 +318,8 @@ def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
         refusals.append("a unit with more records than declared refuses the run")
     if taken.public_table is not None or taken.start is not None:
         refusals.append("a public table with the very rows of the private one refuses the run")
+    setting = f"(data.max_unplaced={taken.max_unplaced:g})"  # said at any value: a list without it was cut
     if taken.max_unplaced < 1:
-        share = f"more than {100 * taken.max_unplaced:g} % of its values (data.max_unplaced={taken.max_unplaced:g})"
-        refusals.append(f"a column of which the schema cannot place {share} refuses the run, before any charge")
-    return refusals
+        share = f"more than {100 * taken.max_unplaced:g} % of its cells that are not declared missing {setting}"
+        return [*refusals, f"a column of which the schema cannot place {share} refuses the run, before any charge"]
+    return [*refusals, f"no column refuses the run for values that the schema cannot place {setting}"]

@@ -31,6 +31,7 @@ from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.ready import ready
+from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.scoring import build_places, build_scores
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
@@ -162,7 +163,7 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
         checked.scores.add(scores)
     if not generated(config):
         check_table_files(data_path(config))
-    checked.memory[key] = build.predicted_memory_bytes(config, schema, plan)
+    checked.memory[key] = max(build.predicted_memory_bytes(config, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)
     return checked.memory[key]

@@ -77,6 +77,7 @@ def sweep(overrides: Sequence[str]) -> int:
         _name_the_invalid(jobs)
         check_one_list(asked)
         check_launcher(master, loader, job)
+        _check_begun(valid, root)
         with nothing_left(root / "internal", unless=lambda: len(list(root.iterdir())) > 1), _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
             ended = _skipped(valid)
@@ -179,6 +180,18 @@ def _opened(root: Path) -> Iterator[Path]:
             yield inside
         finally:
             shutil.rmtree(shared, ignore_errors=True)
+
+
+def _check_begun(jobs: Sequence[Job], root: Path) -> None:
+    """A sweep that is to go on has begun with one of its jobs: a setting more names other folders, which spend anew.
+
+    Raises:
+        UserError: all of its jobs would be new ones.
+    """
+    if all(j.settings is not None and j.settings.resume for j in jobs) and not any(j.root.exists() for j in jobs):
+        fix = "hydra.sweep.dir=FOLDER of the sweep and the settings with which it began; or resume=false: new jobs, "
+        fix += "which spend their own budgets; or one job alone: run hydra.run.dir=FOLDER/JOB resume=true"
+        raise UserError(f"nothing to resume in {root}: none of these jobs was begun there", where="resume", fix=fix)
 
 
 def _skipped(jobs: Sequence[Job]) -> dict[str, JobOutcome]:
@@ -295,7 +308,9 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
     text = as_text(frame) if tells(sys.stdout, console) else NOT_SAID
-    print("\n".join(["", text, total(frame), *filter(None, [choice_warning(frame)])]))
+    others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}
+    more = f"releases of other jobs in {inside.parent}, which this total leaves out: {len(others)}" if others else ""
+    print("\n".join(["", text, total(frame), *filter(None, [more, choice_warning(frame)])]))
     print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
     for j, outcome in jobs:
         if outcome.status == "withheld":

@@ -53,12 +53,15 @@ class Layers:
     def times(self, rows: Values) -> Values:
         """Rows of numbers per cell (rows × cells), times the symmetric matrix that makes the noise."""
         tables = rows.reshape(-1, *self.shape)
-        product = np.zeros_like(tables, np.float64)
+        weights: dict[tuple[int, ...], float] = {}  # of the means over all other axes (inclusion and exclusion)
         for axes, strength in self.strengths.items():
-            part = tables.mean(axis=tuple(1 + i for i in range(len(self.shape)) if i not in axes), keepdims=True)
-            for i in axes:
-                part = part - part.mean(axis=1 + i, keepdims=True)
-            product = product + strength * part
+            for size in range(len(axes) + 1):
+                for kept in itertools.combinations(axes, size):
+                    weights[kept] = weights.get(kept, 0.0) + (-1) ** (len(axes) - size) * strength
+        product = weights.pop(tuple(range(len(self.shape))), 0.0) * tables
+        for kept, weight in weights.items():
+            others = tuple(1 + i for i in range(len(self.shape)) if i not in kept)
+            product += weight * tables.mean(axis=others, keepdims=True)
         return np.asarray(product.reshape(rows.shape), np.float64)
 
 

@@ -15,6 +15,7 @@ from mechanisms.public.schema.column import Column
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
 
 #: A half at the end of the range is empty where its records are fewer than so many standard deviations of their noise …
+#: elsewhere where they also differ from an even spread by so many …
 EMPTY = 3.0
 #: … unless a part of it stands out so far that noise alone does so in no more than this share of the columns: a peak.
 PEAK = 0.004
@@ -35,10 +36,11 @@ def cleared(column: Column, fine: Answer | None, bins: Answer | None, widths: Va
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
-    range, or beside an empty one or a peak, stays empty unless it stands out of its noise: noise alone never fills a
-    tail or a gap.
+    range, or beside an empty one or a narrow peak, stays empty where it does not stand out of its noise and the other
+    half does: noise alone never fills a tail or a gap, and records that stand out in no half are not piled up in one.
     Elsewhere the records are split as the answers say where that differs from an even spread by more than their noise
-    (non-negative garrote; Breiman 1995), else evenly; where all halves of a part are even, it stays one part.
+    (non-negative garrote; Breiman 1995), else evenly; a half is empty there only where that differs by far more. Where
+    all halves of a part are even, it stays one part.
 
     All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
 
@@ -100,9 +102,15 @@ class _Halving:
         if (start, stop) not in self.known_peaks:
             middle = self.middle(start, stop)
             own = self.sums[stop] - self.sums[start] > self.far * math.sqrt(self.evidence.variance(start, stop))
-            inner = middle is not None and (self.has_peak(start, middle) or self.has_peak(middle, stop))
-            self.known_peaks[start, stop] = own or inner
+            self.known_peaks[start, stop] = own or (middle is not None and self.narrow_peak(start, stop))
         return self.known_peaks[start, stop]
+
+    def narrow_peak(self, start: int, stop: int) -> bool:
+        """Whether some half of it, or it itself where it has none, stands far out of its noise."""
+        middle = self.middle(start, stop)
+        if middle is None:
+            return self.has_peak(start, stop)
+        return self.has_peak(start, middle) or self.has_peak(middle, stop)
 
     def lower(self, start: int, middle: int, stop: int, records: float, tails: tuple[bool, bool]) -> tuple[float, bool]:
         """The records of the lower half, and whether they are those of an even spread."""
@@ -114,18 +122,22 @@ class _Halving:
         least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
         peaks = self.has_peak(start, middle), self.has_peak(middle, stop)
         # What a neighbour that was found empty has left to this part says nothing of where in it records are.
-        own = self.sums[middle] - self.sums[start], self.sums[stop] - self.sums[middle]
-        low, high = min(answer, own[0]), min(records - answer, own[1])
-        if (tails[1] or peaks[0]) and not peaks[1] and high < least[1] and answer >= records - answer:
+        low = min(answer, self.sums[middle] - self.sums[start])
+        high = min(records - answer, self.sums[stop] - self.sums[middle])
+        stands = low >= least[0] or peaks[0], high >= least[1] or peaks[1]
+        if (tails[1] or (peaks[0] and self.narrow_peak(start, middle))) and stands[0] and not stands[1]:
             return records, False
-        if (tails[0] or peaks[1]) and not peaks[0] and low < least[0] and answer < records - answer:
+        if (tails[0] or (peaks[1] and self.narrow_peak(middle, stop))) and stands[1] and not stands[0]:
             return 0.0, False
         share = (self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start])
         even = records * share
-        off, reach = answer - even, APART * math.sqrt((1 - share) ** 2 * below + share**2 * above)
+        noise = math.sqrt((1 - share) ** 2 * below + share**2 * above)
+        off, reach = answer - even, APART * noise
         if abs(off) <= reach:
             return even, True
         answer = min(max(even + off * (1 - (reach / off) ** 2), 0.0), records)
+        if abs(off) < EMPTY * noise:
+            return answer, False
         if answer < least[0] and off < 0 and not peaks[0]:
             return 0.0, False
         return (records if records - answer < least[1] and off > 0 and not peaks[1] else answer), False

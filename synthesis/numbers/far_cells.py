@@ -158,10 +158,12 @@ class _Cells:
     def of(
         cls, group: NDArray[np.int64], bins: NDArray[np.int64], shape: tuple[int, int], rng: np.random.Generator
     ) -> _Cells:
-        """Cost: rows · log rows, once for all exchanges of a bin."""
+        """Cost: linear in the rows (rows · log rows beyond 65,536 cells), once for all exchanges of a bin."""
+        cells = shape[0] * shape[1]
         cell = group * shape[1] + bins
         drawn = rng.permutation(cell.size)
-        count = np.bincount(cell, minlength=shape[0] * shape[1])
+        count = np.bincount(cell, minlength=cells)
+        cell = cell.astype(np.min_scalar_type(cells))  # numpy sorts numbers of 16 bits by their digits
         return cls(drawn[np.argsort(cell[drawn], kind="stable")], count, np.cumsum(count) - count)
 
     def rows(self, cell: int) -> NDArray[np.int64]:

@@ -141,6 +141,27 @@ def _copied(budget: Budget) -> None:
     budget.run("copy", resume=True)
 
 
+def _cut_to_one(budget: Budget) -> None:
+    """Lines are cut off the run's own record: one charge and its answer are left."""
+    budget.run("r")
+    record = budget.home / "r" / "internal" / "ledger.jsonl"
+    lines = record.read_bytes().splitlines(keepends=True)
+    record.write_bytes(b"".join(lines[:2]))
+    for answer in sorted((budget.home / "r" / "internal" / "answers").iterdir())[1:]:
+        answer.unlink()
+    budget.lose("r", "release")
+    budget.run("r", resume=True)
+
+
+def _copied_in_the_middle(budget: Budget) -> None:
+    """A copy of a run that was cut off goes on once the run itself is done and gone."""
+    budget.run("r", cut=1)
+    shutil.copytree(budget.home / "r", budget.home / "copy")
+    budget.run("r", resume=True)
+    shutil.rmtree(budget.home / "r")
+    budget.run("copy", resume=True)
+
+
 def _swept(budget: Budget) -> None:
     """As `run -m` does: all jobs are booked, then each is run, with one table between them."""
     jobs = {f"many/{k}": replace(budget.config, synthesis=replace(budget.config.synthesis, seed=k)) for k in (1, 2)}
@@ -162,6 +183,8 @@ STORIES: dict[str, Callable[[Budget], None]] = {
     "a run that was cut off, and its folder tidied": _cut_off_and_tidied,
     "a run whose own record was rolled back, resumed": _rolled_back,
     "a copy of a run that was cut off": _copied,
+    "a run whose own record was cut, resumed": _cut_to_one,
+    "a copy from the middle of a run that is gone": _copied_in_the_middle,
 }
 
 
@@ -296,12 +319,15 @@ def check_drafts(folder: Path) -> int:
     for few in (1, 2, 5):
         rare = [f"Ann O'Nym {k}" for k in range(4)]
         wards = [name for name in ("east", "west", "north") for _ in range(60)] + [r for r in rare for _ in range(few)]
-        pq.write_table(pa.table({"ward": wards, "n": list(range(len(wards)))}), home / "t.parquet")
-        source = open_table(home / "t.parquet", workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
-        listed = yaml.safe_load(current("draft")(source, name="t"))["columns"]["ward"]
-        if shown := [r for r in rare if r in json.dumps(listed)] or "east" not in listed.get("values", ()):
-            raise Broken(f"of texts that {few} rows hold each, the draft lists {shown}")
-        count += len(rare)
+        for each in (1, 12):  # rows of a person
+            persons = [who for who in range(len(wards)) for _ in range(each)]
+            columns = {"ward": [ward for ward in wards for _ in range(each)]} | ({"pid": persons} if each > 1 else {})
+            pq.write_table(pa.table(columns), home / "t.parquet")
+            source = open_table(home / "t.parquet", workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
+            listed = yaml.safe_load(current("draft")(source, name="t"))["columns"]["ward"]
+            if shown := [r for r in rare if r in json.dumps(listed)] or "east" not in listed.get("values", ()):
+                raise Broken(f"of texts that {few} units hold, with {each} rows each, the draft lists {shown}")
+            count += len(rare)
     return count
 
 
@@ -393,7 +419,7 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
                 "none is read, or called sound"),
     "plugins": (lambda _: check_plugins(), "claims of a plugin that are false", "none is taken on its word"),
     "clipped": (check_clipped, "tables with a column that lies beyond its bounds", "refused before any charge"),
-    "drafts": (check_drafts, "texts that few rows hold, in tables of which a schema is drafted", "none is listed"),
+    "drafts": (check_drafts, "texts that few units hold, in tables of which a schema is drafted", "none is listed"),
 }  # fmt: skip
 
 

@@ -77,7 +77,7 @@ POINTS = {
     "discovery's words": "pipeline.statement.discovered_again:discovered_again",
     "text of a column": "mechanisms.public.tables.scan:Source.text",
     "note of a charge": "mechanisms.accounting.bookings:note_charge",
-    "memory of charges": "pipeline.budget.admission:PlannedRelease.remembers",
+    "memory of charges": "pipeline.budget.admission:PlannedRelease.marks",
     "book of releases": "pipeline.budget.admission:book",
     "matrix of a query": "mechanisms.public.queries.query_matrices:as_matrix",
     "known answers": "pipeline.measuring.selection_context:AdaptiveRun.known",

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from mechanisms.accounting.bookings import load_book
-from mechanisms.public.drafts import column_guess
+from mechanisms.public.drafts import column_facts
 from tests.audit.mutants import mutant
 from tests.audit.on_spark import why_not
 
@@ -31,19 +31,42 @@ def far_times_without_a_text(original: Any) -> Any:
 @mutant(BUDGETS, "note of a charge")
 def ledger_that_forgets_who_charged(original: Any) -> Any:
     """A booking is found again by its name, and nobody asks whether something was drawn on it."""
-    return lambda path, name: None
+    return lambda path, name, before, now: None
+
+
+@mutant(BUDGETS, "note of a charge")
+def ledger_that_notes_the_first_charge_alone(original: Any) -> Any:
+    """That a run charged is known, and not how far it came: a copy from its middle draws the rest again."""
+
+    def note(path: Any, name: str, before: Any, now: Any) -> None:
+        if not before.charges:
+            original(path, name, before, now)
+
+    return note
+
+
+class _Believed(list[Any]):
+    """Marks among which every mark is."""
+
+    def __contains__(self, mark: object) -> bool:
+        return True
 
 
 @mutant(BUDGETS, "memory of charges")
 def new_draws_under_the_old_booking(original: Any) -> Any:
     """A run is believed to know what it drew, also where its own record of that is gone."""
-    return property(lambda release: True)
+    return property(lambda release: _Believed(original.fget(release)))
 
 
 @mutant(BUDGETS, "memory of charges")
 def an_older_record_taken_for_the_record(original: Any) -> Any:
     """The file is there: what stands in it is not looked at."""
-    return property(lambda release: (release.root / "internal" / "ledger.jsonl").exists())
+
+    def marks(release: Any) -> Any:
+        there = (release.root / "internal" / "ledger.jsonl").exists()
+        return (_Believed if there else list)(original.fget(release))
+
+    return property(marks)
 
 
 @mutant(BUDGETS, "book of releases")
@@ -76,7 +99,7 @@ def draft_that_lists_single_persons_texts(original: Any) -> Any:
     """A draft names every text of a column, also those of one row alone, and a person confirms them."""
 
     def texts(*args: Any) -> Any:
-        with mock.patch.object(column_guess, "FEWEST_ROWS", 1):
+        with mock.patch.object(column_facts.Look, "told", lambda look, index, texts: texts):
             return original(*args)
 
     return texts

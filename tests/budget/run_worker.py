@@ -20,9 +20,11 @@ MOMENTS = {
     "after the charges, before the release": ("open", r"privacy\.json", 1),
 }
 CHARGING = {
-    "after the run's own ledger, before the note that it charges": ("open", r"people\.json\.lock', 'a'", 2),
-    "after that note, before the first charge": ("open", r"/ledger\.jsonl', 'a'", 2),
-    "after the first charge, before its answer": ("open", r"internal/answers/", 1),
+    "before the first charge": ("open", r"/ledger\.jsonl', 'a'", 2),
+    "after the first charge, before its note": ("open", r"people\.json\.lock', 'a'", 2),
+    "with that note written, not yet in its place": ("os.rename", r"people\.json", 2),
+    "after the note of the first charge, before its answer": ("open", r"internal/answers/", 1),
+    "after the second charge, before its note": ("open", r"people\.json\.lock', 'a'", 3),
 }
 
 

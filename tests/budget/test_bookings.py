@@ -12,15 +12,18 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting.bookings import (
+    SOME,
     Booking,
     Refused,
     Wanted,
+    _digest,
     book_runs,
     load_book,
     note_charge,
     opened,
     set_limit,
 )
+from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Request, make_plan
@@ -69,6 +72,22 @@ class TestBooking:
         assert [b.spend for b in book.bookings] == [spend_of_pair(1.0, 0.0), spend_of_pair(0.5, 0.0)]
         assert all(b.time and b.by for b in book.bookings)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    @pytest.mark.parametrize(("form", "said", "taken"), [("1", None, SOME), ("2", None, NONE), ("2", True, SOME)])
+    def test_a_book_of_an_older_format_keeps_its_total_and_nobody_draws_on_what_it_says_was_charged(
+        self, path, form, said, taken
+    ):
+        spent = book_runs(wanted(path), [booking("one", 1.0)]).bookings[0].spend
+        content = json.loads(path.read_text()) | {"format": f"budget-ledger/{form}"}
+        del content["digest"]
+        if said is not None:
+            content["bookings"][0]["charged"] = said
+        path.write_text(json.dumps(content | {"digest": _digest(content)}))
+        (path.parent / f".{path.name}.lock").unlink()
+        book = load_book(path)
+        assert book is not None
+        assert [b.charged for b in book.bookings] == [taken]
+        assert book.bookings[0].spend == spent
 
     def test_an_id_is_booked_once(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])
@@ -225,6 +244,12 @@ class TestDamage:
                 do()
         assert path.read_bytes() == damage[how]
 
+    @pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, "9" * 10_000])
+    def test_a_file_that_no_reader_follows_is_no_ledger(self, path, text):
+        path.write_text(text)
+        with pytest.raises(UserError, match="not a ledger"):
+            load_book(path)
+
     def test_a_second_name_for_the_file_is_refused_under_both(self, path):
         book_runs(wanted(path), [booking("a", 2.0)])
         other = path.with_name("twin.json")
@@ -274,7 +299,9 @@ class TestDisk:
         yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    @pytest.mark.parametrize("do", [lambda p: book_runs(wanted(p), [booking("b", 1.0)]), lambda p: note_charge(p, "a")])
+    @pytest.mark.parametrize(
+        "do", [lambda p: book_runs(wanted(p), [booking("b", 1.0)]), lambda p: note_charge(p, "a", Mark(), Mark(1, "x"))]
+    )
     def test_on_a_full_disk_the_ledger_stays_as_it_was_and_nothing_is_let_in(self, path, full, do):
         book_runs(wanted(path), [booking("a", 1.0)])
         before = path.read_bytes()
@@ -282,7 +309,7 @@ class TestDisk:
         with pytest.raises(UserError, match=r"cannot write people\.json: File too large"):
             do(path)
         assert path.read_bytes() == before and sorted(p.name for p in path.parent.iterdir())[1:] == ["people.json"]
-        assert [b.charged for b in opened(wanted(path)).bookings] == [False]
+        assert [b.charged for b in opened(wanted(path)).bookings] == [Mark()]
 
     def test_a_first_booking_on_a_full_disk_leaves_no_ledger(self, path, full):
         full()
@@ -290,20 +317,21 @@ class TestDisk:
             book_runs(wanted(path), [booking("a", 1.0)])
         assert not path.exists()
 
-    def test_what_cannot_be_noted_is_not_charged(self, path, tmp_path, full):
+    def test_what_cannot_be_noted_is_spent_and_not_drawn(self, path, tmp_path):
         book_runs(wanted(path), [booking("a", 1.0)])
-        ledger = Ledger.open(tmp_path / "own.jsonl", ONE, before=lambda: note_charge(path, "a"))
-        begun = (tmp_path / "own.jsonl").read_bytes()
+        ledger = Ledger.open(
+            tmp_path / "own.jsonl", ONE, note=lambda line: note_charge(path, "a", Mark(), Mark().after(line))
+        )
         path.unlink()
         with pytest.raises(UserError, match="the booking of this run is gone"):
             ledger.charge(ONE.events[0])
-        assert (tmp_path / "own.jsonl").read_bytes() == begun + b'{"charging": true}\n' and not ledger.events
+        assert list(Ledger.open(tmp_path / "own.jsonl", ONE).events) == [ONE.events[0].id]
 
     def test_a_ledger_that_is_ahead_of_what_was_noted_beside_it_is_the_newest(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])
         lock = path.with_name(".people.json.lock")
         before = lock.read_text()
-        note_charge(path, "a")
+        note_charge(path, "a", Mark(), Mark(1, "x"))
         lock.write_text(before)  # as a kill leaves it right after the ledger
         assert [b.id for b in book_runs(wanted(path), [booking("b", 1.0)]).bookings] == ["a", "b"]
         assert lock.read_text().startswith("000000000004 ")

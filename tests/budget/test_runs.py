@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting import bookings
 from mechanisms.accounting.bookings import Book, load_book
+from mechanisms.accounting.charge_marks import marks_of
+from mechanisms.accounting.events import Event
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.errors import UserError
+from mechanisms.sensitive.measurement import MarginalQuestion
 from pipeline.budget.admission import check
 from pipeline.experiments.experiments import planned_releases
 from pipeline.settings.config import load_config
@@ -158,7 +160,7 @@ def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(town, caps
     assert "more than the ledger has left" in capsys.readouterr().err
     assert command("budget", "people.json", "limit={epsilon: 5, delta: 1e-6}", "reason=a vote") == 0
     assert command("run", *FAST, "hydra.run.dir=a", "budget.ledger=people.json", "privacy.epsilon=2") == 0
-    assert epsilons() == [2, 2] and [b.charged for b in book().bookings] == [True, True]
+    assert epsilons() == [2, 2] and all(b.charged.charges for b in book().bookings)
     assert Path("a/release/measurements/answers.npz").read_bytes() != first
     assert "2 runs on 'table'" in Path("a/release/privacy.json").read_text()
 
@@ -175,15 +177,113 @@ def test_a_run_whose_record_of_its_charges_is_gone_is_not_resumed(town, capsys, 
     assert epsilons() == [2]
 
 
-def test_who_charged_is_noted_before_the_first_charge_and_not_before_that(town, monkeypatch):
+def test_each_charge_is_noted_after_it_is_in_the_run_s_own_ledger_and_before_its_noise_is_drawn(town, monkeypatch):
     seen = []
-    append = Ledger._append
+    append, draw = Ledger._append, MarginalQuestion.draw
+
+    def see(what: str) -> None:
+        own = Path("a/internal/ledger.jsonl")
+        seen.append((what, own.read_bytes().count(b'{"event"') if own.exists() else 0, book().bookings[0].charged))
+
     monkeypatch.setattr(
-        Ledger, "_append", lambda self, r: (seen.append((list(r), book().bookings[0].charged)), append(self, r))
+        Ledger, "_append", lambda self, r: (see("charge" if "event" in r else "plan"), append(self, r))[1]
     )
-    assert run("a", "privacy.epsilon=2") == 0
-    assert seen[:2] == [(["plan"], False), (["charging"], False)] and len(seen) > 3
-    assert all(line == (["event"], True) for line in seen[2:])
+    monkeypatch.setattr(MarginalQuestion, "draw", lambda self, *a: (see("draw"), draw(self, *a))[1])
+    assert run("a", "privacy.epsilon=2", "selection=oneway") == 0
+    own = marks_of([Path("a/internal/ledger.jsonl")])
+    assert seen == [
+        ("plan", 0, own[0]),
+        *(("charge", 0, own[0]), ("draw", 1, own[1])),
+        *(("charge", 1, own[1]), ("draw", 2, own[2])),
+    ]
+
+
+def own_ledger_after(root: str, charges: int) -> bytes:
+    lines = Path(root, "internal/ledger.jsonl").read_bytes().splitlines(keepends=True)
+    return b"".join(lines[: 1 + charges])
+
+
+@pytest.mark.parametrize("charges", [0, 1])
+def test_a_run_whose_record_was_cut_draws_nothing_anew_whatever_it_kept(town, capsys, charges):
+    assert run("a", "privacy.epsilon=2", "selection=oneway") == 0
+    Path("a/internal/ledger.jsonl").write_bytes(own_ledger_after("a", charges))
+    for answer in sorted(Path("a/internal/answers").iterdir())[charges:]:
+        answer.unlink()
+    tidied("a", "release")
+    assert run("a", "privacy.epsilon=2", "selection=oneway", "resume=true") == 1
+    assert "is gone, or older, or was cut" in capsys.readouterr().err
+    assert not Path("a/release").exists() and epsilons() == [2]
+    Path("a/internal/manifest.json").unlink()  # whoever starts anew in the same folder pays anew
+    assert run("a", "privacy.epsilon=2", "selection=oneway") == 1
+    assert "more than the ledger has left" in capsys.readouterr().err
+
+
+def stopped_after_one_draw(monkeypatch: pytest.MonkeyPatch, root: str, *settings: str) -> None:
+    """A run that ends right before its second charge."""
+    charge = Ledger.charge
+
+    def once(self: Ledger, event: Event) -> None:
+        if self.events:
+            raise KeyboardInterrupt
+        charge(self, event)
+
+    with monkeypatch.context() as m:
+        m.setattr(Ledger, "charge", once)
+        assert run(root, *settings) != 0
+
+
+def test_a_folder_copied_in_the_middle_draws_on_no_booking_on_which_the_first_one_went_on(town, monkeypatch, capsys):
+    half = ("privacy.epsilon=2", "selection=oneway")
+    stopped_after_one_draw(monkeypatch, "a", *half)
+    shutil.copytree("a", "b")
+    shutil.copytree("a", "c")
+    assert run("a", *half, "resume=true") == 0, "an honest one goes on"
+    shutil.rmtree("a")
+    assert run("b", *half, "resume=true") == 1
+    assert "is gone, or older, or was cut" in capsys.readouterr().err
+    assert not Path("b/release").exists() and epsilons() == [2]
+    shutil.rmtree("b")
+    assert run("c", *half, "resume=true") == 1
+
+
+def test_a_folder_that_moved_in_the_middle_goes_on(town, monkeypatch):
+    half = ("privacy.epsilon=2", "selection=oneway")
+    stopped_after_one_draw(monkeypatch, "a", *half)
+    Path("a").rename("b")
+    assert run("b", *half, "resume=true") == 0
+    assert epsilons() == [2] and len(list(Path("b/internal/answers").iterdir())) == 2
+
+
+def test_of_two_processes_that_draw_on_one_booking_one_ends_before_it_draws(town, monkeypatch, capsys):
+    """The folder of a run at work is moved away, a copy of it goes on in its place, and then so does the run."""
+    half = ("privacy.epsilon=2", "selection=oneway")
+    stopped_after_one_draw(monkeypatch, "a", *half)
+    charge, draws = Ledger.charge, []
+
+    def copy_goes_first(self: Ledger, event: Event) -> None:
+        if self.path.is_relative_to("b") or "b" in self.path.parts or draws:
+            return charge(self, event)
+        draws.append(event.id)
+        shutil.copytree("a", "b")
+        Path("a/internal/booking.json").rename("away")
+        assert run("b", *half, "resume=true") == 0
+        Path("away").rename("a/internal/booking.json")
+        return charge(self, event)
+
+    monkeypatch.setattr(Ledger, "charge", copy_goes_first)
+    assert run("a", *half, "resume=true") == 1
+    assert "another process draws on the booking of this run" in capsys.readouterr().err
+    assert len(list(Path("a/internal/answers").iterdir())) == 1 and not Path("a/release").exists()
+
+
+@pytest.mark.parametrize("tries", [[], ["accept=[{metric: l1, marginals: 1, at_most: 100000}]", "accept_tries=3"]])
+def test_every_charge_of_discovery_of_tries_and_of_scores_is_noted(town, tries):
+    (town / "open.yaml").write_text(SCHEMA.replace("values: [f, m]", "values: discover, other: x"), encoding="utf-8")
+    schema = [] if tries else ["data.schema=open.yaml", "privacy.delta=1e-6", "budget.limit={epsilon: 3, delta: 1e-5}"]
+    assert run("a", "privacy.epsilon=2", "selection=oneway", *schema, *tries) == 0
+    own = sorted(Path("a/internal").glob("tries/*/ledger.jsonl")) or [Path("a/internal/ledger.jsonl")]
+    marks = marks_of(own)
+    assert book().bookings[0].charged == marks[-1] and marks[-1].charges > 2
 
 
 def test_a_run_whose_record_is_one_of_before_its_charges_draws_on_no_old_booking(town, capsys):
@@ -196,21 +296,6 @@ def test_a_run_whose_record_is_one_of_before_its_charges_draws_on_no_old_booking
     assert epsilons() == [2]
 
 
-def test_a_ledger_from_before_charges_were_noted_takes_all_of_its_runs_to_have_charged(town):
-    assert run("a", "privacy.epsilon=1") == 0
-    content = json.loads(Path("people.json").read_text())
-    content["format"] = "budget-ledger/1"
-    for entry in content["bookings"]:
-        del entry["charged"]
-    del content["digest"]
-    Path("people.json").write_text(json.dumps({**content, "digest": bookings._digest(content)}))
-    Path(".people.json.lock").write_text("")
-    assert run("a", "privacy.epsilon=1", "resume=true") == 0, "its own record is there"
-    tidied("a", *GONE)
-    assert run("a", "privacy.epsilon=1") == 0
-    assert epsilons() == [1, 1]
-
-
 def test_an_older_copy_of_the_ledger_is_refused_by_all_who_would_book_in_it(town, capsys):
     assert run("a", "privacy.epsilon=1") == 0
     old = Path("people.json").read_bytes()
@@ -220,10 +305,10 @@ def test_an_older_copy_of_the_ledger_is_refused_by_all_who_would_book_in_it(town
     for tried in (lambda: run("c", "privacy.epsilon=2"), lambda: command("budget", "people.json")):
         assert tried() == 1
         said = capsys.readouterr().err
-        assert (
-            "an older or another copy, of 3 entries: it held 5 when it was last written here" in said
-            and "the newest copy" in said
-        )
+        older, last = json.loads(old)["bookings"], json.loads(newest)["bookings"]
+        held = [1 + len(entries) + sum(b["charged"]["charges"] for b in entries) for entries in (older, last)]
+        was = f"an older or another copy, of {held[0]} entries: it held {held[1]} when it was last written here"
+        assert was in said and "the newest copy" in said
     assert not Path("c/internal").exists() and Path("people.json").read_bytes() == old
     Path("people.json").write_bytes(newest)
     assert run("c", "privacy.epsilon=1") == 0
@@ -233,7 +318,7 @@ def test_an_older_copy_of_the_ledger_is_refused_by_all_who_would_book_in_it(town
     assert "an older or another copy" in capsys.readouterr().err and Path("people.json").read_text() == other
     Path("people.json").unlink()
     assert run("d", "privacy.epsilon=0.1") == 0
-    assert "the one of this name before it is gone, with 7 entries" in capsys.readouterr().err
+    assert "the one of this name before it is gone, with " in capsys.readouterr().err
 
 
 def test_a_run_that_began_with_a_ledger_cannot_go_on_without_it(town, capsys):
@@ -268,10 +353,20 @@ def test_another_unit_relation_or_table_is_refused_and_another_bound_is_not(town
 
 def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys):
     assert run("a", "privacy.epsilon=1", "seed=1") == 0
-    assert [b.private for b in book().bookings] == [False]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the release will be NOT private, and ε = 1 is booked all the same: the noise seed is fixed" in said
+    Path("unsure.yaml").write_text(SCHEMA.replace("confirmed_public: true", "confirmed_public: false"))
+    assert run("b", "privacy.epsilon=0.5", "data.schema=unsure.yaml") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    told = "the release will be NOT private, and ε = 0.5 is booked all the same: nobody has confirmed"
+    assert 0 <= said.find(told) < said.find("measure ")
+    assert [b.private for b in book().bookings] == [False, False]
+    sweep = ["hydra.sweep.dir=sweep", *BASIC, "privacy.epsilon=0.25,0.5", "data.schema=town.yaml,unsure.yaml"]
+    assert command("run", "-m", *FAST, *sweep) == 0
+    assert "2 of 4 releases will be NOT private, and ε = 0.75 is booked" in " ".join(capsys.readouterr().err.split())
     assert command("budget", "people.json") == 0
     said = capsys.readouterr().out
-    assert "1 of the runs say that they are not private" in said
+    assert "4 of the runs say that they are not private" in said
 
 
 def test_a_run_lowers_the_limit_and_cannot_raise_it(town, capsys):
@@ -359,7 +454,7 @@ class TestSweeps:
         assert not Path("people.json").exists()
         assert not list((town / "sweep").glob("*/release"))
         assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,2") == 0
-        assert sorted(epsilons()) == [1, 2] and all(b.charged for b in book().bookings)
+        assert sorted(epsilons()) == [1, 2] and all(b.charged.charges for b in book().bookings)
         assert len(list((town / "sweep").glob("*/release"))) == 2
         before = Path("people.json").read_bytes()
         assert command("run", "-m", *FAST, *grid, "privacy.epsilon=1,2", "resume=true") == 0
@@ -431,9 +526,9 @@ class TestProcesses:
         assert isinstance(found, dict)
         for moment, each in found.items():
             assert each == [-signal.SIGKILL, 1, True, 0, 0, 1, True], moment
-        assert [b.charged for b in book().bookings] == [True] * 3
-        answers = [len(list(Path(f"run-{place}/internal/answers").iterdir())) for place in range(3)]
-        assert answers == [2, 2, 1], "what was charged is drawn once, or never"
+        assert [b.charged.charges for b in book().bookings] == [2, 2, 2, 2, 1], "noted where it is drawn"
+        answers = [len(list(Path(f"run-{place}/internal/answers").iterdir())) for place in range(5)]
+        assert answers == [2, 1, 1, 1, 1], "what was charged is drawn once, or never"
 
     @pytest.mark.slow
     def test_a_kill_at_any_moment_of_a_run_loses_no_booking_and_books_none_twice(self, town):
@@ -446,7 +541,7 @@ class TestProcesses:
             assert (again, once) == (0, 0), moment
             assert total == 1 and released, moment
             booked_before_charge.append(left)
-        assert booked_before_charge == [0, 0, 0, 1, 1, 1, 1, 1]
+        assert booked_before_charge == [0, 0, 0, *[1] * 7]
 
 
 def test_a_sweep_looks_at_each_table_once_and_books_nothing_where_a_job_would_be_refused(town, capsys, monkeypatch):

@@ -21,6 +21,7 @@ from mechanisms.sensitive.engines.spark_parts import made_parts
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
 from tests.engines.test_engines import PLACE, refused, with_ids, write
 from tests.pipeline.conftest import PAIRS, TOWN, command
+from tests.pipeline.test_papers import OPEN, QUICK, TABLE, read_papers
 from tests.public.table_worlds import source
 
 
@@ -100,6 +101,14 @@ def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town, m
     settings = ["privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "synthesis.rows=2500"]
     same_release(town, *TOWN, *settings)
     assert drawn == [range(3)]
+
+
+@pytest.mark.parametrize("name", ["discovery", "rows without an id, own"])
+def test_the_papers_of_a_private_release_of_spark_say_what_they_say_of_any(spark, town, name) -> None:
+    (town / "open.yaml").write_text(OPEN)
+    assert command("run", *QUICK, "engine=spark", "hydra.run.dir=out", *TABLE[name].settings) == 0
+    assert json.loads((town / "out/release/privacy.json").read_text())["private"] is True
+    read_papers(TABLE[name], town / "out/release")
 
 
 def test_a_part_that_cannot_be_made_or_written_ends_the_run_with_its_reason(spark, tmp_path) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +177,17 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
         yield
+
+
+def test_a_coin_that_stops_the_tries_is_never_tossed_again(town, capsys):
+    assert command("run", *QUICK, accept(10_000), "accept_tries=3", "hydra.run.dir=r") == 0
+    tries = town / "r" / "internal" / "tries"
+    before = {p: p.read_bytes() for p in tries.rglob("*.jsonl")}
+    (tries / "most.json").unlink()
+    shutil.rmtree(town / "r" / "release")
+    assert command("run", *QUICK, accept(10_000), "accept_tries=3", "hydra.run.dir=r", "resume=true") == 1
+    assert "how many tries the coins allow is gone" in capsys.readouterr().err
+    assert {p: p.read_bytes() for p in tries.rglob("*.jsonl")} == before and not (town / "r" / "release").exists()
 
 
 @pytest.mark.parametrize("tries", [1, pytest.param(3, marks=pytest.mark.slow)])

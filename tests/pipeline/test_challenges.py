@@ -28,6 +28,7 @@ CHALLENGES = [
     "nist2018_pums",
     "nist2021_sprint2",
     "nist2021_sprint3",
+    "nist_crc",
 ]
 MAPS = ["ncript_table2", "nist2021_sprint1"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import encode_columns
@@ -135,7 +136,9 @@ def test_a_run_that_would_lose_too_much_is_refused_before_any_charge_and_its_fol
     assert not (town / "out" / "release").exists() and not (inside / "ledger.jsonl").exists()
     assert not (inside / "answers").exists() and not (town / "book.json").exists()
     assert command("run", *FAST, "data.max_unplaced=1") == 0  # in the same folder
-    assert json.loads((town / "out/release/privacy.json").read_text())["outside"] == []
+    assert json.loads((town / "out/release/privacy.json").read_text())["outside"] == [
+        "no column refuses the run for values that the schema cannot place (data.max_unplaced=1)"
+    ]
     last = capsys.readouterr().out
     assert "lost      column 'sex' loses 30.2 % of its values (181 of 600); they count as" in last
 
@@ -159,6 +162,22 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     assert "loses" not in (town / "out/release/privacy.json").read_text()
 
 
+def test_what_a_column_may_lose_is_a_share_of_its_filled_cells(town, capsys):
+    """Of a column that is 92 % empty no filled cell can be read: of all rows these are 8 %."""
+    table = people(600)
+    table["remark"] = ["" if i % 12 else "soon" for i in range(600)]
+    table.to_csv(town / "town.csv", index=False)
+    day = "  remark: {kind: date, min: 2020-01-01, max: 2020-12-31, bins: month}\n"
+    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{day}leave_out"))
+    assert command("check", *TOWN[1:], "format=json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["refused"] == ["remark"] and facts["columns"]["remark"]["share"] == 1
+    assert command("run", *FAST) == 1
+    said = capsys.readouterr().err
+    assert "column 'remark' loses 100.0 % of its values (50 of 50)" in said and "nothing was spent" in said
+    assert not (town / "out/internal/ledger.jsonl").exists()
+
+
 def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before_it_spends(town, capsys):
     table = people(600)
     table.loc[:2, "job"] = ["beekeeper", "hangman", "astronaut"]
@@ -173,6 +192,28 @@ def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before
     said = " ".join(capsys.readouterr().err.split())
     warned = "listed texts that one row alone holds: 3 of 'job': each betrays a person"
     assert warned in said and said.index(warned) < said.index("measure") and "hangman" not in said
+
+
+def test_listed_texts_are_counted_by_the_units_of_the_run(town, capsys):
+    """A hangman of six rows is one person, three beekeepers are three; a row without an id is nobody."""
+    table = people(600)
+    table.insert(0, "who", [f"p{i // 2}" for i in range(600)])
+    table.loc[:5, ["who", "job"]] = [["p0", "hangman"], ["P0 ", "hangman"]] * 3
+    table.loc[[10, 20, 30], "job"] = "beekeeper"
+    table.loc[[40, 41], ["who", "job"]] = [["", "astronaut"], ["p20", "miller"]]
+    table.to_csv(town / "town.csv", index=False)
+    schema = (town / "town.yaml").read_text()
+    listed = "[baker, smith, clerk, beekeeper, hangman, astronaut, miller]"
+    schema = schema.replace("[baker, smith, clerk]", listed).replace("leave_out: [", "leave_out: [who, ")
+    (town / "town.yaml").write_text(schema)
+    unit = ["privacy.unit=who", "privacy.max_records=2"]
+    assert command("check", *TOWN[1:], *unit, "format=json") == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 2}
+    assert "2 of the listed texts are held by one unit ('who') alone" in columns["job"]["hints"][0]
+    assert command("run", *FAST, *unit) == 0
+    warned = "listed texts that one unit ('who') alone holds: 2 of 'job'"
+    assert warned in " ".join(capsys.readouterr().err.split())
 
 
 CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"
@@ -220,6 +261,56 @@ def test_amounts_in_two_notations_are_lost_where_they_are_written_the_other_way_
         number = table.number(0, strip=["€", "EUR", "."], decimal=",")
         ((most,),) = engine.execute(f"SELECT max({number}) FROM {table.relation}").fetchall()
     assert most <= amounts.max()
+
+
+GERMAN, ENGLISH = {"strip": ["."], "decimal": ","}, {"strip": [","]}
+BOTH = ["1.234,50", "12,75", "1.234", "2.000", "702.49", "1,500.10"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "cells", "lost", "says"),
+    [
+        (GERMAN, BOTH, 2, "60 of the 120 numbers with a point or a comma, such as 1.234, would be others"),
+        (ENGLISH, BOTH[2:], 0, None),
+        (ENGLISH, ["1.234,50", "1,234"], 1, "30 of the 30 numbers with a point or a comma, such as 1.234,"),
+        (GERMAN, ["1.234", "2.000"], 0, "would be others with a decimal point: no cell shows which way is meant"),
+        (GERMAN, BOTH[:4], 0, None),
+        ({}, ["1.234", "72.125"], 0, None),
+        ({}, ["1.234", "1.234,50"], 1, "would be others with a decimal comma: others are written that way"),
+    ],
+)
+def test_check_says_which_numbers_would_be_others_the_other_way(
+    declared, cells, lost, says, tmp_path, monkeypatch, capsys
+):
+    """1.234 is 1234 where the point parts thousands, as declared; a column of both notations is told."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"cost": cells * 30}).to_csv("t.csv", index=False)
+    fields = {"kind": "float", "min": 0, "max": 10_000, "bins": {"count": 20}, **declared}
+    Path("s.yaml").write_text(json.dumps({"source": "a tariff", "confirmed_public": True, "columns": {"cost": fields}}))
+    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "data.max_unplaced=1", "format=json") == 0
+    cost = json.loads(capsys.readouterr().out)["columns"]["cost"]
+    assert cost["lost"] == 30 * lost
+    said = [hint for hint in cost["hints"] if "would be others" in hint]
+    assert said == [] if says is None else says in said[0]
+    if "1.234" in cells and declared == GERMAN:
+        table = source(Path("t.csv"))
+        with table.connect() as engine:
+            numbers = engine.execute(f"SELECT DISTINCT {table.number(0, **declared)} FROM {table.relation}").fetchall()
+        assert (1234.0,) in numbers and (1.234,) not in numbers
+
+
+@pytest.mark.parametrize("declared", [GERMAN, ENGLISH, {}, {"strip": ["€", "."], "decimal": ","}])
+@pytest.mark.parametrize("cells", [["1,234.50", "702.49"], ["1.234,50", "99,9"], ["$ 1,234.50", "€ 3,50", "$3"]])
+@pytest.mark.parametrize("few", [False, True])
+def test_a_cure_for_numbers_is_one_that_the_schema_takes(declared, cells, few, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"cost": [*cells * 5, *["7"] * (100 if few else 1)]}).to_csv("t.csv", index=False)
+    fields = {"kind": "float", "min": 0, "max": 10_000, "bins": {"count": 20}, **declared}
+    Path("s.yaml").write_text(json.dumps({"source": "a tariff", "confirmed_public": True, "columns": {"cost": fields}}))
+    command("check", "data.path=t.csv", "data.schema=s.yaml", "data.max_unplaced=1", "format=json")
+    hints = json.loads(capsys.readouterr().out)["columns"]["cost"]["hints"]
+    for cure in [yaml.safe_load(f"{{strip: {h.partition('strip: ')[2]}}}") for h in hints if "strip: " in h]:
+        parse_schema({"columns": {"cost": {**fields, **cure}}}, where="the cured schema")
 
 
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])

@@ -199,7 +199,7 @@ def test_plan_holds_the_noise_of_each_candidate_against_the_rows(town, capsys, s
     facts = json.loads(capsys.readouterr().out)
     assert facts["candidates"]
     assert all(0 < c["error_alone"] <= c["error_all"] * (1 + 1e-9) for c in facts["candidates"])
-    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=600") == 0
+    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=600", "plan.details=true") == 0
     text = capsys.readouterr().out
     assert "times the rows" in text
     assert ("distances from independence" in text) == (selection in ("indif", "groups"))

@@ -56,7 +56,7 @@ def test_the_epsilon_of_a_table_is_that_of_the_statement_beside_it(compared):
     page = unescape((compared / "page.html").read_text())
     assert "release" not in tables["sample.csv"]
     line = re.search(r"<tr><td>synthetic.csv</td>\s*<td[^>]*>(.*?)</tr>", page.partition('id="tables"')[2], re.S)
-    assert line is not None and f"{stated:.4g}" in line[1]
+    assert line is not None and f"{stated:.4g} per person" in line[1]
 
 
 def test_the_page_has_a_chart_for_each_metric_and_names_every_file(compared):
@@ -108,7 +108,7 @@ def test_accuracy_has_one_meaning_and_is_absent_where_it_was_not_computed(compar
 def test_scores_over_epsilon_are_drawn_where_two_are_known_and_private(compared, monkeypatch):
     monkeypatch.chdir(compared)
     one = pipeline.score("town.csv", "mixed.csv", metrics=["tvd"])
-    names = {f"t{e}": {"epsilon": e, "delta": 0.0, "private": True} for e in (0.5, 2.0)}
+    names = {f"t{e}": {"epsilon": e, "delta": 0.0, "private": True, "per": "person"} for e in (0.5, 2.0)}
     cards = {}
     for name, known in names.items():
         cards[name] = type(one)(one.outcomes, one.rows, release=known)

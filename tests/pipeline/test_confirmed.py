@@ -1,14 +1,17 @@
 """Nobody but a person confirms that a schema is public knowledge: in its file, or on the command line."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import command, rebound
 
+ROOT = Path(__file__).parents[2]
 FORMS = {
     "sizes.json": '{"a": 2, "b": 3}',
     "kinds.json": '{"a": {"kind": "integer", "min": 0, "max": 1}, "b": {"kind": "integer", "min": 0, "max": 2}}',
@@ -51,6 +54,7 @@ def test_the_command_line_confirms_any_schema_and_the_statement_says_who_did(nam
 
 
 OWN = ["a draft from the table itself", "The data themselves.", "codes.csv", "/elsewhere/Codes.csv", "codes"]
+OWN += ["own data", "the table codes.csv", "values seen in the rows", "codes.csv, looked through by hand"]
 
 
 @pytest.mark.parametrize("source", OWN)
@@ -68,6 +72,40 @@ def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, h
     said = capsys.readouterr().err
     assert f"source: {source!r} is the table itself" in said and "a codebook, a form, a law" in said
     assert not (codes / "out").exists(), "nothing was spent"
+
+
+@pytest.mark.parametrize("how", ["in the file", "on the command line"])
+def test_a_draft_under_a_schema_with_another_source_cannot_be_confirmed_either(how, codes, capsys):
+    confirmed = f"confirmed_public: {'true' if how == 'in the file' else 'false'}\n"
+    (codes / "draft.yaml").write_text(FORMS["false.yaml"][24:] + f"source: {OWN[0]}\n{confirmed}")
+    (codes / "own.yaml").write_text(f"base: draft.yaml\nsource: a codebook\n{confirmed}")
+    assert run("own.yaml", *([] if how == "in the file" else ["data.confirmed_public=true"])) == 1
+    assert f"source: {OWN[0]!r} is the table itself" in capsys.readouterr().err and not (codes / "out").exists()
+
+
+def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
+    names = ("town", "/data/Town.csv.gz")
+    own = [
+        *OWN[:2],
+        "Our own data.",
+        "this table",
+        "THE 'TOWN' TABLE",
+        "town.csv",
+        "./town.csv.gz",
+        "file:///x/town.csv",
+    ]
+    own += ["min and max of the columns", "town.csv's rows, and the clinic's form", "taken  from\nthe  raw file"]
+    assert [s for s in own if not names_the_table(s, *names)] == []
+    others = ["the town's register", "census data", "the data dictionary", "a codebook", "https://x.org/town.csv", ""]
+    others += [
+        "the published domain of the data",
+        "mytown.csv of the office",
+        "open data portal",
+        "values of the ICD-10",
+    ]
+    shipped = [load_schema(path) for path in (ROOT / "conf" / "schemas").glob("*.yaml")]
+    assert len(shipped) > 10 and [s.name for s in shipped if names_the_table(s.source, s.name, f"{s.name}.csv")] == []
+    assert [s for s in others if names_the_table(s, *names)] == []
 
 
 def test_a_release_that_claims_a_confirmed_draft_of_the_table_is_not_sound(codes):

@@ -87,14 +87,14 @@ def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
     assert "over coarser or adaptive values" in coarse.in_words
     bare = decided(Measurements(FOUR, release().answers))
     assert (bare.judged, bare.left) == (0, None)
-    assert bare.in_words == "of 3 pairs of columns, 0 are measured; 3 are left to the model of the others"
+    assert bare.in_words == "0 of 3 measured; all follow from what was measured"
     assert decided(Measurements(Domain((Attribute("a", 4),)), ())).in_words == ""
 
 
 def test_the_last_lines_and_the_report_say_what_was_decided_and_how_wrong_it_may_be(town, capsys):
     assert command("run", *TOWN, "selection=auto", "synthesis=independent", "hydra.run.dir=out") == 0
     said = capsys.readouterr().out
-    assert "decided   of 3 pairs of columns" in said
+    assert "  pairs     " in said and " of 3 measured" in said
     page = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
-    assert "Decided: of 3 pairs of columns" in page and "How wrong a marginal is at most" in page
+    assert "Pairs of columns: " in page and "How wrong a marginal is at most" in page
     assert "age × sex" in page and "95 % confidence" in page

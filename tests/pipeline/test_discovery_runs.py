@@ -135,6 +135,16 @@ def test_each_word_about_what_was_discovered_follows_from_the_schema_and_a_plan_
     assert terms.holds is False and said in terms.said, terms.said
 
 
+def test_what_discovered_bounds_cut_off_is_said_to_the_operator_alone(run, capsys):
+    for console, told in (("always", True), ("terminal", False)):
+        assert command("run", *RUN[:-1], f"hydra.run.dir={console}", f"console={console}") == 0
+        said = capsys.readouterr()
+        line = "they count as the nearest bound"  # the one of 999 years, and whom noisy bounds cut off beside
+        assert (line in " ".join((said.out + said.err).split())) is told
+        assert (" column 'age' loses " in said.out) is told
+        assert line not in (run / console / "release/privacy.json").read_text()
+
+
 def test_a_run_goes_on_from_kept_answers_and_a_new_table_needs_no_rows(run):
     before = (run / "out" / "release" / "schema.yaml").read_text()
     shutil.rmtree(run / "out" / "release")

@@ -37,7 +37,6 @@ PROMISES_NOTHING = (
     r"privacy (renamed|emptied) versions\.(autodp|duckdb|numba|numpy|scipy)",  # libraries: facts without a claim
     r"privacy (renamed|filled) published\.\w+",  # words of the publisher, left as they are given
     r"privacy emptied published\.\w+",
-    r"privacy deleted outside\.\d+",  # a run with data.max_unplaced=1 says nothing there
     r"privacy turned events\.\d+\.answered",  # of a choice or of scores: charged and lost, or charged and used
     r"privacy (doubled|halved) number events\.\d+\.(noisy|accept\.at_most)",  # an answer, and what it was held against
     r"privacy doubled number events\.\d+\.accept\.marginals",  # three columns have as many pairs
@@ -127,6 +126,21 @@ def test_a_sample_of_small_forgeries_of_every_file_is_refused(release_of, tmp_pa
     assert unexpected(called_sound(release_of("mwem"), tmp_path / "work", every=53)) == []
     assert unexpected(called_sound(release_of("open"), tmp_path / "work", every=97)) == []
     assert unexpected(called_sound(release_of("units"), tmp_path / "work", every=101)) == []
+
+
+@pytest.mark.parametrize("at_most", ["0.2", "1"])
+def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most):
+    stops = ["privacy.unit=person", "privacy.max_records=200", "privacy.clip=none", "privacy.missing_unit=refuse"]
+    done_once(tmp_path, "run", *FAST, *stops, f"data.max_unplaced={at_most}", "hydra.run.dir=out")
+    release = tmp_path / "out" / "release"
+    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    assert verify(release).sound and len(said["outside"]) == 3
+    for kept in [[], *([s for s in said["outside"] if s != gone] for gone in said["outside"])]:
+        work = tmp_path / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(release, work)
+        forged(work, {**said, "outside": kept}, index)
+        assert not verify(work).sound, kept
 
 
 @pytest.mark.slow

@@ -107,9 +107,8 @@ def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
         ]
         return coverage(Measurements(domain, tuple(every)))
 
-    assert (
-        covered(("a", "b"), ("a", "b", "c")).in_words == "3 of 3 columns, 3 of 3 pairs of columns in 2 larger marginals"
-    )
+    every = covered(("a", "b"), ("a", "b", "c"))
+    assert every.in_words.startswith("3 of 3 measured, ") and (every.told, every.pairs) == (3, 3)
     assert covered(("a", "b"), ("a", "b", "c")).warnings == []
     (line,) = covered(("a", "b")).warnings
     assert line.startswith("nothing was measured of c:")
@@ -117,10 +116,30 @@ def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
     assert line.startswith("no pair of columns was measured")
 
 
+def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_named():
+    domain = Domain((Attribute("clear", 4), Attribute("lost", 4), Attribute("almost", 2)))
+    counts = {"clear": [400.0, 300, 200, 100], "lost": [250.0, 250, 250, 250], "almost": [980.0, 20]}
+    noise = {"clear": 10.0, "lost": 200.0, "almost": 10.0}
+    answers = tuple(
+        NoisyMarginal((n,), Identity(len(v)), np.array(v), "gaussian", noise[n], n) for n, v in counts.items()
+    )
+    found = coverage(Measurements(domain, answers, 1000))
+    assert (found.noisy, found.constant) == (("lost",), (("almost", 0.98),))
+    assert found.in_words == (
+        "3 of 3 measured, 1 mostly noise: lost; one value or bin holds nearly all records of almost (98%)"
+    )
+
+
+def test_noise_alone_makes_no_column_nearly_constant():
+    domain = Domain((Attribute("few", 2),))
+    few = NoisyMarginal(("few",), Identity(2), np.array([300.0, 0.0]), "gaussian", 60.0, "few")
+    assert coverage(Measurements(domain, (few,), 300)).constant == ()
+
+
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
     assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out
-    assert "  measured  3 of 3 columns, 0 of 3 pairs of columns" in shown
+    assert "  columns   3 of 3 measured, " in shown and "  pairs     0 of 3 measured" in shown
     assert "  warning   no pair of columns was measured" in shown
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
     assert "noisy counts of 3 columns, and of no combination of them" in page
@@ -130,7 +149,7 @@ def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
     settings = ["selection.marginals=[[age,sex]]", "synthesis=independent"]
     assert command("run", *FAST, *settings, "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out
-    assert "  measured  2 of 3 columns, 1 of 3 pairs of columns in 1 larger marginal" in shown
+    assert "  columns   2 of 3 measured, " in shown and "  pairs     1 of 3 measured" in shown
     assert "  warning   nothing was measured of job:" in shown
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
     assert "noisy counts of 2 columns, and of 1 combination of them" in page

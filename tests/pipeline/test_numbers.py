@@ -111,7 +111,7 @@ def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys,
     assert sum(e["share"] for e in fine) == pytest.approx(0.1) and all(e["answered"] for e in fine)
     assert said["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3) and said["spent"]["epsilon"] <= 1.0
     capsys.readouterr()
-    assert command("plan", *HOSPITAL, "plan.rows=30000") == 0
+    assert command("plan", *HOSPITAL, "plan.rows=30000", "plan.details=true") == 0
     text = capsys.readouterr().out
     assert "numbers and dates, each alone" in text and "charge (fine)" in text
 

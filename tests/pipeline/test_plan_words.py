@@ -62,7 +62,9 @@ def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys
     assert kinds[0] == 0 and kinds[-1] == 3
     assert command("plan", *TOWN, f"selection={selection}", "plan.rows=1000000") == 0
     text = capsys.readouterr().out
-    assert "3 columns that are useful" in text and "what would help" in text and "privacy.epsilon=2:" in text
+    assert "3 columns that are useful" in text and "what would help" in text and "  privacy.epsilon=2  " in text
+    assert text.startswith("at 1,000,000 rows") and len(text.splitlines()) <= 40
+    assert "Li et al." not in text and "noisiest marginals:" not in text
 
 
 def test_without_rows_nothing_is_expected(town, capsys):
@@ -96,9 +98,9 @@ def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town
     ]
     assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
     assert 0 < facts["useful"]["plan"] < 0.05
-    assert command(*own, "privacy.delta=1e-8") == 0
+    assert command(*own, "privacy.delta=1e-8", "plan.details=true") == 0
     assert "δ = 1e-08 is above 1/n² = 2.5e-09" in capsys.readouterr().out
-    assert command("plan", *TOWN, "selection=pairs") == 0
+    assert command("plan", *TOWN, "selection=pairs", "plan.details=true") == 0
     assert "1/n²" not in capsys.readouterr().out, "without plan.rows nothing is known about n"
 
 
@@ -116,7 +118,7 @@ def test_the_tables_of_plan_say_what_each_row_is_and_grow_as_n_and_as_n_squared(
     """Li et al. 2021b, sections 4 and 6.1: ten times the rows, ten times the marginals, or a hundred times."""
     own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", f"privacy.delta={delta}"]
     own += ["mechanism=laplace", "privacy.accountant=basic"] if delta == "0" else []
-    assert command(*own) == 0
+    assert command(*own, "plan.details=true") == 0
     said = capsys.readouterr().out
     rows = [row for row in table_below(said, "rows ") if "of the rows)" in row[1]]
     assert [row[0] for row in rows[::2]] == [

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.demo import demo_schema
@@ -25,6 +27,7 @@ READY = (
     "chicago_taxi",
     "drug_deaths",
     "baseball",
+    "national2019",
 )
 #: Of experiments that choose a schema by ε, without an entry of their own.
 BY_EPSILON = ("dpsyn_fire_low", "dpsyn_fire_high", "pums1940_low")
@@ -166,6 +169,19 @@ def test_baseball_bounds_lie_above_the_records_and_unknown_teams_are_other() -> 
     }  # fmt: skip
     assert baseball["team"].other == "Other"
     assert {"NYA", "BOS", "CHN", "TRO"} <= set(baseball["team"].values)
+
+
+def test_national2019_lists_the_dictionary_s_codes_and_what_follows_from_others() -> None:
+    national = schema("national2019")
+    assert len(national.columns) == 24 and len(national["PUMA"].values) == 20
+    assert (national["NOC"].high, national["NPF"].high, national["PWGTP"].high) == (19, 20, 9999)
+    assert len(national["INDP"].values) == 271 and national["INDP"].hierarchy.depth == 2
+    assert {s.takes[0] for s in national.rules.steps if not s.gives} == {"INDP_CAT", "DENSITY"}
+    part = part_of(national, ["PUMA", "AGEP", "SEX", "INDP_CAT", "MSP"], where="here")
+    assert part.domain.names == ("PUMA", "AGEP", "SEX", "MSP", "INDP_CAT")
+    assert part.synthesized == part.domain and len(part.zeros) == 2
+    with pytest.raises(UserError, match="did you mean 'PINCP'"):
+        part_of(national, ["PINCPP"], where="here")
 
 
 def test_the_demo_schema_is_the_generator_s_own() -> None:

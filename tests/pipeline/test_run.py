@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.errors import UserError
+from pipeline.folders import RunFolder
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.post_processing import post_processing
@@ -163,7 +164,9 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
     with monkeypatch.context() as late:
         late.setattr(build, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
         assert command(*own, "synthesis=pgm", *UNSCORED) == 1
-    assert "(synthesis.*, release.* and evaluation.* may differ) and hydra.run.dir=" in capsys.readouterr().err
+    assert "(synthesis.*, release.*, evaluation.* and statement.* may differ) and hydra.run.dir=" in (
+        capsys.readouterr().err
+    )
     inside = town / "out" / "internal"
     before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*")]}
     assert len(before) == 4
@@ -189,10 +192,38 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
     assert command(*own, *other) == 0, "made anew from the same answers"
 
 
+def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_and_ignored(town, capsys, monkeypatch):
+    own = ["run", *TOWN, "selection=oneway", "synthesis=independent", *UNSCORED, "hydra.run.dir=out"]
+    with monkeypatch.context() as late:
+        late.setattr(build, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
+        assert command(*own, "statement.publisher=Town") == 1
+    assert "release.*, evaluation.* and statement.* may differ" in " ".join(capsys.readouterr().err.split())
+    assert command(*own, "statement.publisher=County", "resume=true") == 0
+    release = town / "out" / "release"
+    before = file_digests(release)
+    assert "County" in (release / "statement.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    for late_words in (["statement.publisher=Land"], [], ["statement.publisher=County", "statement.date=2027-03-01"]):
+        assert command(*own, *late_words, "resume=true") == 1
+        said = " ".join(capsys.readouterr().err.split())
+        assert "changed since the run began: settings.statement." in said
+        assert "out/release says who publishes it, and stays as it is; move it away, and the same command" in said
+        assert file_digests(release) == before
+    release.rename(town / "old")
+    assert command(*own, "statement.publisher=Land", "resume=true") == 0
+    assert "Land" in (release / "statement.html").read_text(encoding="utf-8")
+    answers = "measurements/answers.npz"
+    assert (release / answers).read_bytes() == (town / "old" / answers).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("settings", "free", "fixed"),
     [
-        ([], ["synthesis.kind", "synthesis.options.max_cells", "release.format", "evaluation.metrics"], ["accept"]),
+        (
+            [],
+            ["synthesis.kind", "synthesis.options.max_cells", "release.format", "evaluation.metrics", "statement.date"],
+            ["accept"],
+        ),
         (["selection=aim"], ["synthesis.rows", "synthesis.seed"], ["synthesis.kind", "synthesis.options.max_cells"]),
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]"], ["release.format"], ["synthesis.rows", "accept"]),
         (["synthesis=gum", "synthesis.public=town.csv"], ["synthesis.options.alpha"], ["synthesis.options.public"]),
@@ -202,11 +233,13 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
 def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes_on(town, settings, free, fixed):
     config = load_config([*TOWN, *settings])
     plan = prepared(config, build.build_schema(config)).plan
-    may = post_processing(config, plan, released=False)
+    folder = RunFolder(town / "out")
+    may = post_processing(config, plan, folder)
     assert [may(f"settings.{name}") for name in [*free, *fixed]] == [True] * len(free) + [False] * len(fixed)
-    late = post_processing(config, plan, released=True)
-    assert [name for name in [*free, *fixed] if late(f"settings.{name}")] == [n for n in free if "evaluation" in n]
     assert not any(may(name) for name in ("start", "data", "schema", "pipeline", "plugins"))
+    folder.release.mkdir(parents=True)
+    late = [name for name in [*free, *fixed] if may(f"settings.{name}")]
+    assert late == [name for name in free if "evaluation" in name]
 
 
 def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town, capsys):

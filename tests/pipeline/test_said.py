@@ -67,8 +67,8 @@ def test_another_table_with_as_many_rows_may_be_public_and_the_stop_is_listed(to
     assert command("run", *FAST, "selection=public", "selection.public=other.csv", "hydra.run.dir=out") == 0
     assert statement(town / "out")["outside"] == [
         "a public table with the very rows of the private one refuses the run",
-        "a column of which the schema cannot place more than 20 % of its values (data.max_unplaced=0.2) refuses "
-        "the run, before any charge",
+        "a column of which the schema cannot place more than 20 % of its cells that are not declared missing "
+        "(data.max_unplaced=0.2) refuses the run, before any charge",
     ]
 
 
@@ -135,3 +135,27 @@ def test_a_release_that_is_not_private_is_not_to_be_published(town, capsys):
     lines = capsys.readouterr().out
     assert "  do NOT publish " in lines
     assert "  publish  " not in lines
+
+
+def test_scores_that_need_too_much_memory_are_foretold_before_the_run_spends(town, capsys):
+    """On a terminal alone: the figure follows from the number of records. The run goes on."""
+    said = "the scores are predicted to need"
+    settings = ["limits.memory_gb=0.65", "selection=oneway", "synthesis=independent", "synthesis.rows=100"]
+    for console, shown in (("always", True), ("never", False)):
+        assert command("run", *TOWN, *settings, f"console={console}", f"hydra.run.dir={console}") == 0
+        errors = " ".join(capsys.readouterr().err.split())
+        assert (said in errors) is shown
+        assert said not in (town / console / "internal" / "run.log").read_text(encoding="utf-8")
+    assert command("run", *TOWN, *settings, "console=always", "evaluation.enabled=false", "hydra.run.dir=none") == 0
+    assert said not in capsys.readouterr().err
+
+
+def test_plan_foretells_the_memory_of_the_scores(town, capsys):
+    few, many = ([*TOWN, "plan.format=json", f"plan.rows={rows}"] for rows in (1_000, 2_000_000))
+    needed = []
+    for own in (few, many, [*many, "evaluation.enabled=false"]):
+        assert command("plan", *own) == 0
+        needed.append(json.loads(capsys.readouterr().out)["predicted_score_bytes"])
+    assert 0 == needed[2] < needed[0] < needed[1]
+    assert command("plan", *TOWN) == 0
+    assert " MB for the scores, of " in capsys.readouterr().out

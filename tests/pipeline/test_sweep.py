@@ -110,6 +110,20 @@ def test_a_sweep_of_nothing_that_can_run_starts_nothing(town, capsys):
     assert not (town / "sweep").exists()
 
 
+def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(town, capsys):
+    sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
+    assert command(*sweep, "resume=true") == 1
+    assert "none of these jobs was begun there" in capsys.readouterr().err and not (town / "sweep").exists()
+    assert command(*sweep) == 0
+    before = jobs_of(town / "sweep")
+    assert command(*sweep, "resume=true", "statement.publisher=Town") == 1
+    assert "none of these jobs was begun there" in capsys.readouterr().err and jobs_of(town / "sweep") == before
+    assert command(*sweep, "resume=true", "privacy.epsilon=1,2,3") == 0, "more of them beside those that were begun"
+    assert "which this total leaves out" not in capsys.readouterr().out
+    assert command("run", "-m", *FAST, "privacy.epsilon=1,4") == 1, "1 is there"
+    assert "releases of other jobs in sweep, which this total leaves out: 2" in capsys.readouterr().out
+
+
 def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(town, capsys):
     sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
     assert command(*sweep) == 0

@@ -8,11 +8,12 @@ import pytest
 
 from mechanisms.public.drafts import column_facts
 from mechanisms.public.drafts.draft import draft_schema
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import csv, encoded, source
 
 ROWS = "".join(
-    f"p{i},{20 + i % 50},{1000 + i * 7},{i / 8:.3f},{'xy'[i % 2]},{'Y' if i % 5 == 0 else ''},"
+    f"p{i},{20 + i % 50},{1000 + i * 37 % 401 * 7},{i / 8:.3f},{'xy'[i % 2]},{'Y' if i % 5 == 0 else ''},"
     f"{1 + i % 12:02}/{1 + i % 28:02}/2016,2016-01-{1 + i % 28:02} 0{i % 10}:00:00,0{i % 7},,"
     f"{'?' if i % 9 == 0 else i % 4}\n"
     for i in range(500)
@@ -122,12 +123,78 @@ def test_a_text_that_few_rows_hold_is_never_in_a_draft_and_the_draft_says_so(tmp
     for betrayed in ("SYNDROME", "Lone Hamlet", "declined", "transplant", "K07"):
         assert betrayed not in text, betrayed
     assert facts.leave_out == ("conditions", "remark", "patient_id")
-    assert "61 distinct texts, of them 60 that fewer than 10 rows hold: free text" in text, "of the filled cells"
+    few = "that fewer than 10 values of 'patient_id' hold"
+    assert f"61 distinct texts, of them 60 {few}: free text" in text, "of the filled cells"
     assert facts["town"].values == ("North", "South") and facts["town"].other == "Other"
-    assert "3 distinct texts; not listed, but other: 1 that fewer than 10 rows hold" in text
+    assert f"3 distinct texts; not listed, but other: 1 {few}" in text
     assert text.count("{kind: categorical, values: discover, other: Other}") == 2
     assert (facts["age"].kind, facts["age"].missing_texts) == ("integer", ()) and facts["age"].missing
     assert "below 0.1 % of the values cannot be read so: they become missing" in text
+
+
+def chronic(rows: int = 1200) -> str:
+    """Two persons with a rare diagnosis come back again and again: twelve rows each hold it, and its remark."""
+    lines = []
+    for i in range(rows):
+        rare = i % 50 == 7
+        who, ill = (f"P0{i % 100 // 50}", "FATAL INSOMNIA") if rare else (f"P{100 + i // 2}", ("flu", "asthma")[i % 2])
+        lines.append(f"{who},{ill},{'readmitted' if rare else ''},{i % 7}")
+    return "\n".join(["patient_id,diagnosis,remark,day", *lines, ""])
+
+
+def test_a_text_that_many_rows_of_few_persons_hold_is_never_in_a_draft(tmp_path: Path) -> None:
+    text, facts = drafted(csv(tmp_path, chronic()))
+    assert "INSOMNIA" not in text and facts["diagnosis"].values == ("asthma", "flu")
+    assert "3 distinct texts; not listed, but other: 1 that fewer than 10 values of 'patient_id' hold" in text
+    assert facts.leave_out == ("patient_id", "remark") and "readmitted" not in text
+    assert "Counted by the column 'patient_id' (guessed to be the person; privacy.unit=COLUMN says another)" in text
+
+
+def test_a_draft_counts_by_the_unit_that_is_given_by_rows_where_it_is_a_record_and_says_so(tmp_path: Path) -> None:
+    path = csv(tmp_path, chronic().replace("patient_id", "who"))
+    assert "INSOMNIA" in draft_schema(source(path), "t"), "nothing tells that a person has several rows"
+    assert "Rows were counted: no column looks like an id." in draft_schema(source(path), "t")
+    given = draft_schema(source(path), "t", unit="who")
+    assert "INSOMNIA" not in given and "Counted by the column 'who' (privacy.unit)" in given
+    path = csv(tmp_path, chronic())
+    assert "INSOMNIA" in draft_schema(source(path), "t", unit="record")
+    assert '"day"  # the unit of privacy' in draft_schema(source(path), "t", unit="day")
+    with pytest.raises(UserError, match="no column 'patient' in"):
+        draft_schema(source(path), "t", unit="patient")
+
+
+def test_amounts_with_their_unit_are_numbers_and_two_units_are_never_one(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{60 + i % 41}.{i % 10}{' kg' if i % 2 else ''},{i % 30 + 1}{' days' if i % 9 == 0 else ''},"
+        f"{5 + i % 7}{' kg' if i % 3 else ' g'}\n"
+        for i in range(900)
+    )
+    _, facts = drafted(csv(tmp_path, "weight,stay,dose\n" + rows))
+    assert (facts["weight"].kind, facts["weight"].strip, facts["weight"].high) == ("float", ("kg",), 101)
+    assert (facts["stay"].kind, facts["stay"].strip, facts["stay"].high) == ("integer", ("days",), 30)
+    assert facts["dose"].kind == "categorical" and "5 g" in facts["dose"].values and "6 kg" in facts["dose"].values
+
+
+def test_years_of_two_digits_are_read_in_their_own_form_and_never_as_the_first_century(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{1 + i % 28:02}.{1 + i % 12:02}.2023\n" if i % 3 else f"{1 + i % 12:02}/{1 + i % 28:02}/24\n"
+        for i in range(600)
+    )
+    path = csv(tmp_path, "admitted\n" + rows)
+    text, facts = drafted(path)
+    assert (facts["admitted"].format, facts["admitted"].more_formats) == ("%d.%m.%Y", ("%m/%d/%y",))
+    assert "min: '2023-0" in text and "max: '2024-1" in text
+    iso = parse_schema({"columns": {"admitted": {"kind": "date", "min": "0001-01-01", "max": "2024-12-31"}}}, where="t")
+    _, report = encoded(path, iso)
+    assert report.unplaced["admitted"] == 600, "an ISO date begins with a whole year"
+
+
+def test_a_running_number_and_numbers_that_are_called_ids_are_left_out(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{1000 + 3 * i},{70_000 + i % 90},{(i * 37) % 401},{i % 40}\n" for i in range(1, 801))
+    text, facts = drafted(csv(tmp_path, "line,sheet,customer_no,weight,age\n" + rows))
+    assert facts.leave_out == ("line", "sheet", "customer_no") and [c.name for c in facts.columns] == ["weight", "age"]
+    assert text.count("whole numbers, no two alike: a running number, or an id") == 2
+    assert "3400" not in text and "70000" not in text
 
 
 @pytest.mark.parametrize(("most", "few", "mark"), [("{:,.2f}", "{:.2f}", "comma"), ("{:,.2f}", "{:,.2f}", "point")])

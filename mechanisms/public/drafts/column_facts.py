@@ -5,7 +5,7 @@ Many columns are looked at together: a query of its own for each would take a ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,8 +16,8 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, Reading
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
-#: A text that fewer rows hold is never listed, nor quoted: it may be one person's.
-FEWEST_ROWS = 10
+#: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted: it may be one person's.
+FEWEST_UNITS = 10
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
 #: So many cells, and so many columns at most, are looked at together.
@@ -98,12 +98,16 @@ _NOTHING = Facts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
 ALL, WORDS, NO_DIGITS = "true", "x IS NULL OR NOT isfinite(x)", "NOT regexp_matches(t, '^[0-9]+$')"
 
 
-def looks(source: Source, engine: Any) -> Iterator[Look]:
-    """All columns of a table in the engine, in order, as many together as is good."""
+def looks(source: Source, engine: Any, unit: str | None = None) -> Iterator[Look]:
+    """All columns of a table in the engine, in order, as many together as is good.
+
+    Args:
+        unit: the column that names a person; None: rows are counted.
+    """
     ((rows,),) = engine.execute(f"SELECT count(*) FROM {source.relation}").fetchall()
     width = min(max(BLOCK_CELLS // max(int(rows), 1), 1), BLOCK_COLUMNS)
     for first in range(0, len(source.names), width):
-        yield Look(source, engine, range(first, min(first + width, len(source.names))))
+        yield Look(source, engine, range(first, min(first + width, len(source.names))), unit)
 
 
 class Look:
@@ -111,10 +115,11 @@ class Look:
 
     Args:
         columns: their places.
+        unit: as of `looks`.
     """
 
-    def __init__(self, source: Source, engine: Any, columns: range) -> None:
-        self.source, self.columns, self._engine = source, columns, engine
+    def __init__(self, source: Source, engine: Any, columns: range, unit: str | None = None) -> None:
+        self.source, self.columns, self._engine, self.unit = source, columns, engine, unit
         #: The distinct texts of all columns under one name, so that SQL over one column serves for all.
         self._cells = replace(source, relation="seen", names=("t",), types=("VARCHAR",))
         self._samples: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
@@ -128,9 +133,11 @@ class Look:
             "m": (f"CAST({m} AS TIMESTAMP)" for m in typed),
         }
         lists = ", ".join(f"unnest([{', '.join(part)}]) AS {name}" for name, part in parts.items())
+        who = "NULL" if unit is None else _who(source, source.index(unit, where="privacy.unit"))
+        units = "count(*)" if unit is None else "count(DISTINCT who)"
         engine.execute(
-            f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {_filled("c0")} AS ok
-            FROM (SELECT {lists} FROM {source.relation}) GROUP BY i, c0, y, m"""
+            f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {units} AS units,
+            {_filled("c0")} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
         )
 
     @cached_property
@@ -221,6 +228,26 @@ class Look:
         return known[index]
 
     @cached_property
+    def _rare(self) -> set[tuple[int, str]]:
+        """Texts of many rows, but of few units."""
+        few = f"HAVING sum(n) >= {FEWEST_UNITS} AND sum(units) < {FEWEST_UNITS}"
+        rows = self._engine.execute(f"SELECT i, t FROM seen WHERE ok GROUP BY i, t {few}").fetchall()
+        return {(int(i), str(text)) for i, text in rows}
+
+    def told(self, index: int, texts: Mapping[str, int]) -> dict[str, int]:
+        """Those of the texts that so many units hold that a draft may tell them.
+
+        Args:
+            texts: each with how many rows hold it.
+        """
+        return {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
+
+    def all_differ(self, index: int) -> bool:
+        """Whether no two filled cells are alike."""
+        ((most,),) = self._engine.execute(f"SELECT max(n) FROM seen WHERE i = {index} AND ok").fetchall()
+        return int(most) == 1
+
+    @cached_property
     def _texts(self) -> dict[int, list[str]]:
         few = [i for i, f in self.facts.items() if f.distinct <= 2 * MAX_VALUES]
         texts: dict[int, list[str]] = {i: [] for i in few}
@@ -243,8 +270,20 @@ class Look:
         return int(count)
 
 
+def few_units(unit: str | None) -> str:
+    """What holds a text that is not told, in words."""
+    return f"fewer than {FEWEST_UNITS} {'rows' if unit is None else f'values of {unit!r}'} hold"
+
+
 def _among(columns: Sequence[int] | set[int] | range) -> str:
     return f"i IN ({', '.join(map(str, columns)) or 'NULL'})"
+
+
+def _who(source: Source, index: int) -> str:
+    """SQL for whom a row belongs to, about as a run reads ids; NULL where there is none."""
+    text = f"lower(trim({source.text(index)}))"
+    plain = f"regexp_replace(regexp_replace({text}, '^[+]?0+([0-9])', '\\1'), '[.]0+$', '')"
+    return f"CASE WHEN {_filled(source.text(index))} THEN hash({plain}) END"
 
 
 def _filled(text: str) -> str:

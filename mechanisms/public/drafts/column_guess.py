@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mechanisms.public.drafts.column_facts import FEWEST_ROWS, MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers
+from mechanisms.public.drafts.column_facts import MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers, few_units
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
@@ -34,7 +34,8 @@ FREQUENT, ROWS_EACH = 50, 20
 LISTED = 0.75
 #: An id by its name is left out where it has more distinct texts.
 FEW_IDS = 20
-RARE = f"that fewer than {FEWEST_ROWS} rows hold"
+#: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
+PAIRS = 10
 FREE = "free text; where a list is wanted: {kind: categorical, values: discover, other: Other}"
 LIST = "is there a public list? else values: discover"
 
@@ -46,13 +47,16 @@ def guess_column(look: Look, index: int) -> Guess:
     facts = look.facts[index]
     if look.source.types[index] == DURATION:
         return None, "lengths of time: written as seconds, they can be read"
+    if look.source.names[index] == look.unit:
+        return None, "the unit of privacy, which need not be released"
     if not facts.filled:
         return _empty(facts)
-    if _one_value(facts) and len(values := look.distinct_texts(index)) == 1:
+    values = look.distinct_texts(index) if _one_value(facts) else []
+    if len(values) == 1 and look.told(index, {values[0]: facts.rows}):
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
         return fields, "the same value in all rows: not measured; is it public?"
-    for attempt in (_plain_numbers, _dates, _digits, _signed_numbers):
+    for attempt in (_ids, _plain_numbers, _dates, _digits, _signed_numbers):
         guess = attempt(look, index, facts)
         if guess is not None:
             return guess
@@ -72,6 +76,18 @@ def _one_value(facts: Facts) -> bool:
     return facts.rows >= FEW_ROWS and facts.distinct <= 2 and facts.filled == facts.rows
 
 
+def _ids(look: Look, index: int, facts: Facts) -> Guess | None:
+    """Whole numbers that are called ids, or of which no two are alike."""
+    seen, name = facts.plain, look.source.names[index]
+    if seen.wholes < facts.filled or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
+        return None
+    if ID_NAME.search(name):
+        return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
+    if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or not look.all_differ(index):
+        return None
+    return None, "whole numbers, no two alike: a running number, or an id"
+
+
 def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers as they are, with a few words among them."""
     odd = facts.filled - facts.plain.count
@@ -79,21 +95,21 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         return None
     if not odd:
         return _of_numbers(facts.plain, Reading(), facts, [], "")
-    if facts.distinct <= 20:
+    if facts.distinct <= 20 or not number_reading(look.sample(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
-        gaps = gap_words(words, numbers=True, fewest=FEWEST_ROWS)
+        gaps = gap_words(words, numbers=True, told=look.told(index, words))
         unread = odd - sum(words[g] for g in gaps)
         doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
-        return _of_numbers(facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, {}) if unread else ""))
+        return _of_numbers(facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""))
     if facts.distinct <= MAX_VALUES:
         return None
-    return _of_numbers(facts.plain, Reading(), facts, [], _unread(odd, facts, words))
+    return _of_numbers(facts.plain, Reading(), facts, [], _unread(odd, facts, look.told(index, words)))
 
 
-def _unread(odd: int, facts: Facts, words: Mapping[str, int]) -> str:
-    few = ", ".join([repr(t) for t, n in words.items() if n >= FEWEST_ROWS][:3])
+def _unread(odd: int, facts: Facts, told: Iterable[str]) -> str:
+    few = ", ".join([*map(repr, told)][:3])
     shown = f", such as {few}" if few else ""
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
@@ -148,10 +164,11 @@ def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
     fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": str(low), "max": str(high)}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
-    words = gap_words(rest, numbers=True, fewest=FEWEST_ROWS)
+    told = look.told(index, rest)
+    words = gap_words(rest, numbers=True, told=told)
     gaps = sorted({*facts.gaps, *words})
     odd = facts.filled - n
-    doubt = _unread(odd, facts, rest) if odd > 0 and len(words) < len(rest) else ""
+    doubt = _unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
@@ -171,7 +188,7 @@ def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
     fields = {"kind": "zip", "digits": facts.longest, "prefix": min(3, facts.longest)}
     words = f"codes of {facts.longest} digits, measured by the first {min(3, facts.longest)}"
     odd = facts.filled - facts.digits
-    doubt = _unread(odd, facts, texts) if odd and not set(texts) <= set(gaps) else ""
+    doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
 
 
@@ -185,8 +202,9 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     if seen.count < MOSTLY * facts.filled:
         return None
     rest = {t: n for t, n in texts.items() if reading.number(t) is None}
-    gaps, odd = gap_words(rest, numbers=True, fewest=FEWEST_ROWS), facts.filled - seen.count
-    doubt = _unread(odd, facts, rest) if odd > 0 and len(gaps) < len(rest) else ""
+    told, odd = look.told(index, rest), facts.filled - seen.count
+    gaps = gap_words(rest, numbers=True, told=told)
+    doubt = _unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else ""
     if any(reading.other_way.number(t) is not None for t in rest):
         doubt += f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
@@ -211,23 +229,23 @@ def _texts(look: Look, index: int, facts: Facts) -> Guess:
     taken = [g for g in gaps if g not in facts.gaps]
     values = [v for v in values if v not in taken]
     doubt = f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
-    frequent = [v for v in values if counts[v] >= FEWEST_ROWS]
-    rare = len(values) - len(frequent)
+    frequent = list(look.told(index, {v: counts[v] for v in values}))
+    rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
-        return None, f"{len(values)} distinct texts, of them {rare} {RARE}: {FREE}"
+        return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     fields: dict[str, Any] = {"kind": "categorical", "values": frequent}
-    if not rare:
+    if len(frequent) == len(values):
         words = f"{len(values)} distinct texts; is the list complete?{doubt}"
         return {**fields, "missing": gaps or facts.empty}, words
-    words = f"{len(values)} distinct texts; not listed, but other: {rare} {RARE}; {LIST}{doubt}"
+    words = f"{len(values)} distinct texts; not listed, but other: {rare}; {LIST}{doubt}"
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words
 
 
 def _long_list(look: Look, index: int, facts: Facts) -> Guess:
     many = f"about {facts.distinct:,} distinct texts"
-    often = {t: n for t, n in look.sample(index, most=FREQUENT).items() if n >= FEWEST_ROWS}
+    often = look.told(index, look.sample(index, most=FREQUENT))
     if facts.filled < ROWS_EACH * facts.distinct or not often:
         return None, f"{many}: an id, or {FREE}"
     gaps = sorted({*facts.gaps, *gap_words(often, numbers=False)})

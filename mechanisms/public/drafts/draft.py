@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from mechanisms.public.drafts.column_facts import FEWEST_ROWS, Look, looks
+from mechanisms.public.drafts.column_facts import Look, few_units, looks
 from mechanisms.public.drafts.column_guess import guess_column, unused
 from mechanisms.public.drafts.derived_guess import guess_derived
+from mechanisms.public.drafts.unit_guess import GUESS, RECORD, counted, guess_unit
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
@@ -19,12 +20,13 @@ from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.tables.scan import Source
 
-NOTICE = f"""\
+NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
 # A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
 # Check each column against what is publicly known (a codebook, a form, the law), never against this table:
 #   - values: is this the public list? Values that only this table shows betray people; `other: Other` takes the rest.
-#     A text that fewer than {FEWEST_ROWS} rows hold is never listed here: add what a public list names.
+#     A text that {few} is never listed here: add what a public list names.
+#     {counted}
 #   - min and max: replace them by generous public bounds; values outside are clipped.
 #   - bins: as coarse as the question allows; fewer cells, less noise.
 #   - missing: may the column be empty at all? Which texts mean so?
@@ -40,6 +42,7 @@ def draft_schema(
     name: str,
     trees: Mapping[str, Hierarchy] | None = None,
     places: Mapping[str, Places] | None = None,
+    unit: str = GUESS,
 ) -> str:
     """A schema in YAML, with the guess for each column and what a person must check as comments.
 
@@ -48,9 +51,11 @@ def draft_schema(
         name: the schema's name.
         trees: hierarchies of columns; their leaves are the values of the column.
         places: where those leaves lie on a map, where that is known.
+        unit: the column that names a person, so that texts of few persons are not listed; "record": rows are counted;
+            "guess": the names of the columns tell.
 
     Raises:
-        UserError: the table lacks a column that has a hierarchy.
+        UserError: the table lacks a column that has a hierarchy, or the unit.
     """
     trees = trees or {}
     for column in trees:
@@ -59,7 +64,9 @@ def draft_schema(
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
-        every = ((look, index) for look in looks(replace(source, relation="whole"), engine) for index in look.columns)
+        whole = replace(source, relation="whole")
+        who = guess_unit(whole, engine) if unit == GUESS else None if unit == RECORD else unit
+        every = ((look, index) for look in looks(whole, engine, who) for index in look.columns)
         for look, index in every:
             column = source.names[index]
             tree = trees.get(column)
@@ -78,7 +85,8 @@ def draft_schema(
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     parts = [_entry(*entry) for entry in drafted]
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
-    text = f"{NOTICE}{head}columns:\n{''.join(parts)}"
+    notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
+    text = f"{notice}{head}columns:\n{''.join(parts)}"
     if left_out:
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)

@@ -10,32 +10,51 @@ from mechanisms.public.schema.facts_file import within_release
 
 #: What a draft says until a person has named the source.
 DRAFTED = "a draft from the table itself"
-_THING = r"(table|data|data ?set|file|rows|records|csv|extract)"
-_ITSELF = re.compile(rf"\b{_THING} (itself|themselves)\b|\bdraft(ed)? from\b|^((the|this|our|my) )?{_THING}$")
+_THINGS = "table data dataset set file rows row records record csv excel sheet spreadsheet extract export dump sample "
+_THINGS += "database values value columns column entries contents frame dataframe"
+#: Words that name nothing beside the table: a source of these alone says nothing more.
+_BESIDE = (
+    "a an the this that these those our my own its it itself themselves s of in from by at as on is are was were and "
+)
+_BESIDE += (
+    "all same very real raw private actual original input given here what which found seen taken read derived inferred "
+)
+_BESIDE += (
+    "computed observed guessed looked looking look inspected inspection minimum maximum min max range ranges unique "
+)
+_BESIDE += "distinct stand stands"
+_OF_TABLE, _ALLOWED = set(_THINGS.split()), {*_THINGS.split(), *_BESIDE.split()}
+_ITSELF = re.compile(rf"\b({'|'.join(_THINGS.split())}) (itself|themselves)\b|\bdraft(ed)? from\b")
 
 
-def names_the_table(source: str, table: str | None = None) -> bool:
-    """Whether a source is the very table that it should tell about.
+def names_the_table(source: str, *names: str) -> bool:
+    """Whether a source is the very table that it should tell about: a person's words, of which this knows a few forms.
+
+    It is where it holds the name of the table's file, or where no word in it names anything else.
 
     Args:
-        table: the table's file, if it is known.
+        names: the table's file and the schema's name, where they are known.
     """
-    said = " ".join(source.casefold().split()).strip(".'\"`")
-    if table is None or _ITSELF.search(said):
-        return _ITSELF.search(said) is not None
-    name, file = Path(table).name.casefold(), Path(said.removeprefix("file://")).name
-    return said == table.casefold() or (
-        file in {name, name.partition(".")[0]} and "://" not in said.removeprefix("file:")
-    )
+    said = re.sub(r"\b(?!file:)[a-z][a-z0-9+.-]*://\S+", " address ", source.casefold())
+    if _ITSELF.search(" ".join(said.split())):
+        return True
+    for name in (Path(n).name.casefold() for n in names):
+        parts = name.split(".")
+        for form in filter(None, (".".join(parts[:k]) for k in range(len(parts), 0, -1))):
+            said, found = re.subn(rf"(?<![\w.-]){re.escape(form)}(?!\w|\.\w)", " table ", said)
+            if found and "." in form:
+                return True
+    words = re.findall(r"[^\W_]+", said)
+    return any(w in _OF_TABLE for w in words) and all(w in _ALLOWED for w in words)
 
 
-def check_source(source: str, *, confirmed: bool, where: str, table: str | None = None) -> None:
+def check_source(source: str, *names: str, confirmed: bool, where: str) -> None:
     """A release that was made already says itself what it is worth (`why_not_private`, `verify`).
 
     Raises:
         UserError: a confirmed schema whose source is the table itself.
     """
-    if confirmed and names_the_table(source, table) and not within_release():
+    if confirmed and names_the_table(source, *names) and not within_release():
         what = f"source: {source!r} is the table itself: confirmed or not, what only its rows show is not public"
         fix = "source: where the lists and bounds are published (a codebook, a form, a law), once you compared them; "
         fix += "values: discover, bounds: discover for what stands nowhere; or confirmed_public: false"

@@ -34,7 +34,7 @@ from mechanisms.public.schema.readings import (
     zip_fields,
 )
 from mechanisms.public.schema.schema_text import dump_yaml, schema_content
-from mechanisms.public.schema.sources import check_source
+from mechanisms.public.schema.sources import check_source, names_the_table
 
 TOP = ("name", "source", "confirmed_public", "gaps", "columns", "leave_out", *RULES)
 
@@ -170,7 +170,9 @@ def _on_base(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
         columns[name] = column | fields if isinstance(column, dict) and isinstance(fields, dict) else fields
     confirmed = content.get("confirmed_public", False)
     confirmed = base.get("confirmed_public", False) if confirmed is True else confirmed
-    own = {k: v for k, v in content.items() if k != "base"}
+    source = as_text(base.get("source") or "", "source", str(file))
+    hidden = ("base", "source") if names_the_table(source) else ("base",)  # a draft stays one, whoever builds on it
+    own = {k: v for k, v in content.items() if k not in hidden}
     return {**base, **own, "columns": columns, "confirmed_public": confirmed}
 
 

@@ -20,7 +20,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import decode_column, decode_table
-from mechanisms.public.tables.encode import MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
+from mechanisms.public.tables.encode import GAP, MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
 from mechanisms.public.tables.out_of_schema import codes_apart, with_apart
 from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
 from mechanisms.public.tables.write_table import write_table
@@ -38,7 +38,9 @@ class EncodingReport:
         unplaced: column → values that are none of its kind, or absent where the column has no code for that.
         conflicts: rule of the schema → rows that contradict it, and take what the rule says.
         rounded: column → values that were only rounded.
-        lone: column of listed texts → how many of them one row alone holds.
+        lone: column of listed texts → how many of them one row alone holds, or one unit where a column names units.
+        fewest: column of listed texts → in how many rows the one stands that fewest rows hold; 0: none is held.
+        gaps: column → cells that are declared missing.
     """
 
     rows: int
@@ -47,6 +49,8 @@ class EncodingReport:
     conflicts: Mapping[str, int] = field(default_factory=dict)
     rounded: Mapping[str, int] = field(default_factory=dict)
     lone: Mapping[str, int] = field(default_factory=dict)
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    fewest: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def marked(self) -> list[str]:
@@ -146,6 +150,7 @@ def coded_batch(
         codes, seen = codes_apart(raw, column) if apart else _split(raw, column.size)
         columns.append(codes)
         marks[i] = seen
+        marks[i, GAP] = 0 if column.missing_code is None else np.count_nonzero(raw == column.missing_code)
     for i, name in enumerate(schema.fine if fine else ()):
         values = batch.column(len(schema.columns) + i).to_numpy(zero_copy_only=True)
         columns.append(fine_codes(schema[name], columns[schema.domain.index(name)], values))
@@ -176,18 +181,19 @@ def report_of(rows: int, schema: Schema, marks: NDArray[np.int64], held: NDArray
         held: as of `rows_per_text`.
     """
     names = schema.domain.names
-    counts = (marks[:, OUTSIDE] + marks[:, ROUNDED], marks[:, UNPLACED], marks[:, ROUNDED])
-    outside, unplaced, rounded = (dict(zip(names, map(int, each), strict=True)) for each in counts)
+    counts = (marks[:, OUTSIDE] + marks[:, ROUNDED], marks[:, UNPLACED], marks[:, ROUNDED], marks[:, GAP])
+    outside, unplaced, rounded, gaps = (dict(zip(names, map(int, each), strict=True)) for each in counts)
     listed = [c for c in schema.columns if c.listed]
     each = np.split(held, np.cumsum([c.value_codes for c in listed])[:-1]) if listed else []
     lone = {c.name: int((rows_of_text == 1).sum()) for c, rows_of_text in zip(listed, each, strict=True)}
-    return EncodingReport(rows, outside, unplaced, rounded=rounded, lone=lone)
+    fewest = {c.name: int(n[n > 0].min(initial=rows)) if n.any() else 0 for c, n in zip(listed, each, strict=True)}
+    return EncodingReport(rows, outside, unplaced, rounded=rounded, lone=lone, gaps=gaps, fewest=fewest)
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:
     """Codes, and how many values carry each mark."""
     if not len(raw) or int(raw.max()) < size:
-        return raw.astype(code_dtype(size)), [len(raw), 0, 0, 0]
+        return raw.astype(code_dtype(size)), [len(raw), *[0] * (len(MARKS) - 1)]
     marks, codes = np.divmod(raw, np.uint32(size))
     return codes.astype(code_dtype(size)), np.bincount(marks, minlength=len(MARKS)).tolist()
 

@@ -13,8 +13,9 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source, literal
 
 DAY = 86_400
-#: A raw code is code + size · mark: the mark says what happened to the value, and is counted.
-PLAIN, ROUNDED, OUTSIDE, UNPLACED = MARKS = range(4)
+#: A raw code is code + size · mark: the mark says what happened to the value, and is counted. No raw code carries the
+#: last one: it counts the plain codes that mean missing.
+PLAIN, ROUNDED, OUTSIDE, UNPLACED, GAP = MARKS = range(5)
 WHOLE = re.compile(r"-?[0-9]+")
 
 

@@ -22,14 +22,14 @@ class Loss:
 
     Attributes:
         lost: how many; what a declared *other*, or `outside: missing`, takes is none of them, nor what is only rounded.
-        rows: of the table.
+        filled: cells of the column that are not declared missing.
         fate: what becomes of them, as a verb: "become missing".
         clipped: how many of them lie beyond the bounds.
     """
 
     column: str
     lost: int
-    rows: int
+    filled: int
     fate: str
     clipped: int = 0
 
@@ -40,10 +40,10 @@ class Loss:
 
     @property
     def share(self) -> float:
-        return self.lost / self.rows if self.rows else 0.0
+        return self.lost / self.filled if self.filled else 0.0
 
     def __str__(self) -> str:
-        return f"column {self.column!r} loses {percent(self.share)} of its values ({self.lost:,} of {self.rows:,})"
+        return f"column {self.column!r} loses {percent(self.share)} of its values ({self.lost:,} of {self.filled:,})"
 
 
 def percent(share: float) -> str:
@@ -65,7 +65,7 @@ def loss_of(column: Column, report: EncodingReport) -> Loss:
         unread += outside
     fates = [fate(column)] if unread or not clipped else []
     fates += ["count as the nearest bound"] if clipped else []
-    return Loss(column.name, unread + clipped, report.rows, ", or ".join(fates), clipped)
+    return Loss(column.name, unread + clipped, report.rows - report.gaps[column.name], ", or ".join(fates), clipped)
 
 
 def _ordered(column: Column) -> bool:
@@ -89,11 +89,11 @@ def losses_of(report: EncodingReport, schema: Schema) -> tuple[Loss, ...]:
 
 def beyond(losses: Sequence[Loss], at_most: float) -> tuple[Loss, ...]:
     """The columns that lose a larger share than that."""
-    return tuple(loss for loss in losses if loss.lost > at_most * loss.rows)
+    return tuple(loss for loss in losses if loss.lost > at_most * loss.filled)
 
 
 def refuse_losses(losses: Sequence[Loss], at_most: float, *, figures: bool = True) -> None:
-    """Stop before anything is charged where a column loses more than `at_most` of its values.
+    """Stop before anything is charged where a column loses more than `at_most` of its values, gaps aside.
 
     It depends on the rows: it lies outside of the guarantee, and the statement names it. The message quotes no value.
 
@@ -126,19 +126,19 @@ def said_losses(losses: Sequence[Loss]) -> list[str]:
     return [f"{loss}; they {loss.fate}" for loss in losses]
 
 
-def said_lone(lone: Mapping[str, int]) -> list[str]:
-    """A line for the operator about listed texts that one row alone holds; none where there are none: NOT private.
+def said_lone(lone: Mapping[str, int], unit: str | None) -> list[str]:
+    """A line for the operator about listed texts that one unit alone holds; none where there are none: NOT private.
 
     Args:
         lone: as of `EncodingReport`.
+        unit: the column that names units; None: each row is one.
     """
     held = [f"{n:,} of {name!r}" for name, n in lone.items() if n]
     more = f" and of {len(held) - NAMED} more columns" if len(held) > NAMED else ""
     why = "each betrays a person, unless its list stems from a public source"
-    return [f"listed texts that one row alone holds: {', '.join(held[:NAMED])}{more}: {why}"] if held else []
+    return [f"listed texts that {one_unit(unit)} alone holds: {', '.join(held[:NAMED])}{more}: {why}"] if held else []
 
 
-def as_counts(losses: Sequence[Loss]) -> dict[str, Mapping[str, object]]:
-    """Column → what it loses, as JSON."""
-    names = ("lost", "clipped", "rows", "share", "fate")
-    return {loss.column: {name: getattr(loss, name) for name in names} for loss in losses}
+def one_unit(unit: str | None) -> str:
+    """One unit, in words."""
+    return "one row" if unit is None else f"one unit ({unit!r})"

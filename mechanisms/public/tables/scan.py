@@ -154,7 +154,9 @@ class Source:
         if self.types[index] in DATES | {UTC, UTC_NS}:
             return f"TRY_CAST({self._clock(index)} AS TIMESTAMP)"
         if form is None:
-            return f"TRY_CAST({self.text(index)} AS TIMESTAMP)"
+            # The engine takes 02/03/24 for the 24th of March of the year 2.
+            text = self.text(index)
+            return f"TRY_CAST(CASE WHEN NOT regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]') THEN {text} END AS TIMESTAMP)"
         return f"CAST(TRY_STRPTIME(trim({self.text(index)}), {literal(form)}) AS TIMESTAMP)"
 
     def _clock(self, index: int) -> str:

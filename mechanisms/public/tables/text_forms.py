@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,11 +36,16 @@ DATE_FORMS = (
     "%Y%m%d",
     "%d %b %Y",
     "%b %d, %Y",
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
 )
 #: What stands beside an amount of money.
 CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%")
 #: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
 THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
+#: A word behind numbers is their unit where so large a share of these words is it.
+SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
 #: What columns of ids are called.
 ID_NAME = re.compile(
@@ -124,7 +130,7 @@ def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
 
 
 #: What texts of a form look like, for each directive that our forms use.
-_LOOKS = {"%Y": r"\d{4}", "%b": r"\w+\.?", "%p": r"\w+", **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"}}
+_LOOKS = {"%Y": r"\d{4}", "%y": r"\d{2}", "%b": r"\w+\.?", "%p": r"\w+", **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"}}
 
 
 @lru_cache
@@ -185,6 +191,7 @@ def number_reading(texts: Texts) -> tuple[Reading, float]:
     """How most of the texts can be read as numbers, and the share of them that are."""
     numeric = {t: n for t, n in texts.items() if re.search(r"\d", t)}
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
+    signs += _unit_of_measure(numeric)
     bare = {t: _without(t, signs) for t in numeric}
     thousands = "," if any(re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", b) for b in bare.values()) else ""
     points = "." if any(re.fullmatch(r"[-+]?\d{1,3}(\.\d{3})+(,\d+)?", b) for b in bare.values()) else ""
@@ -195,6 +202,16 @@ def number_reading(texts: Texts) -> tuple[Reading, float]:
     if best == dotted and _decimal_commas(bare.values()) > 0.5:
         best = comma
     return best, share_of(texts, lambda t: _number(best, t))
+
+
+def _unit_of_measure(texts: Texts) -> list[str]:
+    """The word behind the numbers, where nearly all that have one have the same: 5 kg, but not 5 kg and 70 g."""
+    words: Counter[str] = Counter()
+    for text, n in texts.items():
+        if found := re.fullmatch(r"\s*[-+]?\d[\d.,]*\s*([^\W\d_]+)\s*", text):
+            words[found[1]] += n
+    most = words.most_common(1)
+    return [word for word, n in most if len(word) > 1 and word not in CURRENCIES and n >= SAME_UNIT * words.total()]
 
 
 def _number(reading: Reading, text: str) -> bool:
@@ -225,15 +242,15 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
     return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
 
 
-def gap_words(texts: Texts, *, numbers: bool, fewest: int = 1) -> list[str]:
+def gap_words(texts: Texts, *, numbers: bool, told: Collection[str] | None = None) -> list[str]:
     """Texts among the given that may mean that a value is missing: well-known ones, or up to three words.
 
     Args:
-        fewest: a word that is not well known occurs at least so often.
+        told: a word that is not well known is one of these; None: any may be.
     """
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
     known = [t for t in texts if t.strip() in {*GAPS, *codes} or t.strip().lower() in {"unknown", "none", "missing"}]
-    words = [t for t, n in texts.items() if n >= fewest and not re.search(r"\d", t)]
+    words = [t for t in texts if (told is None or t in told) and not re.search(r"\d", t)]
     if numbers and words and len(words) <= 3:
         return sorted({*known, *words})
     return sorted(known)

@@ -1,0 +1,42 @@
+"""Which column of a table names the person, so that texts of a few persons are not told. NOT private."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mechanisms.public.drafts.column_guess import FEW_IDS
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.text_forms import ID_NAME
+
+#: What the setting says where each row is a unit, and where the column is guessed.
+RECORD, GUESS = "record", "guess"
+#: Ids that are persons by their name; others are taken where they have at least this share of the rows as values.
+PERSONS = re.compile(r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid")
+SHARE = 0.02
+
+
+def guess_unit(source: Source, engine: Any) -> str | None:
+    """The column that is called a person's id, or any id: of several the one with the fewest values; None: none is.
+
+    Args:
+        source: the table in the engine.
+    """
+    named = [i for i, name in enumerate(source.names) if ID_NAME.search(name)]
+    if not named:
+        return None
+    parts = ", ".join(f"approx_count_distinct({source.text(i)})" for i in named)
+    ((rows, *values),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
+    ids = [(n, source.names[i]) for i, n in zip(named, values, strict=True) if n > FEW_IDS]
+    persons = [(n, name) for n, name in ids if PERSONS.search(name)]
+    return min(persons or [(n, name) for n, name in ids if n >= SHARE * rows], default=(0, None))[1]
+
+
+def counted(unit: str | None, *, guessed: bool) -> str:
+    """What was counted, as a sentence of the draft."""
+    if unit is None:
+        if not guessed:
+            return "Rows were counted (privacy.unit=record)."
+        return "Rows were counted: no column looks like an id. Where a person has several rows: privacy.unit=COLUMN."
+    how = "guessed to be the person; privacy.unit=COLUMN says another" if guessed else "privacy.unit"
+    return f"Counted by the column {unit!r} ({how}): rows without it do not count."

@@ -1,0 +1,55 @@
+"""Some columns of a schema, with the rules that name no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.table_schema import Schema, parse_schema
+
+
+def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
+    """The schema of some of the columns, in the schema's order; a rule is kept where all columns that it names are.
+
+    Args:
+        where: which setting names them, for messages.
+    Raises:
+        UserError: a column that the schema does not have.
+    """
+    for name in names:
+        if name not in schema.domain:
+            fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
+            raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
+    fields = schema.to_fields()
+    gone = set(schema.domain.names) - set(names)
+    sources = {step.target: step.reads for step in schema.rules.computed}
+    kept: dict[str, Any] = {}
+    for rule, content in schema.rules.declared.items():
+        if rule == "unit_id":
+            kept[rule] = None if gone & set(_strings(content)) else content
+        elif isinstance(content, Mapping):
+            kept[rule] = {n: e for n, e in content.items() if not gone & {n, *_columns_of(e), *sources.get(n, ())}}
+        else:
+            kept[rule] = [e for e in content if not gone & set(_columns_of(e))]
+    columns = {n: column for n, column in fields["columns"].items() if n not in gone}
+    plain = {k: v for k, v in fields.items() if k not in (*kept, "leave_out")}
+    own = {"name": f"{schema.name}_part", "columns": columns}
+    return parse_schema(plain | own | {k: v for k, v in kept.items() if v}, where=where)
+
+
+def _columns_of(entry: Any) -> Iterable[str]:
+    """The columns that one entry of a rule names, beside the one that it stands under."""
+    if not isinstance(entry, Mapping):
+        return _strings(entry)
+    if entry.keys() & {"from", "columns", "expression"}:
+        return _strings([entry.get("from", ()), entry.get("columns", ())])
+    return [str(name) for name in entry]
+
+
+def _strings(value: Any) -> Iterable[str]:
+    """All texts in lists and in the values of mappings."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return [text for part in parts for text in _strings(part)]

@@ -1,0 +1,138 @@
+"""`experiment.kind=crc`: NIST's Collaborative Research Cycle: feature sets × ε, SDNist's score, and the submission."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.files import write_whole
+from pipeline import stages
+from pipeline.budget.admission import PlannedRelease
+from pipeline.experiments import challenge
+from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
+from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words
+from pipeline.experiments.experiment_settings import ExperimentConfig, Source, settings_of
+from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
+from pipeline.folders import claimed, logged
+from pipeline.settings.config import Config
+
+#: Where the table is to be had; the experiment says so where it runs without.
+WHERE = (
+    "national2019.csv of NIST's Diverse Communities Data Excerpts, in the repository usnistgov/SDNist on GitHub and in "
+    "the releases of usnistgov/privacy_collaborative_research_cycle"
+)
+#: What `smoke=true` leaves of the feature sets.
+SMOKE_SETS = 2
+
+
+@dataclass(frozen=True)
+class CrcSettings(Source):
+    """`experiment.*`; the comments stand in conf/experiment.
+
+    Attributes:
+        sets: name of a feature set → its columns; only: names of those that are made; empty: all.
+        epsilons: a release of each set for each.
+        metrics: of the scores; roles: role → column, where a set has it.
+        rows: of the stand-in; repeats: how often each release is made; floors: whether fresh real records are scored.
+        submission: what the labels and the abstract say of the method; see `crc_submission`.
+    """
+
+    sets: dict[str, list[str]] = field(default_factory=dict)
+    only: list[str] = field(default_factory=list)
+    epsilons: list[float] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    rows: int = 20_000
+    repeats: int = 5
+    floors: bool = True
+    submission: dict[str, str] = field(default_factory=dict)
+
+
+def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
+    """Each feature set as a challenge of its own, with the roles and important columns that it has.
+
+    Raises:
+        UserError: an unknown set, or an impossible setting.
+    """
+    own = settings_of(config.experiment, CrcSettings)
+    check_words(own.submission)
+    for name in own.only:
+        if name not in own.sets:
+            fix = did_you_mean(name, own.sets) or f"some of {', '.join(own.sets)}"
+            raise UserError(f"no feature set {name!r}", where="experiment.only", fix=fix)
+    shared = {f.name for f in fields(ChallengeSettings)} & {f.name for f in fields(own)} - {"published"}
+    chosen_sets = [(n, columns) for n, columns in own.sets.items() if n in (own.only or own.sets)]
+    for name, columns in chosen_sets[: SMOKE_SETS if config.smoke else None]:
+        printed = [{k: v for k, v in p.items() if k != "dataset"} for p in own.published if p.get("dataset") == name]
+        options = {k: v for k, v in asdict(own).items() if k in shared}
+        options |= {"name": f"{own.name}: {name}", "columns": columns, "published": printed}
+        options["roles"] = {role: column for role, column in own.roles.items() if column in columns}
+        selection = replace(config.selection, options=_selected(config, columns, own.roles.get("area")))
+        yield name, replace(config, experiment=ExperimentConfig("challenge", options), selection=selection)
+
+
+def _selected(config: Config, columns: Sequence[str], area: str | None) -> dict[str, Any]:
+    """The selection's settings for some columns: where none are said to be important, the area is.
+
+    The score has a pair with the area in as many triples as there are further columns, and any other pair in one.
+    """
+    options = dict(config.selection.options)
+    if options.get("important"):
+        options["important"] = [c for c in options["important"] if c in columns]
+    elif "important" in options and area in columns:
+        options |= {"important": [area], "important_weight": max(len(columns) - 2, 1)}
+    return options
+
+
+def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+    """Make and score each release of each feature set, and write the table beside the archive's and the submission.
+
+    Each is an ordinary run with its own release and its own promise in `SET/epsilon-…/`; the scores are NOT private.
+
+    Raises:
+        UserError: an impossible setting, or a table that does not fit.
+    """
+    own, parts = settings_of(config.experiment, CrcSettings), list(parts_of(config))
+    made: dict[str, Findings] = {}
+    entries: list[Entry] = []
+    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+        write_whole(folder.manifest, json.dumps({"experiment": own.name, "sets": list(dict(parts))}), mode=0o600)
+        stages.keep_settings(folder, config, hydra_files or {})
+        for name, part in parts:
+            home = folder.root / name
+            part = replace(part, resume=(home / "internal" / "manifest.json").exists())
+            made[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
+            small = challenge.smaller(part) if part.smoke else part
+            for variant in variants_of(settings_of_challenge(small)):
+                entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
+        inside = folder.root / FOLDER
+        labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
+        write_words(inside, labels, own.submission, asdict(config.statement))
+        rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
+        first = next(iter(made.values()))
+        setting = {**first.setting, "experiment": own.name, "settings": asdict(own)}
+        notes = (*own.notes, *(() if config.data.path else (f"The table itself: {WHERE}.",)))
+        findings = Findings(rows, setting, own.source, own.says, notes).beside
+        write_findings(findings, folder.internal)
+    return findings
+
+
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
+    """Like `run`; returns the short table, where everything lies, and where the table is published."""
+    findings = run(config, root, hydra_files=hydra_files)
+    text = told(summary(findings), root / "internal", config.console, FILES)
+    text += f"\n\nthe submission, in the form of NIST's archive: {root / FOLDER}"
+    return text if config.data.path else f"{text}\nmade from generated rows; the table itself (data.path=FILE): {WHERE}"
+
+
+def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
+    """What the experiment books: the releases of all feature sets.
+
+    Raises:
+        UserError: an impossible setting.
+    """
+    return tuple(each for name, part in parts_of(config) for each in challenge.releases(part, root / name))

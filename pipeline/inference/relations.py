@@ -1,0 +1,170 @@
+"""The strongest relations of two columns that a release shows, and how much of each its synthetic table keeps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.designs.chance_distance import ABSOLUTE, by_chance
+from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import Values, count_cliques
+from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.release import Measurements, NoisyDistances
+from mechanisms.public.rules.fine_columns import varied_columns
+from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.told import told
+from synthesis.consistency.residual_parts import completed
+from synthesis.consistency.total import estimate_total
+from synthesis.independent import independent_marginals
+
+#: Relations that are named, and that are looked at for these: those with the largest distances.
+NAMED, SEEN = 3, 40
+#: A relation is named where it places at least this share of the records, and beyond so many standard errors.
+LEAST, CERTAIN = 0.02, 4.0
+#: Less than this part of a relation in the synthetic table: it is lost.
+LOST = 0.5
+
+#: Two columns, the share of the records that their dependence moves, and what was asked of their cells.
+Found = tuple[Clique, float, QueryMatrix]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Two columns that depend on each other.
+
+    Attributes:
+        pair: the columns.
+        share: about which share of the records lies elsewhere than independent columns would place it, beyond chance
+            and noise, in [0, 1].
+        least: whether it is at least so much.
+        kept: the same share in the synthetic table; None where its columns are not those that were measured.
+    """
+
+    pair: Clique
+    share: float
+    least: bool
+    kept: float | None
+
+
+def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple[Relation, ...]:
+    """The NAMED strongest relations, by the noisy distances from independence, or by the noisy answers without them.
+
+    Guarantee: post-processing of the release; costs no privacy.
+    Args:
+        synthetic: the rows that are released.
+    """
+    records, evidence = estimate_total(measurements), Evidence(measurements)
+    if records <= 0:
+        return ()
+    distances = measurements.distances
+    every = _answered(evidence, records) if distances is None else _compared(evidence, distances, records)
+    found = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
+    least = distances is None
+    return tuple(Relation(pair, s, least, _kept(measurements, synthetic, pair, query)) for pair, s, query in found)
+
+
+def in_words(relations: Sequence[Relation]) -> str:
+    """A sentence; empty where there is none."""
+    if not relations:
+        return ""
+    named = [f"{' × '.join(r.pair)} {r.share:.0%}{_said(r, first=not i)}" for i, r in enumerate(relations)]
+    least = "at least: " if relations[0].least else ""
+    return f"{least}{', '.join(named)} of the records lie where unrelated columns would not put them"
+
+
+def _said(relation: Relation, *, first: bool) -> str:
+    if relation.kept is None:
+        return ""
+    lost = ", lost" if relation.kept < LOST * relation.share else ""
+    return f" ({'synthetic table: ' if first else ''}{relation.kept:.0%}{lost})"
+
+
+def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> Iterator[Found]:
+    """Of each released distance that is beyond chance and noise the whole distance that its law expects.
+
+    Where sums of cells were compared, the distance itself, which is less.
+    """
+    error = NOISE_KINDS[distances.noise].stddev * distances.scale
+    noise = {a.clique: a.stddev for a in evidence.compared.answers}
+    for place in np.argsort(-distances.values, kind="stable")[:SEEN]:
+        pair, value = distances.cliques[place], distances.values[place]
+        if len(pair) != 2:
+            continue
+        sides = tuple(evidence.independent((n,)) for n in pair)
+        expected = evidence.independent(pair)
+        cells = Cells.of_pair(
+            expected,
+            (sides[0], sides[1]),
+            (noise.get(pair[:1], 0.0), noise.get(pair[1:], 0.0)),
+            Identity(expected.size),
+        )
+        if value - cells.base(distances.below) < CERTAIN * error:
+            continue
+        moved = float(value)
+        if distances.whole[place]:
+            moved = _beyond(cells.distance(cells.strength(moved, distances.below)), cells.distance(0.0))
+        yield pair, min(moved / (2 * records), 1.0), Identity(expected.size)
+
+
+def _answered(evidence: Evidence, records: float) -> Iterator[Found]:
+    """Of each measured pair how far its answers are from independent columns, at least: less what their noise adds."""
+    known = completed(evidence.measurements)
+    by_columns, counted = independent_marginals(known), {a.clique for a in known.answers}
+    for pair, query, values, errors in _pairs(known):
+        if isinstance(query, Identity):  # by its own sides, which nobody may have asked for alone
+            table = values.reshape(known.domain.shape(pair))
+            sides = [np.maximum(table.sum(axis=axis), 0.0) for axis in (1, 0)]
+            expected = np.outer(*sides).ravel() / max(float(np.sqrt(sides[0].sum() * sides[1].sum())), 1.0)
+        elif all((n,) in counted for n in pair):
+            expected = by_columns(pair)
+        else:
+            continue
+        apart = float(np.abs(values - query.answer(expected)).sum())
+        moved = apart - ABSOLUTE * float(errors.sum()) - CERTAIN * float(np.linalg.norm(errors))
+        yield pair, min(moved / (2 * records), 1.0), query
+
+
+def _pairs(known: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
+    """Each measured pair once: what was asked of its cells, the answers, and the noise of each."""
+    varied, done = set(varied_columns(known.domain)), set[Clique]()
+    whole = replace(known, answers=tuple(a for a in known.answers if isinstance(a.query, Identity)))
+    for names in ([n for n in a.clique if n in varied] for a in whole.answers):
+        for pair in itertools.combinations(names, 2):
+            if pair not in done and (own := told(whole, pair)) is not None:
+                done.add(pair)
+                yield pair, Identity(own.values.size), own.values, own.errors
+    for a in known.answers:
+        if len(a.clique) == 2 and set(a.clique) <= varied and a.clique not in done and _disjoint(a.query):
+            done.add(a.clique)
+            yield a.clique, a.query, a.values, np.full(a.values.size, a.stddev)
+
+
+def _disjoint(query: QueryMatrix) -> bool:
+    """Whether each cell counts in one answer."""
+    return bool((query.transpose(np.ones(query.rows)) == 1).all())
+
+
+def _kept(measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix) -> float | None:
+    """The share of the synthetic rows that lie elsewhere than independent columns would place them, beyond chance."""
+    if synthetic is None or not synthetic.rows:
+        return None
+    made, measured = synthetic.domain, measurements.domain
+    if any(n not in made or made[n].size != measured[n].size for n in pair):
+        return None
+    (counts,) = count_cliques(replace(synthetic, weights=None), [pair])
+    table = counts.reshape([made[n].size for n in pair]).astype(np.float64)
+    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / synthetic.rows
+    moved = np.abs(query.answer((table - independent).ravel())).sum()
+    return _beyond(float(moved), float(by_chance(query.answer(independent.ravel())).sum())) / (2 * synthetic.rows)
+
+
+def _beyond(moved: float, chance: float) -> float:
+    """How much of a distance is more than chance: deviations of both kinds add up in squares."""
+    return math.sqrt(max(moved**2 - chance**2, 0.0))

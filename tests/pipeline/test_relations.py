@@ -1,0 +1,61 @@
+"""The end of a run names the strongest relations of the release, and how much of each the synthetic table keeps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechanisms.public.coded_table import CodedTable
+from pipeline.inference.relations import in_words, strongest
+from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.test_decided import FOUR, TRUTH, answer, release
+
+
+def rows(joint):
+    codes = np.repeat(np.arange(TRUTH.size), np.rint(joint.ravel()).astype(int))
+    columns = np.unravel_index(codes, TRUTH.shape)
+    return CodedTable(FOUR, (*(c.astype(np.uint8) for c in columns), np.zeros(codes.size, np.uint8)))
+
+
+#: ½ Σ |joint − product| of a and b, which are one: 1 − Σ p².
+SHARE = 1 - (0.4**2 + 0.3**2 + 0.2**2 + 0.1**2)
+UNRELATED = np.einsum("a,b,c->abc", [0.4, 0.3, 0.2, 0.1], [400.0, 300, 200, 100], [0.25, 0.75])
+
+
+@pytest.mark.parametrize("distances", [True, False])
+def test_a_strong_relation_is_named_with_its_share_and_independence_is_not(distances):
+    measured = release(1, 2.0, answer(("a", "b"), 2.0, 1), answer(("a", "c"), 2.0, 2))
+    (found,) = strongest(measured if distances else replace(measured, distances=None), rows(TRUTH))
+    assert found.pair == ("a", "b") and found.least is not distances
+    assert found.share == pytest.approx(SHARE, abs=0.05)
+    assert found.kept == pytest.approx(SHARE, abs=0.03)
+
+
+def test_columns_that_nobody_asked_for_alone_are_no_relation_by_being_uneven():
+    known = release(1, 2.0, answer(("a", "b"), 2.0, 1), answer(("a", "c"), 2.0, 2))
+    pairs = tuple(a for a in known.answers if len(a.clique) == 2)
+    assert [r.pair for r in strongest(replace(known, answers=pairs, distances=None), rows(TRUTH))] == [("a", "b")]
+
+
+def test_a_relation_that_the_synthetic_table_lacks_is_called_lost():
+    measured = release(1, 2.0, answer(("a", "b"), 2.0, 1))
+    (kept,), (lost,) = strongest(measured, rows(TRUTH)), strongest(measured, rows(UNRELATED))
+    assert "(synthetic table: 70%)" in in_words([kept])
+    assert "(synthetic table: 0%, lost)" in in_words([lost])
+
+
+def test_noise_alone_is_no_relation():
+    """Four standard errors: red by chance in fewer than one of 10⁴ drawings, and these are seeded."""
+    for seed in range(20):
+        noisy = release(seed, 2_000.0, answer(("a", "b"), 2_000.0, seed), answer(("a", "c"), 2_000.0, seed))
+        assert strongest(noisy, rows(TRUTH)) == ()
+        assert strongest(replace(noisy, distances=None), rows(TRUTH)) == ()
+
+
+def test_the_last_lines_and_the_report_name_the_same_relations(town, capsys):
+    settings = ["privacy.epsilon=50", "selection=pairs", "hydra.run.dir=out"]
+    assert command("run", *TOWN, *settings) == 0
+    said = capsys.readouterr().out
+    assert in_words(()) == ""
+    page = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    assert ("  related   " in said) == ("Strongest relations: " in page)
