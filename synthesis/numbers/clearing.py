@@ -121,7 +121,10 @@ class _Halving:
         answer = self.sums[middle] - self.sums[start] + gap * below / (below + above)
         least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
         peaks = self.has_peak(start, middle), self.has_peak(middle, stop)
-        stands = answer >= least[0] or peaks[0], records - answer >= least[1] or peaks[1]
+        # What a neighbour that was found empty has left to this part says nothing of where in it records are.
+        low = min(answer, self.sums[middle] - self.sums[start])
+        high = min(records - answer, self.sums[stop] - self.sums[middle])
+        stands = low >= least[0] or peaks[0], high >= least[1] or peaks[1]
         if (tails[1] or (peaks[0] and self.narrow_peak(start, middle))) and stands[0] and not stands[1]:
             return records, False
         if (tails[0] or (peaks[1] and self.narrow_peak(middle, stop))) and stands[1] and not stands[0]:

@@ -23,7 +23,7 @@ FAR = 0.25
 #: A cell is cleared where its answer is below so many standard deviations of its noise, and by so many below what
 #: independent columns would have there: so where an answer says that there is little, not where it says nothing.
 LITTLE = 2.5
-BELOW = 2.0
+BELOW = 3.0
 #: What such an answer still counts is what it has above so many (non-negative garrote): few, since records far from the
 #: mean that are lost move it as much as those that noise invents.
 REACH = 0.7

@@ -64,6 +64,39 @@ def test_the_released_table_keeps_means_quantiles_peaks_and_groups(done):
     assert_shape_kept(pd.read_csv(done / "out" / "release" / "synthetic.csv"))
 
 
+def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_column(tmp_path, monkeypatch):
+    """Nine of ten amounts lie in the first twentieth of a hundredth of the range, and half of all are 0."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(12)
+    region = rng.integers(0, 6, 30_000)
+    amount = np.exp(rng.normal(7.2, 1.9, region.size)).clip(0.01, 16_500_000).round(2)
+    amount[rng.random(region.size) < 0.4 + 0.04 * region] = 0.0
+    real = pd.DataFrame({"region": region, "amount": amount, "paid": np.where(amount > 0, "yes", "no")})
+    real.to_csv("paid.csv", index=False)
+    columns = {
+        "region": {"kind": "categorical", "size": 6, "missing": False},
+        "amount": {
+            "kind": "float",
+            "min": 0,
+            "max": 17_000_000,
+            "bins": {"count": 20},
+            "decimals": 2,
+            "missing": False,
+        },
+        "paid": {"kind": "flag", "true": ["yes"], "false": ["no"], "missing": False},
+    }
+    facts = {"name": "paid", "source": "invented", "confirmed_public": True, "columns": columns}
+    Path("paid.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")
+    own = ["data.path=paid.csv", "data.schema=paid.yaml", "privacy.noise_seed=3", "synthesis.seed=3"]
+    assert command("run", "data=table", *own, "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    made = pd.read_csv("out/release/synthetic.csv")
+    assert ((made.amount == 0) != (made.paid == "no")).mean() < 0.01, "one in two without a bin of its own for 0"
+    shares = [(d.amount == 0).groupby(d.region).mean() for d in (real, made)]
+    assert (abs(shares[1] - shares[0]) < 0.03).all()
+    for q in (0.6, 0.9):
+        assert made.amount.quantile(q) == pytest.approx(real.amount.quantile(q), rel=0.15)
+
+
 def test_a_table_made_again_from_the_release_alone_keeps_them_too(done, monkeypatch):
     monkeypatch.chdir(done)
     assert command("synth", "from=out/release", "output=again", "synthesis.seed=9") == 0

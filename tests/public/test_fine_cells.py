@@ -95,8 +95,20 @@ def test_equal_bins_of_a_wide_range_are_cut_by_ratios_and_chosen_edges_are_not()
     schema = schema_of(columns)
     edges = plain_edges(log_cut(schema["charge"]))
     assert {500, 1000, 5000, 50_000, 100_000} <= set(edges), "the bin up to 50,000 is told apart"
-    assert (edges[2:] <= 2.5 * edges[1:-1]).all()
+    large, small = edges[edges >= 500], edges[(edges > 1e-6) & (edges <= 500)]
+    assert (large[1:] <= 2.5 * large[:-1]).all() and (small[1:] <= 4 * small[:-1]).all() and small[0] <= 0.1
     assert log_cut(schema["chosen"]) is schema["chosen"] and log_cut(schema["narrow"]) is schema["narrow"]
+
+
+def test_zero_has_a_bin_of_its_own_where_a_wide_range_is_cut():
+    columns = {
+        "paid": {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}, "decimals": 2},
+        "gain": {"kind": "integer", "min": -50_000, "max": 100_000, "bins": {"count": 7}},
+    }
+    schema = schema_of(columns)
+    assert plain_edges(log_cut(schema["paid"]))[:2].tolist() == [0, 0.01]
+    edges = plain_edges(log_cut(schema["gain"])).tolist()
+    assert edges[edges.index(0) + 1] == 1 and {-1, -10, 10, -1000, 1000} <= set(edges)
 
 
 def test_a_column_in_a_rule_keeps_its_bins():

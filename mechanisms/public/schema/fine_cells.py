@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,13 +21,12 @@ CELLS = 256
 MAX_FINE = 10_000
 #: Columns of at most so many whole numbers (or twice the cells that are asked for) get a fine cell for each.
 SINGLE = 1_024
-#: A range is wide from this size on; its bins of equal width are cut where their ends differ by more than RATIO, down
-#: to a part of 1 / DEPTH of their upper end.
+#: A range is wide from this size on; its bins of equal width are cut where their ends differ by more than RATIO.
 WIDE = 1_000.0
 RATIO = 2.5
-DEPTH = 100.0
-#: Where a decade is cut.
-STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+#: Where a decade is cut; and where below a part of 1 / DEPTH of the bin's upper end, down to one of 1 / DEEPEST.
+STEPS, COARSE_STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 3.0)
+DEPTH, DEEPEST = 100.0, 1e6
 #: A peak of a float column has a cell of so many of its smallest distances.
 PEAK = 64
 
@@ -53,22 +54,46 @@ def wide(column: Column) -> bool:
 
 
 def log_cut(column: Column) -> Column:
-    """The column with its bins of equal width cut at 1, 1.5, 2, 3, 5, 7 times powers of ten, where its range is wide.
+    """The column with its bins of equal width cut in about equal ratios, where its range is wide.
 
-    Bins whose ends differ by a factor of more than RATIO are cut. Edges that somebody chose stay as they are.
+    Bins whose ends differ by a factor of more than RATIO are cut at 1, 1.5, 2, 3, 5, 7 times powers of ten, and far
+    below their upper end at 1 and 3 times, down to the least step of the values. So 0 has a bin of its own, and values
+    of any size lie in a bin that is not much wider than they are large. Edges that somebody chose stay as they are.
     """
     edges = plain_edges(column)
     if edges is None or column.bins is None or column.bins.count is None or not wide(column):
         return column
-    decades = 10.0 ** np.arange(1, np.ceil(np.log10(max(abs(column.low), abs(column.high)))) + 1)
-    points = np.unique(np.concatenate([sign * step * decades for sign in (-1, 1) for step in STEPS]))
+    top = max(abs(column.low), abs(column.high))
+    least = _least_step(column)
     cuts = []
     for low, high in itertools.pairwise(edges):
         far, near = max(abs(low), abs(high)), 0.0 if low < 0 < high else min(abs(low), abs(high))
         if far > RATIO * near:
-            cuts += [p for p in points if low < p < high and abs(p) >= far / DEPTH]
+            sizes = [
+                *_decades(STEPS, far / DEPTH, top),
+                *_decades(COARSE_STEPS, max(far / DEEPEST, least), far / DEPTH),
+            ]
+            cuts += [p for p in (0.0, least, *sizes, *(-x for x in sizes)) if low < p < high]
     every = np.unique(np.concatenate([edges, cuts]))
     return replace(column, bins=Bins(edges=_as_declared(column, every))) if cuts else column
+
+
+def _decades(steps: Sequence[float], low: float, high: float) -> list[float]:
+    """These times powers of ten, from `low` on and below `high`."""
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [x for ten in tens for x in (float(f"{step}e{ten}") for step in steps) if low <= x < high]
+
+
+def _least_step(column: Column) -> float:
+    """How far values of a column of numbers lie apart at least."""
+    if column.kind == "integer":
+        return 1.0
+    return _peak(column) if column.decimals is None else max(10.0**-column.decimals, _peak(column))
+
+
+def _peak(column: Column) -> float:
+    """The width of the cell of a single value of floats."""
+    return float(PEAK * np.spacing(max(abs(column.low), abs(column.high))))
 
 
 def finest(column: Column) -> Column:
@@ -109,7 +134,7 @@ def _with_peaks(column: Column, edges: Floats, cells: Floats) -> Floats:
     """Cells of their own for 0 and for the bounds, where values that were clipped stand."""
     if column.kind not in ("integer", "float"):
         return cells
-    step = PEAK * np.spacing(max(abs(edges[0]), abs(edges[-1]))) if column.kind == "float" else 1.0
+    step = _peak(column) if column.kind == "float" else 1.0
     peaks = [edges[0], edges[0] + step, edges[-1] - step]
     peaks += [0.0, step] if edges[0] < 0 < edges[-1] else []
     apart = np.array([c for c in cells if all(abs(c - p) >= step or c == p for p in peaks)])
@@ -128,8 +153,7 @@ def peaks_of(column: Column) -> Floats:
     edges = fine_edges(column)
     if edges is None or column.kind != "float":
         return np.zeros(0)
-    step = 2 * PEAK * np.spacing(max(abs(edges[0]), abs(edges[-1])))
-    return np.asarray(edges[:-1][np.diff(edges) < step], np.float64)
+    return np.asarray(edges[:-1][np.diff(edges) < 2 * _peak(column)], np.float64)
 
 
 def cells_of_bins(column: Column) -> NDArray[np.int64]:
