@@ -21,7 +21,7 @@ from mechanisms.public.schema.table_schema import Schema, column_fields, parse_s
 
 #: How likely noise alone may be to widen the bounds of a column.
 FALSE_ALARM = 1e-3
-#: A bound is not cut at a node where those beyond it hold more together than so many standard deviations of their noise.
+#: Bounds are not cut at a node where those beyond it hold together more than so many standard deviations of noise.
 BEYOND = 2.0
 #: A bin of equal mass holds at least so many standard deviations of the noise of a range.
 SIGNAL = 4.0
