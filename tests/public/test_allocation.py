@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.public.designs.allocation import Known, Shares, Wanted, _Errors, _Work, allocate
+from mechanisms.public.designs.allocation import LEAST_PROMISE, Known, Shares, Wanted, _Errors, _Work, allocate
 from mechanisms.public.designs.dense import noise_error
 
 POWER = 2 / 3
@@ -109,6 +109,16 @@ def test_pairs_that_depend_for_certain_are_measured_with_the_others():
     without = allocate(known, wanted, noise_of(40.0), POWER).shares.chosen
     certain = Wanted(wanted.left, wanted.shown, wanted.cells, wanted.sides, wanted.gaps, (1,))
     assert 1 not in without and {0, 1} <= set(allocate(known, certain, noise_of(40.0), POWER).shares.chosen)
+
+
+def test_further_pairs_give_way_where_far_less_error_is_promised_without_them():
+    known, wanted = world([9000, 800, 0, 0, 0, 0])
+    further, firm = replace(wanted, certain=(0,), further=(1,)), replace(wanted, certain=(0, 1))
+    little, much = noise_of(13.0), noise_of(20.0)
+    assert allocate(known, wanted, little, POWER).shares.chosen == (0,)  # it does not pay, by less than 2 %
+    assert set(allocate(known, further, little, POWER).shares.chosen) == {0, 1}
+    assert allocate(known, further, much, POWER).shares.chosen == (0,)
+    assert allocate(known, further, much, POWER).error < (1 - LEAST_PROMISE) * allocate(known, firm, much, POWER).error
 
 
 def test_a_pair_that_counts_more_gets_a_larger_part_and_its_columns_too():

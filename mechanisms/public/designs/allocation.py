@@ -57,6 +57,7 @@ class Wanted:
         sides: pairs × 2: the places of its two sides among the known marginals.
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
         certain: the places of pairs that are measured with the others, where that promises less error than no pair.
+        further: more such places, unless far less error is promised without holding on to them.
         weights: how often the error of each pair counts.
         factor: the noise of each pair's answers, over that of all cells of a marginal for the same part.
     """
@@ -67,6 +68,7 @@ class Wanted:
     sides: NDArray[np.intp]
     gaps: Values
     certain: tuple[int, ...] = ()
+    further: tuple[int, ...] = ()
     weights: Values | float = 1.0
     factor: Values | float = 1.0
 
@@ -161,14 +163,16 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
     loads = np.array([e.size for e in known.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
     without = work.error(nothing)
-    for certain in dict.fromkeys((wanted.certain, ())):
+    best = Allocation(nothing, without, without)
+    for certain in dict.fromkeys(((*wanted.certain, *wanted.further), wanted.certain, ())):
+        if best.shares.chosen and certain == ():
+            break
         result = nothing
         for number in range(ROUNDS):
             result = work.step(result, certain, first=number == 0)
-        error = work.error(result)
-        if error < (1 - LEAST_PROMISE) * without:
-            return Allocation(result, error, without)
-    return Allocation(nothing, without, without)
+        if (error := work.error(result)) < (1 - LEAST_PROMISE) * best.error:
+            best = Allocation(result, error, without)
+    return best
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,7 +92,6 @@ class PairView:
         shown = discovered(more / stddev)
         weights = np.array([self.weight(self.pairs[i]) for i in places])
         forest = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * told, 0.0).tolist())
-        certain = (*forest, *(i for i in further if shown[i] and i not in forest))
         gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
         rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
         return Wanted(
@@ -101,7 +100,8 @@ class PairView:
             rows,
             self.sides[list(places)],
             gaps,
-            certain,
+            tuple(forest),
+            tuple(i for i in further if shown[i] and i not in forest),
             weights,
             np.array([self.factor.get(self.pairs[i], 1.0) for i in places]),
         )
