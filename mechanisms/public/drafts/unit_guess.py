@@ -14,10 +14,12 @@ RECORD, GUESS = "record", "guess"
 #: Ids that are persons by their name; others are taken where they have at least this share of the rows as values.
 PERSONS = re.compile(r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid")
 SHARE = 0.02
+#: With a value in more than this share of the rows they number rows, not persons.
+ROW_SHARE = 0.95
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:
-    """The column that is called a person's id, or any id: of several the one with the fewest values; None: none is.
+    """The column called a person's id, or any id that repeats: of several the one with the fewest values.
 
     Args:
         source: the table in the engine.
@@ -29,7 +31,7 @@ def guess_unit(source: Source, engine: Any) -> str | None:
     ((rows, *values),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
     ids = [(n, source.names[i]) for i, n in zip(named, values, strict=True) if n > FEW_IDS]
     persons = [(n, name) for n, name in ids if PERSONS.search(name)]
-    return min(persons or [(n, name) for n, name in ids if n >= SHARE * rows], default=(0, None))[1]
+    return min(persons or [(n, name) for n, name in ids if SHARE * rows <= n <= ROW_SHARE * rows], default=(0, None))[1]
 
 
 def counted(unit: str | None, *, guessed: bool) -> str:
@@ -37,6 +39,7 @@ def counted(unit: str | None, *, guessed: bool) -> str:
     if unit is None:
         if not guessed:
             return "Rows were counted (privacy.unit=record)."
-        return "Rows were counted: no column looks like an id. Where a person has several rows: privacy.unit=COLUMN."
+        why = "no column looks like a person's id. Where a person has several rows: privacy.unit=COLUMN."
+        return f"Rows were counted: {why}"
     how = "guessed to be the person; privacy.unit=COLUMN says another" if guessed else "privacy.unit"
     return f"Counted by the column {unit!r} ({how}): rows without it do not count."
