@@ -161,7 +161,8 @@ def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
     n = read[-1]
     if n < MOSTLY * facts.filled or low is None:
         return None
-    fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": str(low), "max": str(high)}
+    low, high = _outwards(str(low), str(high))
+    fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
@@ -172,8 +173,13 @@ def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
-    guess = f"dates or times ({shown}); bounds are the first and the last day seen{doubt}"
+    guess = f"dates or times ({shown}); bounds are those seen, rounded outwards{doubt}"
     return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
+
+
+def _outwards(low: str, high: str) -> tuple[str, str]:
+    """The first and the last day seen, to whole years where they lie in several: a bound is nobody's birthday then."""
+    return (low, high) if low[:4] == high[:4] else (f"{low[:4]}-01-01", f"{high[:4]}-12-31")
 
 
 def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
