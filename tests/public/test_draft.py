@@ -255,3 +255,25 @@ def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
     whole = source(table)
     with whole.connect() as engine:
         assert [len(look.columns) for look in column_facts.looks(whole, engine)] == [500, 500, 200]
+
+
+@pytest.mark.parametrize("broken, proposed", [(0, True), (15, True), (80, False)])
+def test_two_dates_that_nearly_always_ascend_are_proposed_as_ordered(
+    tmp_path: Path, broken: int, proposed: bool
+) -> None:
+    rows = [(f"20{10 + i % 9}-01-{1 + i % 20:02}", f"20{10 + i % 9}-02-{1 + i % 28:02}") for i in range(2000)]
+    rows = [(b, a) if i < broken else (a, b) for i, (a, b) in enumerate(rows)]
+    text, _ = drafted(csv(tmp_path, "start,end\n" + "".join(f"{a},{b}\n" for a, b in rows)))
+    assert ('#   - ["start", "end"]' in text) == proposed
+    if proposed:
+        loosened = text.replace("# ordered:", "ordered:").replace("#   - [", "  - [")
+        (tmp_path / "own.yaml").write_text(loosened, encoding="utf-8")
+        assert [g.columns for g in load_schema(tmp_path / "own.yaml").rules.ordered] == [("start", "end")]
+
+
+def test_three_dates_in_a_row_get_the_same_bounds(tmp_path: Path) -> None:
+    rows = "".join(f"2015-01-{1 + i % 9:02},2016-01-{1 + i % 28:02},2016-02-{1 + i % 28:02}\n" for i in range(300))
+    rows += "2016-01-20,2016-02-10,2016-02-20\n"
+    text, facts = drafted(csv(tmp_path, "received,sent,seen\n" + rows))
+    assert '#   - ["received", "sent"]' in text and '#   - ["sent", "seen"]' in text
+    assert len({facts[n].labels for n in ("received", "sent", "seen")}) == 1

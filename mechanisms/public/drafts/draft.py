@@ -12,6 +12,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, looks
 from mechanisms.public.drafts.column_guess import guess_column, unused
 from mechanisms.public.drafts.derived_guess import guess_derived
+from mechanisms.public.drafts.ordered_guess import guess_ordered, with_same_bins
 from mechanisms.public.drafts.unit_guess import GUESS, RECORD, counted, guess_unit
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
@@ -79,6 +80,13 @@ def draft_schema(
             else:
                 drafted.append((column, fields, guess))
     rules = guess_derived(source, {name: fields for name, fields, _ in drafted})
+    by_name = {name: fields for name, fields, _ in drafted}
+    orders = guess_ordered(source, by_name)
+    for _ in orders:  # until bounds have passed along chains of pairs
+        for low, high, _, _ in orders:
+            with_same_bins(by_name, low, high)
+    tied = {column for low, high, _, _ in orders for column in (low, high)}
+    drafted = [(c, f, f"{g} in the columns under `ordered` below" if c in tied else g) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
@@ -90,7 +98,20 @@ def draft_schema(
     if left_out:
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
-    return text + _derived(rules)
+    return text + _derived(rules) + _ordered(orders)
+
+
+def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:
+    """Pairs of columns that ascend in nearly all rows, as comments."""
+    if not orders:
+        return ""
+    lines = [
+        f"#   - {json.dumps([low, high], ensure_ascii=False)}  # in {up:,} of the {both:,} rows that hold both"
+        for low, high, up, both in orders
+    ]
+    return "\n".join(
+        ["# with these rules no synthetic row descends; both columns need the same bins:", "# ordered:", *lines, ""]
+    )
 
 
 def _derived(rules: Sequence[tuple[str, str, int]]) -> str:
