@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ FEW_ROWS = 20
 FREQUENT, ROWS_EACH = 50, 20
 #: A list is drafted where the texts on it stand in at least this share of the filled cells; else it is free text.
 LISTED = 0.75
+#: Bounds of dates that lie so many years apart are whole years; of others whole months.
+MANY_YEARS = 5
 #: An id by its name is left out where it has more distinct texts.
 FEW_IDS = 20
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
@@ -178,8 +181,13 @@ def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
 
 
 def _outwards(low: str, high: str) -> tuple[str, str]:
-    """The first and the last day seen, to whole years where they lie in several: a bound is nobody's birthday then."""
-    return (low, high) if low[:4] == high[:4] else (f"{low[:4]}-01-01", f"{high[:4]}-12-31")
+    """The first and the last day seen, to whole years where many lie between, else to whole months.
+
+    A bound is nobody's birthday then.
+    """
+    if int(high[:4]) - int(low[:4]) >= MANY_YEARS:
+        return f"{low[:4]}-01-01", f"{high[:4]}-12-31"
+    return f"{low[:7]}-01", f"{high[:7]}-{monthrange(int(high[:4]), int(high[5:7]))[1]}"
 
 
 def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
