@@ -117,7 +117,7 @@ def _run(overrides: list[str]) -> int:
     from pipeline import stages
     from pipeline.console import tells
     from pipeline.experiments import experiments
-    from pipeline.folders import no_empty_folders
+    from pipeline.folder_lock import no_empty_folders
     from pipeline.measuring.acceptance import Withheld
     from pipeline.report import last_lines as report_run
     from pipeline.sweeps.launching import run_alone

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.tables.engine_instances import shared_engine
+from pipeline.folder_lock import held, unwritable
 
 BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
 Do not publish it and do not share it. What may leave lies in folders called release, under the terms of the
@@ -23,6 +23,8 @@ privacy.json in each.
 """
 #: The file that says what may become of a folder: with rows in it, and of a run that reads none.
 SEEN, UNSEEN = "NOT_PRIVATE.txt", "NO_TABLE_READ.txt"
+#: The setting that names a run's folder.
+WHERE = "hydra.run.dir"
 #: Under a run's internal/: the random name of its booking in a shared budget, there before the booking is.
 BOOKING = "booking.json"
 #: How the files begin that a command writes and may replace: reports and their drawings, scores, answers as JSON.
@@ -123,40 +125,27 @@ def claimed(root: Path, *, resume: bool, public: str | None = None) -> Iterator[
             at work in it; it cannot be written.
     """
     folder = RunFolder(root)
-    not_in_release(root, "hydra.run.dir")
-    left = nothing_left(folder.internal, unless=lambda: folder.charged, but={BOOKING})
-    with left, _locked(folder, resume, public), shared_engine(folder.temporary / "engine"):
+    not_in_release(root, WHERE)
+    alone = held(folder.internal, WHERE, who="process", unless=lambda: folder.charged, but={BOOKING})
+    with alone, _begun(folder, resume, public), shared_engine(folder.temporary / "engine"):
         yield folder
 
 
 @contextmanager
-def _locked(folder: RunFolder, resume: bool, public: str | None) -> Iterator[None]:
-    root = folder.root
+def _begun(folder: RunFolder, resume: bool, public: str | None) -> Iterator[None]:
+    _check_state(folder, resume)
     try:
-        folder.internal.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.internal.chmod(0o700)
-        lock = (folder.internal / "lock").open("w")
+        if not folder.charged:
+            folder.manifest.unlink(missing_ok=True)  # of a run that spent nothing: it binds nobody
+        _say_what_may_leave(folder.internal, public)
+        shutil.rmtree(folder.temporary, ignore_errors=True)
+        folder.temporary.mkdir(mode=0o700)
     except OSError as error:
-        raise _unwritable(root, error) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            fix = "wait for it, or use another folder"
-            raise UserError(f"another process is at work in {root}", where="hydra.run.dir", fix=fix) from error
-        _check_state(folder, resume)
-        try:
-            if not folder.charged:
-                folder.manifest.unlink(missing_ok=True)  # of a run that spent nothing: it binds nobody
-            _say_what_may_leave(folder.internal, public)
-            shutil.rmtree(folder.temporary, ignore_errors=True)
-            folder.temporary.mkdir(mode=0o700)
-        except OSError as error:
-            raise _unwritable(root, error) from error
-        try:
-            yield
-        finally:
-            shutil.rmtree(folder.temporary, ignore_errors=True)
+        raise unwritable(folder.root, error, WHERE) from error
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder.temporary, ignore_errors=True)
 
 
 def _say_what_may_leave(inside: Path, public: str | None) -> None:
@@ -168,50 +157,6 @@ def _say_what_may_leave(inside: Path, public: str | None) -> None:
         write_whole(inside / UNSEEN, public)
 
 
-@contextmanager
-def nothing_left(inside: Path, *, unless: Callable[[], bool], but: Collection[str] = ()) -> Iterator[None]:
-    """After a user's mistake or an interruption, a folder is as it was: what is new in it is deleted.
-
-    Args:
-        unless: asked after the failure: what is there by then has to stay.
-        but: names of files that stay in any case.
-    """
-    before = _names(inside)
-    with no_empty_folders(inside):
-        try:
-            yield
-        except (UserError, KeyboardInterrupt):
-            if not unless():
-                for name in _names(inside) - before - set(but):
-                    _removed(inside / name)
-            raise
-
-
-def _names(folder: Path) -> set[str]:
-    return {p.name for p in folder.iterdir()} if folder.is_dir() else set()
-
-
-def _removed(path: Path) -> None:
-    with suppress(OSError):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-@contextmanager
-def no_empty_folders(path: Path) -> Iterator[None]:
-    """After a failure, the folders up to `path` that were not there before are gone again where they are empty."""
-    new = [p for p in (path, *path.parents) if not p.exists()]
-    try:
-        yield
-    except BaseException:
-        for folder in new:
-            with suppress(OSError):  # not empty, or not made
-                folder.rmdir()
-        raise
-
-
 def _check_state(folder: RunFolder, resume: bool) -> None:
     """A new run starts in a folder without one; a resumed one goes on with what is there."""
     started = folder.manifest.exists()
@@ -219,10 +164,10 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
         return
     if started and not resume:
         fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {folder.root})"
-        raise UserError("this folder already holds a run", where="hydra.run.dir", fix=fix)
+        raise UserError("this folder already holds a run", where=WHERE, fix=fix)
     if not started and folder.release.exists():
         fix = f"another hydra.run.dir (this one is {folder.root})"
-        raise UserError("this folder holds a release of something else", where="hydra.run.dir", fix=fix)
+        raise UserError("this folder holds a release of something else", where=WHERE, fix=fix)
     if resume and not started:
         fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
         raise UserError(f"nothing to resume in {folder.root}", where="resume", fix=fix)
@@ -234,12 +179,8 @@ def check_free(root: Path) -> None:
     Raises:
         UserError: it lies in a release, or holds a run or a release already.
     """
-    not_in_release(root, "hydra.run.dir")
+    not_in_release(root, WHERE)
     _check_state(RunFolder(root), resume=False)
-
-
-def _unwritable(root: Path, error: OSError) -> UserError:
-    return UserError(f"cannot write in {root} ({error.strerror})", where="hydra.run.dir", fix="another folder")
 
 
 def check_output(path: Path, where: str, *, own: Sequence[str] = ()) -> None:

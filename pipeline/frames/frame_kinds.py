@@ -207,7 +207,7 @@ def _as(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
         return series
     try:
         return series.astype(dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, pa.ArrowException):
         return series
 
 

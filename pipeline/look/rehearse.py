@@ -16,7 +16,8 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
-from pipeline.folders import RunFolder, check_free, nothing_left
+from pipeline.folder_lock import no_empty_folders
+from pipeline.folders import RunFolder, check_free
 from pipeline.report.last_lines import REHEARSAL as TABLE
 from pipeline.settings import build
 from pipeline.settings.config import Config
@@ -57,9 +58,14 @@ def rehearse(config: Config, root: Path) -> Run:
     budget = replace(config.budget, ledger=None, limit=None, accountant=None, slack=None)
     statement = replace(config.statement, key=None)
     settings = replace(config, data=data, privacy=privacy, budget=budget, statement=statement)
-    with nothing_left(root, unless=lambda: RunFolder(root).charged):
-        write_rows(table, schema, rows, column=unit.column, most=most, rng=np.random.default_rng(SEED))
-        return run(settings, root)
+    with no_empty_folders(root):
+        try:
+            write_rows(table, schema, rows, column=unit.column, most=most, rng=np.random.default_rng(SEED))
+            return run(settings, root)
+        except (UserError, KeyboardInterrupt):
+            if not RunFolder(root).charged:
+                table.unlink(missing_ok=True)
+            raise
 
 
 def write_rows(

@@ -30,7 +30,8 @@ from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.console import CONSOLE, NOT_SAID, tells
 from pipeline.error_messages import say_what_is_safe
-from pipeline.folders import BANNER, SEEN, not_in_release, nothing_left
+from pipeline.folder_lock import held
+from pipeline.folders import BANNER, SEEN, not_in_release
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import build, machine_limits
 from pipeline.settings.compose import check_one_list, first_of_sweep, misspelt
@@ -78,7 +79,7 @@ def sweep(overrides: Sequence[str]) -> int:
         check_one_list(asked)
         check_launcher(master, loader, job)
         _check_begun(valid, root)
-        with nothing_left(root / "internal", unless=lambda: len(list(root.iterdir())) > 1), _opened(root) as inside:
+        with _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
             ended = _skipped(valid)
             left = [j for j in valid if j.name not in ended]
@@ -159,20 +160,8 @@ def _opened(root: Path) -> Iterator[Path]:
     """The sweep's internal/: closed to others, for one sweep at a time; what its jobs shared is deleted at the end."""
     inside = root / "internal"
     not_in_release(root, "hydra.sweep.dir")
-    try:
-        inside.mkdir(parents=True, exist_ok=True, mode=0o700)
-        inside.chmod(0o700)
-        lock = (inside / "lock").open("w")
-    except OSError as error:
-        fix = "another folder"
-        raise UserError(f"cannot write in {root} ({error.strerror})", where="hydra.sweep.dir", fix=fix) from error
-    shared = inside / "shared"
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            fix = "wait for it, or use another folder"
-            raise UserError(f"another sweep is at work in {root}", where="hydra.sweep.dir", fix=fix) from error
+    shared, jobs = inside / "shared", lambda: len(list(root.iterdir())) > 1
+    with held(inside, "hydra.sweep.dir", who="sweep", unless=jobs):
         write_whole(inside / SEEN, BANNER)
         shutil.rmtree(shared, ignore_errors=True)
         shared.mkdir(mode=0o700)

@@ -148,6 +148,14 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.rglob("*")] == ["temporary"]
 
 
+def test_values_that_the_frame_s_kind_cannot_hold_come_out_as_the_schema_makes_them():
+    """Records read as numbers: all of them are unreadable, and made-up numbers are no records."""
+    records = pd.array([{"a": 1}] * 100, dtype=pd.ArrowDtype(pa.struct([("a", pa.int64())])))
+    schema = {"columns": {"x": {"kind": "integer", "min": 0, "max": 9}}, "confirmed_public": True}
+    release = pipeline.fit(pd.DataFrame({"x": records}), schema, epsilon=9, quiet=True, **{"data.max_unplaced": 1})
+    assert pd.api.types.is_integer_dtype(release.sample(5)["x"])
+
+
 def test_a_named_folder_keeps_both_sides_and_the_scores(tmp_path):
     release = pipeline.fit(patients(), FEW, folder=tmp_path / "mine", **QUICK, evaluation={"metrics": ["tvd"]})
     assert "tvd" in json.loads((tmp_path / "mine/internal/scores.json").read_text())
