@@ -21,7 +21,6 @@ from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.release_files import load_released_schema
-from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.policy import budget_warnings, unit_warnings
@@ -42,7 +41,7 @@ def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, An
     """Everything that the statement says twice, it says alike; for a release of this version."""
     if set(statement) - {"not_ours"} != KEYS:
         return False, f"privacy.json has other keys: {', '.join(sorted(set(statement) ^ KEYS))}"
-    if wrong := _wrong_ids(statement) or _wrong_criteria(statement, index):
+    if wrong := _wrong_ids(statement) or _wrong_criteria(release, statement):
         return False, wrong
     receipts = zip(statement["events"], _receipts_again(release, statement, index), strict=True)
     for place, (stated, again) in enumerate(receipts):
@@ -197,10 +196,9 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def _wrong_criteria(statement: Mapping[str, Any], index: Mapping[str, Any]) -> str:
+def _wrong_criteria(release: Path, statement: Mapping[str, Any]) -> str:
     """Why what a release was accepted by is nothing that a run compares."""
-    names = {a["name"] for a in index["domain"]}
-    columns = sum(not (n.endswith(FINE) and n.removesuffix(FINE) in names) for n in names)  # fine cells stand alone
+    columns = len(load_released_schema(release / "schema.yaml").synthesized)
     for name, wanted in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
         whole = [whole_number(wanted[key]) for key in ("marginals", "compared", "left_out")]
         words = wanted.keys() == CRITERION and wanted["metric"] == "l1" and wanted["of"] in ("mean", "largest")

@@ -18,6 +18,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import load_config
 from pipeline.stages import run
+from pipeline.statement.verify import verify
 from pipeline.sweeps.results import choice_warning
 from tests.pipeline.conftest import TOWN, command
 
@@ -80,6 +81,17 @@ def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, cap
     assert {p: p.read_bytes() for p in before} == before
     assert command("run", *QUICK, accept(10**6, k=2), "hydra.run.dir=r", "resume=true") == 1
     assert "changed since the run began: settings.accept" in capsys.readouterr().err
+
+
+def test_a_release_whose_column_has_coarse_bins_in_joint_marginals_is_sound(town):
+    """Its fine marginal is compared like any other column."""
+    schema = (town / "town.yaml").read_text(encoding="utf-8")
+    assert "age: {" in schema
+    (town / "joint.yaml").write_text(schema.replace("age: {", "age: {joint_bins: {count: 2}, "), encoding="utf-8")
+    settings = [*TOWN, "selection=pairs", "synthesis=independent", "evaluation.enabled=false"]
+    assert command("run", *settings, "data.schema=joint.yaml", accept(10_000), "hydra.run.dir=r") == 0
+    verdict = verify(town / "r" / "release")
+    assert verdict.sound, verdict.as_text()
 
 
 def test_several_tries_cost_what_plan_says_before_and_tell_nothing_about_each_other(town, capsys):
