@@ -26,6 +26,8 @@ from pipeline.settings.config import Config, typed
 from pipeline.sweeps.planned_jobs import digest
 
 OUTCOME = "outcome.json"
+#: In the folder that the jobs share: the process of the sweep.
+SWEEP = "sweep.pid"
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,13 @@ def job(config: DictConfig) -> None:
     }
     settings = typed(config, Config)
     shared = Path(hydra.sweep.dir) / "internal" / "shared"
+    sweep = int((shared / SWEEP).read_text(encoding="utf-8"))
     if multiprocessing.get_start_method() not in multiprocessing.get_all_start_methods():
         multiprocessing.set_start_method("forkserver", force=True)  # a launcher's own, which its children do not know
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "pipeline.sweeps.warm_start"])
     start = time.perf_counter()
-    child = context.Process(target=_work, args=(settings, root, files, shared.resolve(), os.getpid()))
+    child = context.Process(target=_work, args=(settings, root, files, shared.resolve(), (os.getpid(), sweep)))
     child.start()
     child.join()
     if child.exitcode:
@@ -89,9 +92,9 @@ def outcome_of(root: Path) -> JobOutcome | None:
         return None
 
 
-def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, parent: int) -> None:
+def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, parents: tuple[int, ...]) -> None:
     """In the process of the job: its own output goes to internal/output.log."""
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parents,), daemon=True).start()
     start = time.perf_counter()
     outcome = JobOutcome("failed", digest(settings))
     try:
@@ -121,9 +124,9 @@ def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> d
     return dict(stages.run(settings, root, hydra_files=files, shared=shared).seconds)
 
 
-def _end_with(parent: int) -> None:
-    """A job never outlives the sweep that started it."""
-    while _alive(parent):
+def _end_with(parents: tuple[int, ...]) -> None:
+    """A job never outlives the sweep that started it: neither its launcher's process, nor the one that launched."""
+    while all(map(_alive, parents)):
         time.sleep(0.2)
     os._exit(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shutil
 import sys
@@ -40,7 +41,7 @@ from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
 from pipeline.stages import schema_print
-from pipeline.sweeps.job_process import OUTCOME, JobOutcome, job, load_json, outcome_of
+from pipeline.sweeps.job_process import OUTCOME, SWEEP, JobOutcome, job, load_json, outcome_of
 from pipeline.sweeps.launching import check_launcher, launcher_of
 from pipeline.sweeps.look_first import look_before_booking
 from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
@@ -165,6 +166,7 @@ def _opened(root: Path) -> Iterator[Path]:
         write_whole(inside / SEEN, BANNER)
         shutil.rmtree(shared, ignore_errors=True)
         shared.mkdir(mode=0o700)
+        (shared / SWEEP).write_text(str(os.getpid()), encoding="utf-8")
         try:
             yield inside
         finally:

@@ -201,6 +201,35 @@ def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(
     assert all(outcome_of(job).status == "done" for job in jobs_of(town / "sweep"))
 
 
+@pytest.mark.slow
+def test_no_job_outlives_a_sweep_that_is_killed_though_its_launcher_does(town):
+    """One job waits for ever at a pipe in place of its lock; of the sweep the first process alone is killed."""
+    waiting = town / "sweep" / "at-1"
+    (waiting / "internal").mkdir(parents=True, mode=0o700)
+    os.mkfifo(waiting / "internal" / "lock")
+    asked = ["run", "-m", *FAST, "privacy.epsilon=1,2", "hydra.sweep.subdir=at-${privacy.epsilon}"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], **quiet)
+
+    def at_work() -> bool:
+        return any(_works_in(p, waiting) for p in Path("/proc").iterdir() if p.name.isdigit())
+
+    try:
+        assert _in_time(at_work)
+        process.kill()
+        process.wait()
+        assert _in_time(lambda: not at_work())
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # what waits there for other jobs
+
+
+def _in_time(happens, seconds: float = 60.0) -> bool:
+    until = time.monotonic() + seconds
+    while not (found := happens()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return found
+
+
 def test_what_a_killed_sweep_left_is_deleted_when_it_is_resumed(tmp_path):
     left = tmp_path / "internal" / "shared" / "rows"
     left.mkdir(parents=True)
