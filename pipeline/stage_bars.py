@@ -90,9 +90,10 @@ class Stages:
             self.note(f"warning: {line}")
 
     def note(self, line: str) -> None:
-        """Something public that a person should know; nothing if it is empty."""
+        """Something public that a person should know, in one line where a file keeps it; nothing if it is empty."""
         if line:
-            self.console.print(f"  {line}", highlight=False, markup=False)
+            unfolded = not self.console.is_terminal
+            self.console.print(f"  {line}", highlight=False, markup=False, soft_wrap=unfolded)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Progress]:

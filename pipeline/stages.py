@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -223,7 +223,12 @@ def _looked_at(private: PrivateTable, schema: Schema, config: Config, show: Stag
     Raises:
         UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
     """
-    LOG.info("%r; values that the schema does not place: %s", private, private.encoding)
+    unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
+    listed = {name: n for name, n in private.encoding.outside.items() if name not in unknown}
+    placed = "; ".join(
+        [str(replace(private.encoding, outside=listed)), *(f"{n}: its values are discovered" for n in unknown)]
+    )
+    LOG.info("%r; values that the schema does not place: %s", private, placed)
     losses = losses_of(private.encoding, schema)
     refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
     show.warn_privately(said_scores_memory(config, schema, private.encoding.rows))

@@ -66,6 +66,7 @@ class ColumnLook:
         beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
         other, missing: values that go to *other*, and that are declared missing.
         examples: some of the lost values, with how often each occurs.
+        warnings: for whom the column may betray somebody, in sentences.
         hints: likely cures, and questions.
     """
 
@@ -78,7 +79,15 @@ class ColumnLook:
     missing: int
     lone: int = 0
     examples: tuple[tuple[str, int], ...] = ()
+    warnings: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """In a word or two."""
+        if self.loss.lost:
+            return f"loses {percent(self.loss.share)}"
+        return "warning" if self.warnings else "ok"
 
 
 def moved(column: Column) -> str:
@@ -237,10 +246,11 @@ def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
     if not seen.codes or seen.low is None or seen.high is None:
         return []
     gaps = []
+    known = [Reading().number(t) for t in column.missing_texts]
     for code, n in sorted(seen.codes.items()):
-        text = f"{code:g}"
+        text = f"{code:g}" if column.width is None or code < 0 else f"{code:0{column.width}g}"
         apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
-        if apart and n >= OFTEN and text not in column.missing_texts:
+        if apart and n >= OFTEN and code not in known:
             gaps.append((text, n))
     if not gaps:
         return []

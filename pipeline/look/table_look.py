@@ -25,7 +25,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal, stream
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
@@ -34,6 +34,7 @@ from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config
 from pipeline.settings.discovering_settings import asks_for_records
+from pipeline.settings.policy import IDS_MEASURED
 from pipeline.stage_bars import Stages
 
 #: Lost values that are looked at, and that are shown.
@@ -115,7 +116,7 @@ def look_at(
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
-        *_units(source, unit, seen, report.rows, bounded=bounded),
+        *_units(source, schema, unit, seen, report.rows, bounded=bounded),
         *_conflicts(source, coded, schema, workdir),
     ]
     return TableLook(report.rows, source.names, columns, tuple(hints), at_most)
@@ -149,7 +150,9 @@ def _column(
         missing -= outside
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
-    hints = lone_hint(report.lone.get(column.name, 0), unit)
+    warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
+    warnings += lone_hint(report.lone.get(column.name, 0), unit)
+    hints: list[str] = []
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
@@ -158,6 +161,7 @@ def _column(
     if column.discover is None:
         hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
     else:
+        other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
     return ColumnLook(
         column.name,
@@ -169,6 +173,7 @@ def _column(
         missing,
         report.lone.get(column.name, 0),
         tuple(examples[:SHOWN]),
+        tuple(warnings),
         tuple(hints),
     )
 
@@ -246,13 +251,18 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     return hints
 
 
-def _units(source: Source, unit: PrivacyUnit, seen: Mapping[str, Seen], rows: int, *, bounded: bool) -> list[str]:
+def _units(
+    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, Seen], rows: int, *, bounded: bool
+) -> list[str]:
     """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit."""
     if unit.column is None:
-        ids = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+        codes = [c.name for c in schema.columns if c.kind in {"categorical", "integer"} and not c.constant]
+        named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+        ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
         return [
-            f"{name!r} looks like an id, with about {seen[name].distinct:,} values in {rows:,} rows: a person may have "
-            f"several; the unit is one record now: privacy.unit={name} privacy.max_records=C protects all of them"
+            f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
+            f"in {rows:,} rows: a person may have several; the unit is one record now: privacy.unit={name} "
+            "privacy.max_records=C protects all of them"
             for name in ids
         ]
     import pyarrow as pa
@@ -295,6 +305,7 @@ def as_facts(look: TableLook) -> dict[str, Any]:
     columns = {
         c.name: {
             "kind": c.kind,
+            "status": c.status,
             "lost": c.loss.lost,
             "share": c.loss.share,
             "fate": c.loss.fate,
@@ -304,7 +315,7 @@ def as_facts(look: TableLook) -> dict[str, Any]:
             "missing": c.missing,
             "lone": c.lone,
             "examples": [list(e) for e in c.examples],
-            "hints": list(c.hints),
+            "hints": [*c.warnings, *c.hints],
         }
         for c in look.columns
     }
@@ -324,15 +335,14 @@ def as_lines(look: TableLook, table: str, schema: str) -> Sequence[str]:
     lines = [head, "NOT private: this saw the rows, and quotes values of them. Nothing was spent or released.", ""]
     width = max((len(c.name) for c in look.columns), default=0)
     for c in look.columns:
-        over = c.loss in look.too_many
-        loses = f"{'LOSES' if over else 'loses'} {percent(c.loss.share)}" if c.loss.lost else "ok"
+        status = c.status.replace("loses", "LOSES") if c.loss in look.too_many else c.status
         shares = ((c.beyond, c.moved), (c.other, "other"), (c.missing, "missing"))
         rest = ", ".join(f"{percent(n / max(look.rows, 1))} {word}" for n, word in shares if n)
-        lines.append(f"{c.name:<{width}}  {c.kind:<11} {loses:<14} {rest}".rstrip())
+        lines.append(f"{c.name:<{width}}  {c.kind:<11} {status:<14} {rest}".rstrip())
         if c.loss.lost:
             few = ", ".join(f"{t!r} ({n:,})" for t, n in c.examples)
             lines.append(f"    {c.loss.lost:,} values {c.loss.fate}, such as {few}")
-        lines += [f"    → {hint}" for hint in c.hints]
+        lines += [f"    → {hint}" for hint in (*c.warnings, *c.hints)]
     lines += ["", *(f"- {hint}" for hint in look.hints)] if look.hints else []
     bar = f"{100 * look.at_most:g} % of its values (data.max_unplaced)"
     if look.too_many:

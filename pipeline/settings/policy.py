@@ -12,6 +12,9 @@ LARGEST_EPSILON = 10.0
 #: δ is a probability that the promise fails altogether; it should be far below 1 / number of units.
 LARGEST_DELTA = 1e-5
 
+#: What is wrong with a schema that has the column of the unit among its own.
+IDS_MEASURED = "names the unit of privacy, and the schema has its ids measured and released like any other values"
+
 
 def budget_warnings(epsilon: float, delta: float) -> tuple[str, ...]:
     """What a person should know about a large budget, a sentence each; nothing for a usual one."""
@@ -30,7 +33,12 @@ def budget_warnings(epsilon: float, delta: float) -> tuple[str, ...]:
 
 
 def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """A sentence where a row is the unit, and a column that the schema leaves out is called an id: public facts."""
+    """A sentence where ids of the unit are measured, or where a row is the unit and what is left out is called an id.
+
+    It follows from public facts.
+    """
+    if unit.column in [c.name for c in schema.columns]:
+        return (f"the column {unit.column!r} {IDS_MEASURED}; instead, leave_out: [{unit.column}]",)
     ids = [n for n in schema.leave_out if ID_NAME.search(n)] if unit.column is None else []
     fix = "privacy.unit={0} privacy.max_records=C protects all rows of one"
     return tuple(f"each row alone is protected; {n!r} looks like an id: {fix.format(n)}" for n in ids[:1])

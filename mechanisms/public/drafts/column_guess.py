@@ -15,6 +15,7 @@ from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     ID_NAME,
+    POSTAL_NAME,
     Reading,
     as_moment,
     date_forms,
@@ -192,7 +193,7 @@ def _outwards(low: str, high: str) -> tuple[str, str]:
 
 def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
     """Codes of digits with leading zeros, too many to list: postal codes and the like."""
-    named = bool(re.search(r"(?i)zip|postal|postcode|plz", look.source.names[index]))
+    named = bool(POSTAL_NAME.search(look.source.names[index]))
     texts = look.sample(index, NO_DIGITS, 4)
     gaps = sorted({*facts.gaps, *gap_words(texts, numbers=False)})
     many = facts.distinct > MAX_VALUES and (named or facts.distinct <= MOSTLY * facts.rows)

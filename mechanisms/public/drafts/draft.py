@@ -20,6 +20,7 @@ from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.text_forms import may_be_id
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -36,6 +37,8 @@ NOTICE = """\
 #     no source of its own: a schema that names it cannot be confirmed.
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """
+#: Kinds as which ids may be drafted.
+CODES = {"categorical", "integer", "zip"}
 
 
 def draft_schema(
@@ -78,6 +81,7 @@ def draft_schema(
             if fields is None:
                 left_out.append((column, guess))
             else:
+                guess += _of_whom(look, index) if who is None and unit == GUESS and fields["kind"] in CODES else ""
                 drafted.append((column, fields, guess))
     rules = guess_derived(source, {name: fields for name, fields, _ in drafted})
     by_name = {name: fields for name, fields, _ in drafted}
@@ -99,6 +103,15 @@ def draft_schema(
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
     return text + _derived(rules) + _ordered(orders)
+
+
+def _of_whom(look: Look, index: int) -> str:
+    """A question where no column is known to name persons, and this one may."""
+    name, facts = look.source.names[index], look.facts[index]
+    if not may_be_id(name, facts.distinct, facts.filled):
+        return ""
+    each = f"{facts.filled / facts.distinct:.1f} rows each"
+    return f"; about {facts.distinct:,} values, {each}: does it name persons? then draft with privacy.unit={name}"
 
 
 def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:

@@ -52,6 +52,10 @@ ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
     r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|[a-z]Id$|(?i:_?(nr|no|number)$)"
 )
+#: What columns of postal codes are called.
+POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
+#: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons.
+FEWEST_IDS, ROWS_OF_AN_ID = 100, 10
 
 Texts = Mapping[str, int]
 
@@ -234,6 +238,11 @@ def _decimal_commas(texts: Iterable[str]) -> float:
     commas = [t for t in texts if "," in t]
     plain = [t for t in commas if re.search(r",(\d{1,2}|\d{4,})$", t)]
     return len(plain) / len(commas) if commas else 0.0
+
+
+def may_be_id(name: str, distinct: int, rows: int) -> bool:
+    """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
+    return distinct > FEWEST_IDS and rows < ROWS_OF_AN_ID * distinct and not POSTAL_NAME.search(name)
 
 
 def spelled_yes_or_no(texts: Sequence[str]) -> bool:

@@ -1,0 +1,88 @@
+"""The column that names the persons is no column like any other, whatever it is called."""
+
+import json
+
+import pytest
+
+from tests.pipeline.conftest import command
+
+READER = "  reader: {kind: zip, digits: 5, prefix: 3, missing: false}\n"
+TABLE = ["data.path=library.csv", "data.schema=library.yaml"]
+FAST = ["data=table", *TABLE, "selection=oneway", "synthesis=independent", "evaluation.enabled=false"]
+SAID = "names the unit of privacy, and the schema has its ids measured and released like any other values"
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A library whose readers, in a column that no program knows, borrow three times each; 00777 moved in alone."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{(i % 400) * 37 % 9000:05},{i % 90},{'00777' if i == 5 else f'0{i % 7}123'}" for i in range(1200)]
+    (tmp_path / "library.csv").write_text("\n".join(["reader,age,postcode", *lines, ""]))
+    (tmp_path / "library.yaml").write_text(
+        "source: the form\nconfirmed_public: true\ncolumns:\n"
+        f"{READER}  age: {{kind: integer, min: 0, max: 99, missing: false}}\nleave_out: [postcode]\n"
+    )
+    return tmp_path
+
+
+def test_a_draft_asks_whether_values_of_few_rows_each_are_persons(library):
+    assert command("schema", "library.csv", "output=draft.yaml") == 0
+    text = (library / "draft.yaml").read_text()
+    reader = text[: text.index("  reader:")].splitlines()[-1]
+    assert "3.0 rows each: does it name persons? then draft with privacy.unit=reader" in reader
+    assert text.count("does it name persons?") == 1
+    assert command("schema", "library.csv", "output=other.yaml", "privacy.unit=reader") == 0
+    assert "does it name persons?" not in (library / "other.yaml").read_text()
+
+
+def test_ids_of_the_unit_among_the_columns_are_said_by_check_plan_and_a_run_before_it_spends(library, capsys):
+    unit = ["privacy.unit=reader", "privacy.max_records=3"]
+    assert command("check", *TABLE, *unit) == 0
+    said = capsys.readouterr().out
+    assert "\nreader  zip         warning" in said and f"→ it {SAID}; leave_out: [reader]" in said
+    assert command("plan", *FAST, *unit) == 0
+    assert f"the column 'reader' {SAID}; instead, leave_out: [reader]" in capsys.readouterr().out
+    assert command("run", *FAST, *unit, "hydra.run.dir=out") == 0
+    log = capsys.readouterr().err.splitlines()
+    (line,) = [place for place, text in enumerate(log) if SAID in text]
+    assert log[line].strip() == f"the column 'reader' {SAID}; instead, leave_out: [reader]", "one line in a file"
+    assert line < next(place for place, text in enumerate(log) if text.startswith("measure"))
+
+
+def test_where_a_row_is_the_unit_check_names_the_columns_that_may_be_persons(library, capsys):
+    assert command("check", *TABLE, "format=json") == 0
+    (hint,) = [h for h in json.loads(capsys.readouterr().out)["hints"] if "an id" in h]
+    assert hint.startswith("'reader' may be an id, with about ") and "privacy.unit=reader" in hint
+
+
+def test_a_listed_postcode_that_one_row_alone_holds_is_a_warning_and_no_ok(library, capsys):
+    codes = [f"0{k}123" for k in range(7)]
+    listed = f"  postcode: {{kind: categorical, values: {json.dumps([*codes, '00777'])}, missing: false}}\n"
+    schema = (library / "library.yaml").read_text().replace(READER, "").replace("[postcode]", "[reader]")
+    (library / "library.yaml").write_text(schema.replace("leave_out", f"{listed}leave_out"))
+    assert command("check", *TABLE) == 0
+    said = capsys.readouterr().out
+    assert "\npostcode  categorical warning" in said and "→ 1 of the listed texts are held by one row alone" in said
+    assert "\nage       integer     ok" in said
+
+
+def test_a_hint_about_postal_codes_keeps_their_leading_zeros_and_takes_any_way_to_write_them(library, capsys):
+    (library / "library.csv").write_text("".join(["home\n", *("0123\n" for _ in range(200)), *("0999\n",) * 9]))
+    for missing, said in (("true", True), ('["0999"]', False), ('["999"]', False)):
+        column = f"home: {{kind: zip, digits: 4, prefix: 2, missing: {missing}}}"
+        (library / "library.yaml").write_text(f"columns: {{{column}}}\n")
+        assert command("check", *TABLE, "format=json") == 0
+        hints = json.loads(capsys.readouterr().out)["columns"]["home"]["hints"]
+        assert hints == (['0999 (9 times): a gap? missing: ["0999"]'] if said else [])
+
+
+def test_a_list_that_a_run_discovers_is_not_said_to_place_nothing(library, capsys):
+    column = "  postcode: {kind: categorical, values: discover, other: elsewhere}\n"
+    schema = (library / "library.yaml").read_text().replace(READER, "").replace("[postcode]", "[reader]")
+    (library / "library.yaml").write_text(schema.replace("leave_out", f"{column}leave_out"))
+    assert command("check", *TABLE) == 0
+    said = capsys.readouterr().out
+    assert "\npostcode  categorical ok\n    → values: a run discovers them with noise" in said and "% other" not in said
+    assert command("run", *FAST, "privacy.delta=1e-6", "hydra.run.dir=out") == 0
+    log = (library / "out/internal/run.log").read_text()
+    assert "postcode: its values are discovered" in log and "postcode: 1200 outside" not in log
