@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -32,7 +33,13 @@ class Part:
     records: float
 
 
-def cleared(column: Column, fine: Answer | None, bins: Answer | None, widths: Values) -> list[Part]:
+def cleared(
+    column: Column,
+    fine: Answer | None,
+    bins: Answer | None,
+    widths: Values,
+    filled: Sequence[tuple[int, int]] = (),
+) -> list[Part]:
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
@@ -47,15 +54,18 @@ def cleared(column: Column, fine: Answer | None, bins: Answer | None, widths: Va
     Args:
         fine, bins: as of `evidence_of`.
         widths: what an even spread is even in, per cell.
+        filled: bins, from one to before another, that other answers show to hold records: such a range is no gap or
+            tail, as with a peak.
     """
     every = evidence_of(column, fine, bins)
     total = max(float(every.cells.sum()), 0.0)
     support = np.zeros(every.cells.size, np.bool_)
-    for part in _Halving.of(every, widths).parts(0, every.cells.size, total, tails=(True, True)):
+    held = [(int(every.first[low]), int(every.first[high])) for low, high in filled]
+    for part in _Halving.of(every, widths, held).parts(0, every.cells.size, total, tails=(True, True)):
         support[part.start : part.stop] = part.records > 0
     ends = np.flatnonzero(support)[[0, -1]] if support.any() else (0, 0)
     support[: ends[0]] = support[ends[1] :] = True
-    again = _Halving.of(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0))
+    again = _Halving.of(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held)
     return again.parts(0, every.cells.size, total, tails=(True, True))
 
 
@@ -67,6 +77,7 @@ class _Halving:
     sums: list[float]
     widths: list[float]
     first: list[int]
+    filled: Sequence[tuple[int, int]]
     known_peaks: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     @cached_property
@@ -75,9 +86,9 @@ class _Halving:
         return NormalDist().inv_cdf(1 - PEAK / (2 * self.evidence.cells.size))
 
     @classmethod
-    def of(cls, evidence: FineEvidence, widths: Values) -> _Halving:
+    def of(cls, evidence: FineEvidence, widths: Values, filled: Sequence[tuple[int, int]]) -> _Halving:
         sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]).tolist() for x in (evidence.cells, widths))
-        return cls(evidence, sums, lengths, evidence.first.tolist())
+        return cls(evidence, sums, lengths, evidence.first.tolist(), filled)
 
     def parts(self, start: int, stop: int, records: float, *, tails: tuple[bool, bool]) -> list[Part]:
         """The parts of a part; `tails`: whether nothing lies below it, and above it."""
@@ -105,6 +116,10 @@ class _Halving:
             self.known_peaks[start, stop] = own or (middle is not None and self.narrow_peak(start, stop))
         return self.known_peaks[start, stop]
 
+    def stands_far(self, start: int, stop: int) -> bool:
+        """Whether it has a peak, or other answers show records in it."""
+        return self.has_peak(start, stop) or any(start <= low and high <= stop for low, high in self.filled)
+
     def narrow_peak(self, start: int, stop: int) -> bool:
         """Whether some half of it, or it itself where it has none, stands far out of its noise."""
         middle = self.middle(start, stop)
@@ -120,7 +135,7 @@ class _Halving:
         gap = records - (self.sums[stop] - self.sums[start])
         answer = self.sums[middle] - self.sums[start] + gap * below / (below + above)
         least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
-        peaks = self.has_peak(start, middle), self.has_peak(middle, stop)
+        peaks = self.stands_far(start, middle), self.stands_far(middle, stop)
         # What a neighbour that was found empty has left to this part says nothing of where in it records are.
         low = min(answer, self.sums[middle] - self.sums[start])
         high = min(records - answer, self.sums[stop] - self.sums[middle])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ BELOW = 3.0
 #: What such an answer still counts is what it has above so many (non-negative garrote): few, since records far from the
 #: mean that are lost move it as much as those that noise invents.
 REACH = 0.7
+#: Noise alone shows records in empty bins in no more than this share of the columns.
+CHANCE = 0.002
 
 
 def with_far_cells_cleared(
@@ -67,6 +70,33 @@ def pair_labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64
     if isinstance(answer.query, MergedQuery):
         return answer.query.labels
     return tuple(np.arange(n) for n in domain.shape(answer.clique)) if isinstance(answer.query, Identity) else None
+
+
+def filled_bins(measurements: Measurements, name: str) -> list[tuple[int, int]]:
+    """Bins of a column, from one to before another, in which some cell of a pair stands far out of its noise.
+
+    Records of a tail that drown in the noise of the column's own answers may lie in few groups of another column. Noise
+    alone passes the threshold in no more than `CHANCE` of the columns.
+
+    Args:
+        measurements: without answers to residuals (`completed`).
+    """
+    found: dict[tuple[int, int], float] = {}
+    cells = 0
+    for answer in measurements.answers:
+        labels = pair_labels(answer, measurements.domain) if name in answer.clique else None
+        if labels is None:
+            continue
+        axis = answer.clique.index(name)
+        bins = labels[axis][: measurements.domain[name].ordered]
+        most = answer.values.reshape([int(own.max()) + 1 for own in labels]).max(axis=1 - axis) / answer.stddev
+        cells += answer.values.size
+        for group in np.unique(bins):
+            low, high = np.flatnonzero(bins == group)[[0, -1]].tolist()
+            if np.count_nonzero(labels[axis] == group) == high + 1 - low:  # neighbours, and nothing else
+                found[low, high + 1] = max(float(most[group]), found.get((low, high + 1), 0.0))
+    far = NormalDist().inv_cdf(1 - CHANCE / max(cells, 1))
+    return [bins for bins, most in found.items() if most > far]
 
 
 def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, tuple[NDArray[np.bool_], Values]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,8 +21,9 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import fine_edges, peaks_of, plain_edges, wide
 from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
+from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
-from synthesis.numbers.far_cells import with_far_cells_cleared
+from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import Answer, mean_of
 from synthesis.records_per_unit import with_records
 
@@ -30,18 +31,23 @@ from synthesis.records_per_unit import with_records
 PIECES = 16
 
 
-def shape_of(column: Column, fine: Answer | None, bins: Answer | None) -> Shape | None:
+def shape_of(
+    column: Column, fine: Answer | None, bins: Answer | None, filled: Sequence[tuple[int, int]] = ()
+) -> Shape | None:
     """The monotone curve through the records below each part of the range; None where the answers leave no record.
 
     Piecewise cubic Hermite (Fritsch & Carlson 1980), in the logarithm of the values where the range is wide; peaks of
     float columns, whose cells hold one value, are jumps.
+
+    Args:
+        filled: as of `cleared`.
     """
     from scipy.interpolate import PchipInterpolator
 
     edges, ends = fine_edges(column), plain_edges(column)
     assert edges is not None and ends is not None
     to, back = (np.arcsinh, np.sinh) if wide(column) else (np.asarray, np.asarray)
-    parts = cleared(column, fine, bins, np.diff(to(edges)))
+    parts = cleared(column, fine, bins, np.diff(to(edges)), filled)
     if not sum(p.records for p in parts) > 0:
         return None
     peaks, knots, below, jumps = set(peaks_of(column).tolist()), [edges[0]], [0.0], []
@@ -69,13 +75,16 @@ def shape_of(column: Column, fine: Answer | None, bins: Answer | None) -> Shape 
 def shapes_of(schema: Schema, measurements: Measurements, names: Iterable[str] | None = None) -> dict[str, Shape]:
     """The shape of every column that noise is cleared from, or of those named, from all answers about it alone.
 
+    No tail or gap is cleared where answers to a pair show records (`filled_bins`).
+
     Guarantee: post-processing; costs no privacy.
     """
     shapes: dict[str, Shape] = {}
+    whole = completed(measurements)
     for name in schema.shaped if names is None else set(names) & set(schema.shaped):
         fine, bins = answers_about(schema, measurements, name)
         if fine is not None or bins is not None:
-            shape = shape_of(schema[name], fine, bins)
+            shape = shape_of(schema[name], fine, bins, filled_bins(whole, name))
             shapes |= {} if shape is None else {name: shape}
     return shapes
 

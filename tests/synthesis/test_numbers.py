@@ -335,6 +335,23 @@ def test_groups_are_solid_and_large_codes_stay_alone():
     assert solid_groups(Attribute("gain", 4, 4), np.array([100, 80, 5, 1.0]), 50.0).tolist() == [0, 1, 1, 1]
 
 
+@pytest.mark.parametrize(("stddev", "kept"), [(None, False), (60.0, False), (20.0, True)])
+def test_a_tail_within_noise_is_kept_where_a_pair_shows_whose_it_is(stddev, kept):
+    age = {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": False}
+    schema = schema_of(age=age, ward={"kind": "categorical", "size": 3, "missing": False})
+    bins = np.array([*[1000.0] * 8, 400, 150])
+    pair = np.outer(bins, [0.5, 0.5, 0])
+    pair[9] = 0, 0, 150
+    answers = [
+        NoisyMarginal(("age (fine)",), Identity(100), np.repeat(bins / 10, 10), GAUSSIAN.name, 100.0, "e"),
+        NoisyMarginal(("age",), Identity(10), bins, GAUSSIAN.name, 80.0, "f"),
+    ]
+    if stddev is not None:
+        answers.append(NoisyMarginal(("age", "ward"), Identity(30), pair.ravel(), GAUSSIAN.name, stddev, "g"))
+    counts = shapes_of(schema, Measurements(schema.measured, tuple(answers)))["age"].counts
+    assert counts[9] > 100 if kept else counts[9] == 0
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays(alone):
     """A bin of the tail says so alone, or all say so together, where none stands out of its noise."""
