@@ -50,7 +50,7 @@ docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those that draw, 30 times over (hours)
+flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those that draw fresh noise, 30 times over (an hour)
 	$(BIN)/python -m tests.flaky --times 30
 
 audit: .venv/ready .venv/spark-ready ## attack the privacy claims, write AUDIT.md (minutes)

@@ -1,12 +1,17 @@
-"""Settings of all tests: no deadlines, since a first call may compile; no waiting for the disk."""
+"""Settings of all tests: no deadlines, since a first call may compile; no waiting for the disk; seeded noise."""
 
 import os
+import random
+import secrets
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
 
+from mechanisms.sensitive import noise
 from pipeline.plugins.plugin_discovery import load_module
 
 settings.register_profile("pipeline", deadline=None)
@@ -28,8 +33,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--plugin", action="append", default=[], help="a module whose things the contract tests examine too"
     )
+    parser.addoption("--fresh-noise", action="store_true", help="noise of the system's source, not by a test's name")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--fresh-noise"):
+        noise.os = SimpleNamespace(urandom=_bytes)  # type: ignore[attr-defined]
+        secrets.token_bytes = _bytes  # type: ignore[assignment]
     for name in config.getoption("--plugin"):
         load_module(name)
+
+
+#: Where the noise of the running test, and of the fixture that is being made, comes from: the last one serves.
+_sources: list[random.Random] = []
+_PROCESS = os.getpid()
+
+
+def _bytes(size: int = 32) -> bytes:
+    """In place of the system's source, in this process alone: what was green once is green until its code changes."""
+    return _sources[-1].randbytes(size) if _sources and os.getpid() == _PROCESS else os.urandom(size)
+
+
+def _drawing_by(name: str) -> Any:
+    _sources.append(random.Random(name))
+    yield
+    _sources.pop()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Any:
+    yield from _drawing_by(item.nodeid)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Any:
+    """Whichever test asks first for a fixture that several share, it is the same."""
+    if fixturedef.scope == "function":
+        yield
+    else:
+        yield from _drawing_by(f"{fixturedef.argname} {getattr(request, 'param', '')}")

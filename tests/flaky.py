@@ -1,8 +1,9 @@
 """Whether a test is red by chance: each test that draws fresh noise, and each of hypothesis, again and again.
 
-`python -m tests.flaky --times 30`, by `make flaky`. One run of all tests finds those that draw: in the test itself or
-in a fixture, in its own process or in one that it starts. These alone are repeated, with fresh noise and
-fresh examples, each time in a new session, so that fixtures of a session draw anew too.
+`python -m tests.flaky --times 30`, by `make flaky`. In the tests' own process noise comes by a test's name
+(`conftest.py`), so fresh noise is that of the processes which tests start. One run of all tests finds those that draw
+it, in the test itself or in a fixture. These alone are repeated, with fresh noise and fresh examples, each time in a
+new session, so that fixtures of a session draw anew too. With `--fresh-noise` all tests draw fresh noise.
 """
 
 from __future__ import annotations
@@ -87,18 +88,20 @@ def main(arguments: list[str]) -> int:
     """Run them, and say which were red how often; 1 if any was."""
     parser = argparse.ArgumentParser(prog="python -m tests.flaky", description=__doc__)
     parser.add_argument("--times", type=int, default=30, help="how often each test runs (30)")
+    parser.add_argument("--fresh-noise", action="store_true", help="the tests' own process draws fresh noise too")
     parser.add_argument("paths", nargs="*", help="tests or folders (all)")
     asked = parser.parse_args(arguments)
+    fresh = ["--fresh-noise"] if asked.fresh_noise else []
     PLACE.mkdir(parents=True, exist_ok=True)
     found, names = (PLACE / "found").resolve(), PLACE / "names"
     found.write_text("")
     begun = time.monotonic()
-    red = Counter(_session(asked.paths, found)[0])
+    red = Counter(_session([*fresh, *asked.paths], found)[0])
     drawing = sorted(set(found.read_text().splitlines()))
     names.write_text("\n".join(drawing) + "\n")
     print(f"{len(drawing)} tests draw; first run {time.monotonic() - begun:.0f} s", flush=True)
     for turn in range(1, asked.times):
-        again, line = _session([f"@{names}"])
+        again, line = _session([*fresh, f"@{names}"])
         red += Counter(again)
         print(f"{turn + 1:3} of {asked.times}  {line}  {' '.join(again)}", flush=True)
     print(json.dumps({"times": asked.times, "tests": len(drawing), "red": red}, indent=1))

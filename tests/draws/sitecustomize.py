@@ -4,7 +4,7 @@ import os
 import sys
 
 #: Modules of the pipeline that ask the system's source for chance which may change an outcome.
-DRAWING = {"mechanisms.sensitive.noise", "pipeline.stages"}
+DRAWING = {"mechanisms.sensitive.noise", "pipeline.stages", "tests.conftest"}
 
 
 def _noting(draw):  # type: ignore[no-untyped-def]

@@ -219,7 +219,7 @@ def test_exact_answers_of_fractional_queries_hold_a_million_million_records(coun
     answers = ExactAnswers.of(SparseQuery.of(entries * 2.0**-16), np.array(counts))
     for row, whole, rest in zip(entries.tolist(), answers.whole, answers.rest, strict=True):
         assert (int(whole) << 16) + int(rest) == sum(e * c for e, c in zip(row, counts, strict=True))
-    assert "4 answers" in repr(answers) and str(counts[0]) not in repr(answers)
+    assert repr(answers) == "ExactAnswers(4 answers)"
     assert ExactAnswers.of(Identity(3), np.array(counts)).whole.tolist() == counts
 
 
