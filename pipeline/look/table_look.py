@@ -71,6 +71,7 @@ def check(config: CheckConfig) -> TableLook:
     """
     check_share(config.data.max_unplaced)
     schema = build.declared_schema(config.data)
+    schema = replace(schema, confirmed_public=schema.confirmed_public or config.data.confirmed_public)
     asked = asks_for_records(config.privacy)
     bound = None if asked else config.privacy.max_records or config.data.max_records
     privacy = config.privacy if config.privacy.unit == build.RECORD else replace(config.privacy, max_records=bound or 1)
@@ -246,8 +247,12 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     hints = []
     if neither := [n for n in source.names if n not in known]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
+    if left := [n for n in schema.leave_out if n in source.names]:
+        hints.append(f"left out by the schema, and not released: {', '.join(map(repr, left))}")
     if absent := [n for n in schema.leave_out if n not in source.names]:
-        hints.append(f"leave_out names what the table has not: {', '.join(map(repr, absent))}")
+        hints.append(f"leave_out names columns that the table has not: {', '.join(map(repr, absent))}")
+    if not schema.confirmed_public:
+        hints.append("nobody has confirmed that this schema is public (confirmed_public): no release will be private")
     return hints
 
 

@@ -100,6 +100,18 @@ def test_check_prints_a_line_per_column_marked_not_private_and_counts_rows_witho
     assert "have more than privacy.max_records=1 records" in out and "looks like an id" not in out
 
 
+def test_check_names_what_a_schema_leaves_out_and_says_where_nobody_has_confirmed_it(town, capsys):
+    look = ["check", "data.path=town.csv", "data.schema=town.yaml"]
+    assert command(*look) == 0
+    said = capsys.readouterr().out
+    assert "left out by the schema, and not released: 'note'" in said and "confirmed" not in said
+    text = (town / "town.yaml").read_text().replace("confirmed_public: true", "confirmed_public: false")
+    (town / "town.yaml").write_text(text)
+    assert command(*look) == 0
+    assert "nobody has confirmed that this schema is public" in capsys.readouterr().out
+    assert command(*look, "data.confirmed_public=true") == 0 and "nobody" not in capsys.readouterr().out
+
+
 def test_the_cures_cure(hospital, capsys):
     """Every hint that names fields is true: with them, the columns lose nothing."""
     mended = NAIVE
