@@ -13,8 +13,9 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
+from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
-from mechanisms.public.schema.table_schema import Schema, written_bound
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.told import told as told_counts
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -226,7 +227,8 @@ def _one_way(
             continue
         most = int(np.argmax(shown))
         least = float(shown[most]) - 2 * float(np.broadcast_to(error, shown.shape)[most])
-        fullest[name] = (most, min(float(shown[most]) / total, 1.0), least / total)
+        whole = max(total, float(shown.sum()))  # a total that noise made small makes no share large
+        fullest[name] = (most, float(shown[most]) / whole, least / whole)
     return tuple(noisy), fullest
 
 

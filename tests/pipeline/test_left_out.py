@@ -8,6 +8,7 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.report.answer_noise import coverage, said_drowned
 from tests.pipeline.conftest import TOWN, command
 
@@ -163,6 +164,17 @@ def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(
     said = "one bin holds nearly all records of pay (0 to 10000: 99%): inside it, pairs tell nothing apart"
     assert (said in shown, said in page) == (crowded, crowded)
     assert ("with several edges from 0 to 10000, or bins: discover, tells more" in shown) == crowded
+
+
+def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
+    schema = parse_schema(
+        {"columns": {"age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 2}}}}, where="s"
+    )
+    lost = NoisyMarginal(("age",), Identity(3), np.array([700.0, -400, -400]), "gaussian", 300.0, "age")
+    assert coverage(Measurements(schema.measured, (lost,)), schema).crowded == ()
+    sure = NoisyMarginal(("age",), Identity(3), np.array([700.0, 20, 10]), "gaussian", 3.0, "age")
+    (found,) = coverage(Measurements(schema.measured, (sure,)), schema).crowded
+    assert (found.bin, found.low, found.high) == ("0 to 49", "0", "50") and round(found.share, 2) == 0.96
 
 
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
