@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.designs.chance_distance import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -26,6 +27,9 @@ BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)
 SINGLE = 24
 #: Columns that a sentence names; the rest is counted.
 NAMED = 8
+#: Noise that is expected to put so many of the records into wrong counts leaves a column mostly noise, even where a few
+#: counts stand out by luck: what is misplaced of equal counts of two standard deviations each.
+MISPLACED = 0.2
 #: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much.
 CONSTANT, SURELY = 0.95, 0.9
 #: A bin of several values is crowded where it holds so much of them, and two standard deviations less so much.
@@ -108,7 +112,8 @@ class Coverage:
         pairs: how many pairs of them.
         told: pairs that lie in a measured marginal.
         unmeasured: columns that lie in none.
-        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise.
+        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise, or
+            of which noise is expected to misplace MISPLACED.
         constant: columns with one value that holds CONSTANT of the records or more, and its share.
         crowded: columns with a bin of several values that holds CROWDED of the records or more.
         start: the public table from whose rows the synthetic ones started, or None.
@@ -125,9 +130,12 @@ class Coverage:
 
     @property
     def in_words(self) -> str:
-        line = f"{self.columns - len(self.unmeasured):,} of {self.columns:,} measured"
-        noisy = f"{len(self.noisy):,} mostly noise: {_named(self.noisy)}" if self.noisy else "none mostly noise"
-        line += f", {noisy}"
+        measured = self.columns - len(self.unmeasured)
+        line = f"{measured:,} of {self.columns:,} measured"
+        few = "all" if len(self.noisy) == measured else f"{len(self.noisy):,}"
+        line += f", {few} mostly noise: {_named(self.noisy)}" if self.noisy else ", none mostly noise"
+        cure = " (a larger privacy.epsilon, fewer columns or coarser bins would help)"
+        line += cure if self.noisy and 2 * len(self.noisy) >= measured else ""
         almost = [f"{name} ({share:.0%})" for name, share in self.constant]
         return line + (f"; one value holds nearly all records of {_named(almost)}" if almost else "")
 
@@ -222,7 +230,10 @@ def _one_way(
             continue
         error = known.stddev if isinstance(known, NoisyMarginal) else known.errors
         shown = np.where(known.values > 2 * error, known.values, 0.0)
-        if shown.sum() < total / 2:
+        held = np.clip(known.values, 0.0, None)
+        held *= min(total / max(float(held.sum()), 1.0), 1.0)
+        misplaced = side_error(held, ABSOLUTE * error) / (2 * total)
+        if shown.sum() < total / 2 or misplaced >= MISPLACED:
             noisy.append(name)
             continue
         most = int(np.argmax(shown))

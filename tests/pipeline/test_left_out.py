@@ -131,6 +131,22 @@ def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_na
     )
 
 
+def test_luck_makes_no_column_of_a_small_table_clear():
+    """300 rows of 400 answers from 1 to 5: a count of 60 beside noise of 70 to 190."""
+    rng = np.random.default_rng(3)
+    domain = Domain(tuple(Attribute(f"q{i}", 5) for i in range(400)))
+
+    def words(scale):
+        counts = 60 + scale * rng.standard_normal((400, 5))
+        answers = [NoisyMarginal((f"q{i}",), Identity(5), v, "gaussian", scale, str(i)) for i, v in enumerate(counts)]
+        return coverage(Measurements(domain, tuple(answers), 300))
+
+    assert len(words(70.0).noisy) > 300 and len(words(190.0).noisy) > 390
+    assert "mostly noise: q0, q1, q2, q3, q4, q5, q6, q7 and" in words(190.0).in_words
+    assert words(190.0).in_words.endswith("(a larger privacy.epsilon, fewer columns or coarser bins would help)")
+    assert words(6.0).in_words == "400 of 400 measured, none mostly noise"
+
+
 def test_noise_alone_makes_no_column_nearly_constant():
     domain = Domain((Attribute("few", 2),))
     few = NoisyMarginal(("few",), Identity(2), np.array([300.0, 0.0]), "gaussian", 60.0, "few")
