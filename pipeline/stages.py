@@ -77,6 +77,7 @@ class Run:
         folder: its release and internal folders.
         statement: what was promised and spent.
         measurements: the noisy answers that crossed the wall.
+        schema: as it is released.
         table: the synthetic table's file.
         scores: the scorecard (NOT private), or None where evaluation.enabled=false.
         rows: how many synthetic rows there are.
@@ -89,6 +90,7 @@ class Run:
     folder: RunFolder
     statement: PrivacyStatement
     measurements: Measurements
+    schema: Schema
     table: Path
     scores: Scorecard | None
     rows: int
@@ -185,7 +187,7 @@ def run(
                     share_floors(private, source, schema, folder, scoring, facts, shared.parent / FLOORS)
         LOG.info("seconds per stage: %s", show.seconds)
     told = (losses, made.left_out, strongest(taken.known, synthetic))
-    return Run(folder, statement, taken.known, table, scores, synthetic.rows, dict(show.seconds), *told)
+    return Run(folder, statement, taken.known, work.schema, table, scores, synthetic.rows, dict(show.seconds), *told)
 
 
 def _concrete(

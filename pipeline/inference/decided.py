@@ -61,7 +61,9 @@ class Decided:
         line += "" if self.noise is None else f", noise misplaces about {self.noise:.1%} of a pair's records"
         others = self.pairs - self.measured
         if others and self.left is None:
-            line += f"; {f'the other {others:,}' if self.measured else 'all'} follow from what was measured"
+            line += (
+                f"; the other {others:,} follow from what was measured" if self.measured else "; no answer tells of any"
+            )
         elif others:
             shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
             line += f"; of the other {others:,} {shown} dependence beyond noise"

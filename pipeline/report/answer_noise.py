@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mechanisms.public.designs.chance_distance import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
+from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.told import told as told_counts
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -22,8 +27,13 @@ BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)
 SINGLE = 24
 #: Columns that a sentence names; the rest is counted.
 NAMED = 8
+#: Noise that is expected to put so many of the records into wrong counts leaves a column mostly noise, even where a few
+#: counts stand out by luck: what is misplaced of equal counts of two standard deviations each.
+MISPLACED = 0.2
 #: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much.
 CONSTANT, SURELY = 0.95, 0.9
+#: A bin of several values is crowded where it holds so much of them, and two standard deviations less so much.
+CROWDED, AT_LEAST = 0.9, 0.8
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,17 @@ def said_drowned(measurements: Measurements) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Crowded:
+    """A bin of several values that holds nearly all records: its label, its share of them, and its two edges."""
+
+    column: str
+    bin: str
+    share: float
+    low: str
+    high: str
+
+
+@dataclass(frozen=True)
 class Coverage:
     """Which columns, and which pairs of them, the answers of a release tell about.
 
@@ -91,8 +112,10 @@ class Coverage:
         pairs: how many pairs of them.
         told: pairs that lie in a measured marginal.
         unmeasured: columns that lie in none.
-        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise.
-        constant: columns with one value (or bin) that holds CONSTANT of the records or more, and its share.
+        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise, or
+            of which noise is expected to misplace MISPLACED.
+        constant: columns with one value that holds CONSTANT of the records or more, and its share.
+        crowded: columns with a bin of several values that holds CROWDED of the records or more.
         start: the public table from whose rows the synthetic ones started, or None.
     """
 
@@ -102,15 +125,19 @@ class Coverage:
     unmeasured: tuple[str, ...]
     noisy: tuple[str, ...] = ()
     constant: tuple[tuple[str, float], ...] = ()
+    crowded: tuple[Crowded, ...] = ()
     start: str | None = None
 
     @property
     def in_words(self) -> str:
-        line = f"{self.columns - len(self.unmeasured):,} of {self.columns:,} measured"
-        noisy = f"{len(self.noisy):,} mostly noise: {_named(self.noisy)}" if self.noisy else "none mostly noise"
-        line += f", {noisy}"
+        measured = self.columns - len(self.unmeasured)
+        line = f"{measured:,} of {self.columns:,} measured"
+        few = "all" if len(self.noisy) == measured else f"{len(self.noisy):,}"
+        line += f", {few} mostly noise: {_named(self.noisy)}" if self.noisy else ", none mostly noise"
+        cure = " (a larger privacy.epsilon, fewer columns or coarser bins would help)"
+        line += cure if self.noisy and 2 * len(self.noisy) >= measured else ""
         almost = [f"{name} ({share:.0%})" for name, share in self.constant]
-        return line + (f"; one value or bin holds nearly all records of {_named(almost)}" if almost else "")
+        return line + (f"; one value holds nearly all records of {_named(almost)}" if almost else "")
 
     @property
     def warnings(self) -> list[str]:
@@ -129,15 +156,24 @@ class Coverage:
                 "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins, or a list in "
                 "selection.marginals"
             )
+        if self.crowded:
+            bins = [f"{c.column} ({c.bin}: {c.share:.0%})" for c in self.crowded]
+            first = self.crowded[0]
+            lines.append(
+                f"one bin holds nearly all records of {_named(bins)}: inside it, pairs tell nothing apart. "
+                f"bins: {{edges: […]}} in the schema with several edges from {first.low} to {first.high}"
+                f"{f' for {first.column}, and so on' if len(bins) > 1 else ''}, or bins: discover, tells more"
+            )
         return lines
 
 
-def coverage(measurements: Measurements, *, start: str | None = None) -> Coverage:
+def coverage(measurements: Measurements, schema: Schema | None = None, *, start: str | None = None) -> Coverage:
     """Columns of one value only need no measurement, and are not counted, and a column and its fine cells are one.
 
     Computed from the release alone.
 
     Args:
+        schema: the released one, which tells a bin from a single value; without it each code counts as a value.
         start: the public table that its statement names as the start of the rows.
     """
     names = varied_columns(measurements.domain)
@@ -146,32 +182,65 @@ def coverage(measurements: Measurements, *, start: str | None = None) -> Coverag
     columns = {n for c in cliques for n in c}
     every = len(names) * (len(names) - 1) // 2
     unmeasured = tuple(n for n in names if n not in columns)
-    noisy, constant = _one_way(measurements, [n for n in names if n in columns])
-    return Coverage(len(names), every, len(told), unmeasured, noisy, constant, start)
+    noisy, most = _one_way(measurements, [n for n in names if n in columns])
+    several = {} if schema is None else {n: _several(schema, n) for n in most}
+    crowded, constant = [], []
+    for name, (code, share, least) in most.items():
+        bins = several.get(name)
+        if schema is not None and bins is not None and code < len(bins) and bins[code]:
+            if share >= CROWDED and least >= AT_LEAST and not schema[name].one_way_only:
+                crowded.append(_crowded(schema, name, code, share))
+        elif share >= CONSTANT and least >= SURELY:
+            constant.append((name, share))
+    return Coverage(len(names), every, len(told), unmeasured, noisy, tuple(constant), tuple(crowded), start)
 
 
-def _one_way(measurements: Measurements, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, float], ...]]:
-    """The columns that are mostly noise, and those that are nearly constant, by the most precise counts of each."""
+def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:
+    """Whether each bin of a column holds several values; None where what is measured are not its own bins."""
+    own = name in schema.domain and schema.measured[name] == schema.domain[name]
+    return bins_of_several(schema[name]) if own else None
+
+
+def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
+    column = schema[name]
+    edges = plain_edges(column)
+    assert edges is not None
+    whole = [written_bound(column, int(e)) for e in edges[code : code + 2]] if column.kind != "float" else []
+    low, high = (str(e) for e in whole or [f"{e:.10g}" for e in edges[code : code + 2]])
+    return Crowded(name, column.labels[code], share, low, high)
+
+
+def _one_way(
+    measurements: Measurements, names: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, tuple[int, float, float]]]:
+    """The columns that are mostly noise, and of the others the fullest code, by the most precise counts of each.
+
+    Of that code: its share of the records, and the share two standard deviations below.
+    """
     own: dict[Clique, NoisyMarginal] = {}
     for a in completed(measurements).answers:
         if isinstance(a.query, Identity) and (a.clique not in own or a.stddev < own[a.clique].stddev):
             own[a.clique] = a
     total = max(estimate_total(measurements), 1.0)
-    noisy, constant = [], []
+    noisy: list[str] = []
+    fullest: dict[str, tuple[int, float, float]] = {}
     for name in names:
         known = own.get((name,)) or told_counts(measurements, (name,))
         if known is None:
             continue
         error = known.stddev if isinstance(known, NoisyMarginal) else known.errors
         shown = np.where(known.values > 2 * error, known.values, 0.0)
-        if shown.sum() < total / 2:
+        held = np.clip(known.values, 0.0, None)
+        held *= min(total / max(float(held.sum()), 1.0), 1.0)
+        misplaced = side_error(held, ABSOLUTE * error) / (2 * total)
+        if shown.sum() < total / 2 or misplaced >= MISPLACED:
             noisy.append(name)
             continue
         most = int(np.argmax(shown))
-        least = shown[most] - 2 * float(np.broadcast_to(error, shown.shape)[most])
-        if shown[most] >= CONSTANT * total and least >= SURELY * total:
-            constant.append((name, min(float(shown[most]) / total, 1.0)))
-    return tuple(noisy), tuple(constant)
+        least = float(shown[most]) - 2 * float(np.broadcast_to(error, shown.shape)[most])
+        whole = max(total, float(shown.sum()))  # a total that noise made small makes no share large
+        fullest[name] = (most, float(shown[most]) / whole, least / whole)
+    return tuple(noisy), fullest
 
 
 def _named(names: Sequence[str]) -> str:

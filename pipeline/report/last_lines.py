@@ -115,7 +115,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         if statement.private
         else "NOT PRIVATE: " + "; ".join(statement.reasons_not_private)
     )
-    covered = coverage(done.measurements, start=start_named(statement.public_facts))
+    covered = coverage(done.measurements, done.schema, start=start_named(statement.public_facts))
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
     lines += [
         labelled("publish" if statement.private else "do NOT publish", f"{_here(done.table)} ({done.rows:,} rows)")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import Measurements
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.pages.charts import histogram
 from pipeline.pages.page import Card, Cell, Gauge, Table, number
 from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
@@ -95,8 +96,8 @@ class NoiseSection:
     rest: Table
 
 
-def noise_section(measurements: Measurements, public_facts: Sequence[str]) -> NoiseSection:
-    """From the released answers and the statement alone."""
+def noise_section(measurements: Measurements, schema: Schema, public_facts: Sequence[str]) -> NoiseSection:
+    """From the released answers, their schema and the statement alone."""
     rows = [
         (
             " × ".join(a.clique) + (" (merged cells)" if a.merged else ""),
@@ -109,7 +110,7 @@ def noise_section(measurements: Measurements, public_facts: Sequence[str]) -> No
         for a in signal_to_noise(measurements)
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
-    covered = coverage(measurements, start=start_named(public_facts))
+    covered = coverage(measurements, schema, start=start_named(public_facts))
     return NoiseSection(covered.in_words, covered.warnings, *Table(head, rows).parted(SHOWN))
 
 

@@ -87,7 +87,7 @@ def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
     assert "over coarser or adaptive values" in coarse.in_words
     bare = decided(Measurements(FOUR, release().answers))
     assert (bare.judged, bare.left) == (0, None)
-    assert bare.in_words == "0 of 3 measured; all follow from what was measured"
+    assert bare.in_words == "0 of 3 measured; no answer tells of any"
     assert decided(Measurements(Domain((Attribute("a", 4),)), ())).in_words == ""
 
 

@@ -8,6 +8,7 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.report.answer_noise import coverage, said_drowned
 from tests.pipeline.conftest import TOWN, command
 
@@ -126,14 +127,70 @@ def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_na
     found = coverage(Measurements(domain, answers, 1000))
     assert (found.noisy, found.constant) == (("lost",), (("almost", 0.98),))
     assert found.in_words == (
-        "3 of 3 measured, 1 mostly noise: lost; one value or bin holds nearly all records of almost (98%)"
+        "3 of 3 measured, 1 mostly noise: lost; one value holds nearly all records of almost (98%)"
     )
+
+
+def test_luck_makes_no_column_of_a_small_table_clear():
+    """300 rows of 400 answers from 1 to 5: a count of 60 beside noise of 70 to 190."""
+    rng = np.random.default_rng(3)
+    domain = Domain(tuple(Attribute(f"q{i}", 5) for i in range(400)))
+
+    def words(scale):
+        counts = 60 + scale * rng.standard_normal((400, 5))
+        answers = [NoisyMarginal((f"q{i}",), Identity(5), v, "gaussian", scale, str(i)) for i, v in enumerate(counts)]
+        return coverage(Measurements(domain, tuple(answers), 300))
+
+    assert len(words(70.0).noisy) > 300 and len(words(190.0).noisy) > 390
+    assert "mostly noise: q0, q1, q2, q3, q4, q5, q6, q7 and" in words(190.0).in_words
+    assert words(190.0).in_words.endswith("(a larger privacy.epsilon, fewer columns or coarser bins would help)")
+    assert words(6.0).in_words == "400 of 400 measured, none mostly noise"
 
 
 def test_noise_alone_makes_no_column_nearly_constant():
     domain = Domain((Attribute("few", 2),))
     few = NoisyMarginal(("few",), Identity(2), np.array([300.0, 0.0]), "gaussian", 60.0, "few")
     assert coverage(Measurements(domain, (few,), 300)).constant == ()
+
+
+PAY = """
+confirmed_public: true
+columns:
+  pay: {{kind: float, min: 0, max: 1000000, bins: {{edges: {edges}}}, decimals: 2, missing: false}}
+  sex: {{kind: categorical, values: [f, m], missing: false}}
+"""
+
+
+@pytest.mark.parametrize(
+    "edges, crowded", [("[0, 10000, 500000, 1000000]", True), ("[0, 0.01, 100, 200, 1000000]", False)]
+)
+def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(
+    tmp_path, monkeypatch, capsys, edges, crowded
+):
+    """Of 100 amounts 91 are 0; the others lie below 300 but for one."""
+    monkeypatch.chdir(tmp_path)
+    pays = [0.0 if i % 100 < 91 else 50.0 * (i % 6) + 1.5 if i % 100 < 99 else 20_000.0 for i in range(20_000)]
+    rows = "".join(f"{pay:.2f},{'fm'[i % 2]}\n" for i, pay in enumerate(pays))
+    (tmp_path / "pay.csv").write_text(f"pay,sex\n{rows}", encoding="utf-8")
+    (tmp_path / "pay.yaml").write_text(PAY.format(edges=edges), encoding="utf-8")
+    own = ["data=table", "data.path=pay.csv", "data.schema=pay.yaml", "hydra.run.dir=out", "privacy.epsilon=5"]
+    assert command("run", *own) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    said = "one bin holds nearly all records of pay (0 to 10000: 99%): inside it, pairs tell nothing apart"
+    assert (said in shown, said in page) == (crowded, crowded)
+    assert ("with several edges from 0 to 10000, or bins: discover, tells more" in shown) == crowded
+
+
+def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
+    schema = parse_schema(
+        {"columns": {"age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 2}}}}, where="s"
+    )
+    lost = NoisyMarginal(("age",), Identity(3), np.array([700.0, -400, -400]), "gaussian", 300.0, "age")
+    assert coverage(Measurements(schema.measured, (lost,)), schema).crowded == ()
+    sure = NoisyMarginal(("age",), Identity(3), np.array([700.0, 20, 10]), "gaussian", 3.0, "age")
+    (found,) = coverage(Measurements(schema.measured, (sure,)), schema).crowded
+    assert (found.bin, found.low, found.high) == ("0 to 49", "0", "50") and round(found.share, 2) == 0.96
 
 
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):

@@ -43,3 +43,13 @@ def codes(path: Path, facts: Schema, **options: Any) -> list[list[int]]:
 def coded(facts: Schema, rows: list[list[int]]) -> CodedTable:
     columns = [np.array(c, dtype=np.min_scalar_type(s.size)) for c, s in zip(rows, facts.columns, strict=True)]
     return CodedTable(facts.domain, tuple(columns))
+
+
+def loosened(text: str) -> str:
+    """A draft with its proposals taken: all comments below `leave_out` and the columns."""
+    head, _, rules = text.partition("# with these rules")
+    lines = [
+        line.removeprefix("# ") if line.startswith(("# derive", "# imp", "# ord")) else line
+        for line in rules.split("\n")
+    ]
+    return head + "# with these rules" + "\n".join(line[1:] if line.startswith("#   ") else line for line in lines)

@@ -10,7 +10,7 @@ from mechanisms.public.drafts import column_facts
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from tests.public.table_worlds import csv, encoded, source
+from tests.public.table_worlds import csv, encoded, loosened, source
 
 ROWS = "".join(
     f"p{i},{20 + i % 50},{1000 + i * 37 % 401 * 7},{i / 8:.3f},{'xy'[i % 2]},{'Y' if i % 5 == 0 else ''},"
@@ -284,3 +284,47 @@ def test_three_dates_in_a_row_get_the_same_bounds(tmp_path: Path) -> None:
     text, facts = drafted(csv(tmp_path, "received,sent,seen\n" + rows))
     assert '#   - ["received", "sent"]' in text and '#   - ["sent", "seen"]' in text
     assert len({facts[n].labels for n in ("received", "sent", "seen")}) == 1
+
+
+def test_what_follows_from_another_column_is_proposed_from_its_nearest_source(tmp_path: Path) -> None:
+    rows = "".join(f"c{i % 30},s{i % 6},{i % 7},n{i % 7},{'yn'[i * 7919 % 13 > 5]}\n" for i in range(2_100))
+    text, _ = drafted(csv(tmp_path, "city,state,code,name,flag\n" + rows))
+    assert '"state": {from: "city"' in text and '"name": {from: "code", map: {"0": "n0"' in text
+    assert text.count("{from:") == 2 and "possible" not in text
+    assert text.count("# in 2,100 of the 2,100 rows that tell") == 2
+    (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
+    own = load_schema(tmp_path / "own.yaml")
+    assert sorted(own.domain.names) == sorted((*own.synthesized.names, "state", "name"))
+
+
+def test_a_list_of_pairs_is_proposed_where_some_texts_are_not_listed(tmp_path: Path) -> None:
+    """Of 80 cities 40 are rare, and stand for any state together; one row in 300 is wrong."""
+    cities = [i % 40 if i % 20 else 40 + i // 20 % 40 for i in range(3_000)]
+    pairs = [(c, (c + (i % 300 == 7)) % 5) for i, c in enumerate(cities)]
+    text, facts = drafted(csv(tmp_path, "city,state\n" + "".join(f"c{c},s{s}\n" for c, s in pairs)))
+    assert facts["city"].other == "Other"
+    assert '#   - {columns: ["city", "state"], possible: [["c1", "s1"]' in text and "derive" not in text
+    (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
+    ((clique, zeros),) = load_schema(tmp_path / "own.yaml").zeros
+    assert clique == ("city", "state") and not zeros.reshape(-1, 5)[facts["city"].other_code].any()
+
+
+@pytest.mark.parametrize("wrong", ["rare", "chance", "few"])
+def test_a_rare_value_chance_and_few_rows_determine_nothing(tmp_path: Path, wrong: str) -> None:
+    """A value of 99.5 % of the rows is right in nearly all of them, whatever the source."""
+    second = {"rare": lambda i: i % 200 == 0, "chance": lambda i: i * 7919 % 1_009 % 2, "few": lambda i: i % 2}[wrong]
+    count = 150 if wrong == "few" else 4_000
+    text, _ = drafted(csv(tmp_path, "a,b\n" + "".join(f"a{i % 6},b{second(i) + 0}\n" for i in range(count))))
+    assert "{from:" not in text and "possible" not in text
+
+
+@pytest.mark.parametrize("names", ["start_year,end_year", "Min Fare,Max Fare", "paid_from,paid_to"])
+def test_two_numbers_whose_names_say_which_comes_first_are_proposed_as_ordered(tmp_path: Path, names: str) -> None:
+    rows = "".join(f"{1900 + i % 90},{1900 + i % 90 + i * 31 % 17}\n" for i in range(500))
+    text, _ = drafted(csv(tmp_path, f"{names}\n{rows}"))
+    low, high = names.split(",")
+    assert f'#   - ["{low}", "{high}"]  # in 500 of the 500 rows that hold both' in text
+    (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
+    assert [g.columns for g in load_schema(tmp_path / "own.yaml").rules.ordered] == [(low, high)]
+    swapped, _ = drafted(csv(tmp_path, f"{high},{low}\n{rows}"))
+    assert "ordered" not in swapped

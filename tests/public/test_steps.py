@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,6 +228,37 @@ def test_times_that_are_declared_ordered_ascend_in_every_row(tmp_path: Path) -> 
     frame.to_csv(tmp_path / "table.csv", index=False)
     again = encoded(csv(tmp_path, (tmp_path / "table.csv").read_bytes()), schema)[0]
     assert [c.tolist() for c in again.columns] == [c.tolist() for c in made.columns]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fix"),
+    [
+        (
+            {"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "month"},
+            {"kind": "date", "min": "2024-03-01", "max": "2025-03-31", "bins": "month"},
+            "{min: 2024-01-01, max: 2025-03-31, bins: {calendar: month}}",
+        ),
+        (
+            {"kind": "integer", "bins": {"edges": [0, 18, 65, 100]}},
+            {"kind": "integer", "min": 10, "max": 110, "bins": {"count": 2}},
+            "{bins: {edges: [0, 18, 65, 111]}}",
+        ),
+        (
+            {"kind": "float", "min": 0, "max": 10, "bins": {"count": 5}},
+            {"kind": "float", "min": 0, "max": 20, "bins": {"count": 8}},
+            "{min: 0.0, max: 20.0, bins: {count: 8}}",
+        ),
+        ({"kind": "integer", "min": 0, "max": 9}, {"kind": "integer", "min": 2, "max": 30}, "{min: 0, max: 30}"),
+    ],
+)
+def test_ordered_columns_of_different_bins_are_told_bins_that_fit(first: Any, second: Any, fix: str) -> None:
+    with pytest.raises(UserError, match="has no order, or other bins than 'a'") as caught:
+        facts({"a": first, "b": second}, ordered=[["a", "b"]])
+    assert f"the same bins in all of them: {fix} fits" in str(caught.value)
+    bounds = {"min", "max", "bins"}
+    same = [{k: v for k, v in each.items() if k not in bounds} | yaml.safe_load(fix) for each in (first, second)]
+    same = [{k: str(v) if isinstance(v, date) else v for k, v in each.items()} for each in same]
+    assert facts({"a": same[0], "b": same[1]}, ordered=[["a", "b"]]).rules.ordered
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

@@ -17,7 +17,7 @@ def by_chance(expected: Values) -> Values:
     return np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
 
 
-def side_error(expected: Values, noise: float) -> float:
+def side_error(expected: Values, noise: float | Values) -> float:
     """Σ |error| of a one-way marginal with this mean absolute noise: no cell errs by more than it holds."""
     return float(np.minimum(expected, noise).sum())
 

@@ -14,10 +14,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.noise_tails import upper_quantile
 from mechanisms.public.schema.bins import MAX_CODES
+from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
 from mechanisms.public.schema.leaf_bins import leaf_edges, scouting_column
-from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema, written_bound
+from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 
 #: How likely noise alone may be to widen the bounds of a column.
 FALSE_ALARM = 1e-3

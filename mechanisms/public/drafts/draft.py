@@ -12,6 +12,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, looks
 from mechanisms.public.drafts.column_guess import guess_column, unused
 from mechanisms.public.drafts.derived_guess import guess_derived
+from mechanisms.public.drafts.determined_guess import Determined, guess_determined
 from mechanisms.public.drafts.ordered_guess import guess_ordered, with_same_bins
 from mechanisms.public.drafts.unit_guess import GUESS, RECORD, counted, guess_unit
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -89,6 +90,7 @@ def draft_schema(
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
+    follows = guess_determined(source, by_name)
     tied = {column for low, high, _, _ in orders for column in (low, high)}
     drafted = [(c, f, f"{g} in the columns under `ordered` below" if c in tied else g) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
@@ -102,7 +104,7 @@ def draft_schema(
     if left_out:
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
-    return text + _derived(rules) + _ordered(orders)
+    return text + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
 
 
 def _of_whom(look: Look, index: int) -> str:
@@ -119,7 +121,7 @@ def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:
     if not orders:
         return ""
     lines = [
-        f"#   - {json.dumps([low, high], ensure_ascii=False)}  # in {up:,} of the {both:,} rows that hold both"
+        f"#   - {_quoted([low, high])}  # in {up:,} of the {both:,} rows that hold both"
         for low, high, up, both in orders
     ]
     return "\n".join(
@@ -127,17 +129,37 @@ def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:
     )
 
 
-def _derived(rules: Sequence[tuple[str, str, int]]) -> str:
-    """Rules that no row breaks, as comments: a person must know that they hold beyond this table."""
-    if not rules:
-        return ""
+def _derived(rules: Sequence[tuple[str, str, int]], maps: Sequence[Determined]) -> str:
+    """What is computed or follows from other columns, as comments: a person must know that it holds everywhere."""
     lines = [
-        f"#   {json.dumps(c, ensure_ascii=False)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows"
+        f"#   {_quoted(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
         for c, e, n in rules
     ]
-    return "\n".join(
-        ["# no row breaks these rules; with them the column is computed, not measured:", "# derive:", *lines, ""]
-    )
+    lines += [
+        f"#   {_quoted(m.target)}: {{from: {_quoted(m.source)}, map: {_quoted(dict(m.possible))}}}  # {_share(m)}"
+        for m in maps
+    ]
+    head = "# with these rules the column is computed, not measured; is there a public list that says the same?"
+    return "\n".join([head, "# derive:", *lines, ""]) if lines else ""
+
+
+def _possible(follows: Sequence[Determined]) -> str:
+    """Lists of the pairs that can be, as comments, where the source has values that say nothing of the target."""
+    lines = [
+        f"#   - {{columns: {_quoted([f.source, f.target])}, possible: {_quoted(f.possible)}}}  # {_share(f)}"
+        for f in follows
+        if not f.complete
+    ]
+    head = "# with these rules no synthetic row shows another pair; is there a public list that says the same?"
+    return "\n".join([head, "# impossible:", *lines, ""]) if lines else ""
+
+
+def _share(found: Determined) -> str:
+    return f"in {found.follows:,} of the {found.rows:,} rows that tell"
+
+
+def _quoted(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _entry(column: str, fields: dict[str, Any], guess: str) -> str:

@@ -23,6 +23,11 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("start", "stop"),
     ("min", "max"),
     ("low", "high"),
+    ("lower", "upper"),
+    ("first", "last"),
+    ("from", "to"),
+    ("opened", "closed"),
+    ("birth", "death"),
     ("admitted", "discharged"),
     ("admission", "discharge"),
 )
@@ -68,13 +73,13 @@ def _tried(drafted: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
             if drafted[a]["min"] <= drafted[b]["max"] and drafted[b]["min"] <= drafted[a]["max"]
         ]
     for kind in ("integer", "float"):
-        numbers = {n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}
-        pairs += [
-            (n, other)
+        numbers = {n.lower(): n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}
+        pairs += dict.fromkeys(
+            (numbers[n], numbers[other])
             for n in sorted(numbers)
             for low, high in WORDS
-            if low in n.lower() and (other := n.lower().replace(low, high)) in numbers
-        ]
+            if low in n and (other := n.replace(low, high)) in numbers
+        )
     return pairs
 
 

@@ -48,6 +48,15 @@ def plain_edges(column: Column) -> Floats | None:
     return np.append(grid.starts, grid.ends[-1]).astype(np.float64) if contiguous else None
 
 
+def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
+    """Whether each bin holds several values; None where the bins lie on no line."""
+    edges = plain_edges(column)
+    if edges is None:
+        return None
+    step = _least_step(column) if column.kind == "float" else 1.0
+    return np.asarray(np.diff(edges) > step * (1 + 1e-9))
+
+
 def wide(column: Column) -> bool:
     """Whether the range of a column of numbers is so wide that its values are better told apart by their ratio."""
     return column.kind in ("integer", "float") and max(abs(column.low), abs(column.high)) >= WIDE

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.engineering import Engineering, build_engineering
@@ -17,7 +15,8 @@ from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
 from mechanisms.public.rules.transforms import FINE
-from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.bound_fields import written_bins, written_bound
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
@@ -287,7 +286,7 @@ def column_fields(column: Column) -> dict[str, Any]:
         fields |= zip_fields(column)
     elif column.kind in ORDERED_KINDS:
         fields |= {"min": written_bound(column, column.low), "max": written_bound(column, column.high)}
-        fields |= {} if column.bins is None else {"bins": _written_bins(column)}
+        fields |= {} if column.bins is None else {"bins": written_bins(column)}
         fields |= {} if column.fine is None else {"fine": column.fine}
     fields |= {} if column.decimals is None else {"decimals": column.decimals}
     fields |= reading_fields(column)
@@ -303,18 +302,3 @@ def column_fields(column: Column) -> dict[str, Any]:
     if column.discover is not None:
         return discover_fields(fields, column.discover)
     return fields | relation_fields(column) | place_fields(column.places) | found
-
-
-def written_bound(column: Column, value: float) -> object:
-    """A bound in the column's unit as a schema's file says it."""
-    if column.kind not in DATE_KINDS:
-        return value
-    moment = np.datetime64(int(value), "D" if column.kind == "date" else "s").astype(object)
-    return str(moment.isoformat(sep=" ") if column.kind == "datetime" else moment.isoformat())
-
-
-def _written_bins(column: Column) -> dict[str, Any]:
-    bins = column.bins
-    if bins is None or bins.edges is None:
-        return {} if bins is None else {"count": bins.count} if bins.count else {"calendar": bins.calendar}
-    return {"edges": [written_bound(column, e) for e in bins.edges]}
