@@ -74,8 +74,8 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
         "target dataset": "national2019" if real else "generated rows, not national2019",
         "algorithm name": words.get("algorithm", ""),
         "variant label": f"run {entry.run}",
-        "epsilon": f"{budget['epsilon']:g}",
-        "delta": f"{budget['delta']:g}",
+        "epsilon": _exact(budget["epsilon"]),
+        "delta": _exact(budget["delta"]),
         "submission number": entry.run,
         "algorithm type": words.get("type", ""),
         "feature set name": SETS.get(entry.feature_set, entry.feature_set),
@@ -89,10 +89,16 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
     technique = "_".join(filter(None, [words.get("library", ""), words.get("algorithm", ""), words.get("team", "")]))
     place = inside / "deid_data" / technique.replace(" ", "-") / "national"
     place.mkdir(parents=True, exist_ok=True)
-    name = f"{words.get('algorithm', 'data')}_e_{entry.epsilon:g}_{entry.feature_set}_{entry.run}".replace(" ", "-")
+    name = f"{words.get('algorithm', 'data')}_e_{_exact(entry.epsilon)}_{entry.feature_set}_{entry.run}"
+    name = name.replace(" ", "-")
     write_whole(place / f"{name}.csv", text)
     write_whole(place / f"{name}.json", json.dumps({"labels": labels}, indent=4))
     return labels
+
+
+def _exact(number: float) -> str:
+    """The number itself, never rounded down to fewer digits: 2.0000009 is not 2."""
+    return f"{number:.0f}" if number == int(number) else repr(float(number))
 
 
 def _with_n(text: str) -> tuple[str, list[str]]:
@@ -118,7 +124,7 @@ def write_words(
         lines += [f"**NOT private: {len(wrong)} of {len(labels)} tables.** {wrong[0]['privacy label detail']}", ""]
     lines += [words.get("detail", ""), ""]
     budgets = sorted({(float(each["epsilon"]), each["delta"]) for each in labels})
-    told = "; ".join(f"ε = {e:g}, δ = {d}" for e, d in budgets)
+    told = "; ".join(f"ε = {_exact(e)}, δ = {d}" for e, d in budgets)
     sets = list(dict.fromkeys(each["feature set name"] for each in labels))
     lines += [
         f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects {unit} at {told}.",

@@ -55,6 +55,14 @@ def test_the_command_line_confirms_any_schema_and_the_statement_says_who_did(nam
 
 
 OWN = ["a draft from the table itself", "The data themselves.", "codes.csv", "/elsewhere/Codes.csv", "codes"]
+OWN += [
+    "min and max of each column",
+    "this file",
+    "ｃｏｄｅｓ．ｃｓｖ",
+    "codes_csv",
+    "codes csv, by hand",
+    "co\u200bdes.csv",
+]
 OWN += ["own data", "the table codes.csv", "values seen in the rows", "codes.csv, looked through by hand"]
 
 
@@ -71,7 +79,8 @@ def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, h
         assert "is the table itself" in capsys.readouterr().err
     assert run("own.yaml", "data.confirmed_public=true") == 1
     said = capsys.readouterr().err
-    assert f"source: {source!r} is the table itself" in said and "a codebook, a form, a law" in said
+    assert f"source: {source!r} is the table itself" in said and "min and max of each column, " in said
+    assert "a codebook, a form, a law" in said
     assert not (codes / "out").exists(), "nothing was spent"
 
 
@@ -99,6 +108,8 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     assert [s for s in own if not names_the_table(s, *names)] == []
     others = ["the town's register", "census data", "the data dictionary", "a codebook", "https://x.org/town.csv", ""]
     others += [
+        "each town's register",
+        "the Town-Hall's list",
         "the published domain of the data",
         "mytown.csv of the office",
         "open data portal",
@@ -107,6 +118,21 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     shipped = [load_schema(path) for path in (ROOT / "conf" / "schemas").glob("*.yaml")]
     assert len(shipped) > 10 and [s.name for s in shipped if names_the_table(s.source, s.name, f"{s.name}.csv")] == []
     assert [s for s in others if names_the_table(s, *names)] == []
+
+
+def test_marks_between_the_words_of_a_files_name_are_as_good_as_any_others():
+    own = [
+        "town 2020",
+        "Town-2020.csv",
+        "town_2020 csv gz",
+        "TOWN2020",
+        "the file town.2020",
+        "ＴＯＷＮ＿2020",
+        "ﬁle town 2020",
+    ]
+    assert [s for s in own if not names_the_table(s, "town", "data/town_2020.csv.gz")] == []
+    others = ["town 20201", "the towns of 2020", "register of town 2020", "statistics office: 2020, town by town"]
+    assert [s for s in others if names_the_table(s, "town", "data/town_2020.csv.gz")] == []
 
 
 def test_a_release_that_claims_a_confirmed_draft_of_the_table_is_not_sound(codes):

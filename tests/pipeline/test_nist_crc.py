@@ -11,6 +11,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import SCHEMAS
+from pipeline.experiments.crc_submission import _exact
 from pipeline.experiments.nist_crc import WHERE, parts_of
 from pipeline.settings.config import load_config
 from tests.pipeline.conftest import command
@@ -53,6 +54,7 @@ def test_each_set_is_scored_by_itself_and_handed_in_with_its_labels(excerpt):
     assert of_tiny["features list"] == "PUMA, RAC1P" and of_tiny["feature set name"] == "industry-focused"
     assert of_family["feature set name"] == "family-focused" and of_family["target dataset"] == "national2019"
     assert (of_family["epsilon"], of_family["delta"], of_family["privacy category"]) == ("1", "2.2e-07", "dp")
+    assert [_exact(e) for e in (1.0, 2.0000009, 1e-9)] == ["1", "2.0000009", "1e-09"], "no smaller number is claimed"
     data = (folder / "auto_e_1_family_1.csv").read_text()
     assert of_family["deid data id"] == hashlib.sha1(data.encode()).hexdigest()
     rows = list(csv.DictReader(data.splitlines()))

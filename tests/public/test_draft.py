@@ -228,6 +228,38 @@ def test_amounts_that_are_written_the_other_way_are_told_and_never_read_larger(m
     )
 
 
+@pytest.mark.parametrize(
+    ("cells", "strip", "unread"),
+    [
+        (["{:.2f}", "{:.2f}", "{:,.2f}!", "€{:.2f}"], ("€",), "25.0 %"),
+        (["{:.2f}", "{:.2f}", "{:.2f}!"], (), "33.3 %"),
+        (["{:.2f}", "{:.2f}!", "€{:.2f}"], ("€",), "33.3 %"),
+    ],
+)
+@pytest.mark.parametrize("distinct", [8, 71])
+def test_fees_in_mixed_notation_are_numbers_and_never_100_times_too_large(cells, strip, unread, distinct, tmp_path):
+    """`!` marks a form whose point is a comma in the table."""
+    forms = [cells[i % len(cells)] for i in range(1200)]
+    fees = [2.5 + 0.25 * (i % distinct) for i in range(1200)]
+    texts = [
+        f[:-1].format(x).replace(".", ",") if f[-1] == "!" else f.format(x) for f, x in zip(forms, fees, strict=True)
+    ]
+    text, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{t}"\n' for t in texts)))
+    fee = facts["fee"]
+    assert (fee.kind, fee.strip, fee.decimal, fee.missing) == ("float", strip, ".", True)
+    assert fee.low <= 2.5 and fee.high < 1.5 * max(fees)
+    assert f"{unread} of the values cannot be read so" in text and "with a decimal comma" in text
+    _, report = encoded(tmp_path / "table.csv", facts)
+    assert report.unplaced["fee"] == sum("," in t for t in texts)
+
+
+def test_a_comma_that_is_mostly_a_decimal_mark_parts_no_thousands_in_a_draft(tmp_path):
+    """1,250 beside 2,50 may be 1.25: in a column of points it is no number."""
+    cells = ["€3.75", "4.25", "12.50", "2,50", "1,250", "€8,75"]
+    _, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{c}"\n' for c in cells * 60 + ["7.20"] * 60)))
+    assert facts["fee"].strip == ("€",) and facts["fee"].high < 20
+
+
 def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_path: Path) -> None:
     rows = "".join(
         f"{-999 if i % 40 == 0 else i % 90},{i % 100},{-1 if i % 40 == 0 else i % 5 - 2}\n" for i in range(400)

