@@ -24,6 +24,9 @@ SINGLE = 24
 NAMED = 8
 #: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much.
 CONSTANT, SURELY = 0.95, 0.9
+#: What an empty cell's count above two standard deviations is expected to hold, in these: 0.054 of Gaussian noise, and
+#: 0.08 of Laplace noise. Of ten thousand empty cells, that is as much as a small table.
+ABOVE = 0.08
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class Coverage:
         pairs: how many pairs of them.
         told: pairs that lie in a measured marginal.
         unmeasured: columns that lie in none.
-        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise.
+        noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise,
+            less what noise alone puts there.
         constant: columns with one value (or bin) that holds CONSTANT of the records or more, and its share.
         start: the public table from whose rows the synthetic ones started, or None.
     """
@@ -164,7 +168,7 @@ def _one_way(measurements: Measurements, names: Sequence[str]) -> tuple[tuple[st
             continue
         error = known.stddev if isinstance(known, NoisyMarginal) else known.errors
         shown = np.where(known.values > 2 * error, known.values, 0.0)
-        if shown.sum() < total / 2:
+        if shown.sum() - ABOVE * float(np.broadcast_to(error, shown.shape).sum()) < total / 2:
             noisy.append(name)
             continue
         most = int(np.argmax(shown))
