@@ -21,10 +21,12 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
+from pipeline.inference.fewer_cells import said_cells
 from pipeline.inference.relations import in_words, strongest
 from pipeline.inference.release_evidence import Evidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
+from pipeline.report.answer_noise import coverage
 from pipeline.settings import machine_limits
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
@@ -99,6 +101,7 @@ def table_bounds(
     without = f"no bounds of {', '.join(made)}: a rule of the schema made what was measured of them"
     frame.attrs["notes"] = [
         *NOTES,
+        *said_cells(schema, coverage(measurements).noisy),
         *wide,
         *([without] if made else []),
         *([CHOSEN] if chosen_by_score(statement) else []),

@@ -15,6 +15,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.selection.base import GIVEN
 from mechanisms.selection.selections import method_of
+from pipeline.inference.fewer_cells import said_cells
 from pipeline.report.text_table import lined_up
 from pipeline.settings import build
 from pipeline.settings.config import Config
@@ -88,6 +89,7 @@ def expectations(config: Config, schema: Schema, plan: AnyPlan, rows: int) -> di
             "rough": _names([c for c, a, _ in larger if USEFUL < a < 1]),
             "drown": _names([c for c, a, _ in larger if a >= 1]),
         },
+        "fewer_cells": said_cells(schema, [c[0] for c, t in columns if t >= 1]),
         "noisiest_cells": [_cell(schema.measured, c, rows) for c in _worst(noise)],
         "what_would_help": [_figures("as planned", noise, rows), *_others(config, schema, plan, rows)],
     }
@@ -170,6 +172,7 @@ def in_words(facts: Mapping[str, Any], rows: int) -> list[str]:
     lines += _line("columns", "that are useful", columns["useful"], f"at most {USEFUL:.0%} each")
     lines += _line("columns", "that are rough", columns["rough"], f"more than {USEFUL:.0%}")
     lines += _line("columns", "that drown", columns["drown"], "nothing but noise")
+    lines += [f"    {line}" for line in facts["fewer_cells"]]
     lines += _line("larger marginals", "that are useful even if all are measured", larger["useful"], "")
     lines += _line("larger marginals", "that are useful if few others are measured", larger["useful_if_few"], "")
     lines += _line("larger marginals", "that are rough even alone", larger["rough"], "")

@@ -387,11 +387,11 @@ def load_config(overrides: Sequence[str] = ()) -> Config:
 
 
 def schema_path(name: str | None, where: str = "data.schema") -> Path:
-    """A schema by name (conf/schemas) or by path."""
+    """A schema by name (conf/schemas) or by path: no file that lies about takes the place of a ready one's name."""
     if not name:
         raise UserError("no schema given", where=where, fix="draft one: python -m pipeline schema TABLE output=my.yaml")
     ready = sorted(p.name for p in SCHEMAS.glob("*.yaml"))
-    for candidate in (Path(name), SCHEMAS / name, SCHEMAS / f"{name}.yaml"):
+    for candidate in (SCHEMAS / f"{name}.yaml", Path(name), SCHEMAS / name):
         if candidate.is_file():
             return candidate
     near = did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])

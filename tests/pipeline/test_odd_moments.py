@@ -16,6 +16,8 @@ __all__ = ["town"]  # the fixture
 INTERRUPTED_WHILE_LOADING = """
 import os, runpy, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run behind, Ctrl-C is ignored
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == NAME:

@@ -1,0 +1,36 @@
+"""What helps a column whose noisy counts tell nothing, in the words of the schema: for plan, run and query alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.readings import zip_fields
+from mechanisms.public.schema.table_schema import Schema
+
+#: Columns that are named.
+NAMED = 4
+#: With fewer cells than this, it is not for their number that noise drowns a column.
+MANY = 20
+
+
+def said_cells(schema: Schema, names: Sequence[str]) -> list[str]:
+    """A sentence for each column that noise drowns and that has many cells; computed from public facts and the names.
+
+    Args:
+        names: columns whose counts are noise for the most part.
+    """
+    many = [schema[n] for n in names if n in schema.domain.names and schema[n].size >= MANY]
+    return [
+        f"noise drowns {c.name!r}, {c.size:,} cells: {_fewer(c)}, or a larger privacy.epsilon" for c in many[:NAMED]
+    ]
+
+
+def _fewer(column: Column) -> str:
+    """The setting of the schema that makes fewer cells of the column."""
+    if column.width is not None:
+        prefix = int(zip_fields(column)["prefix"])
+        return f"prefix: {prefix - 1} makes a tenth of them" if prefix > 1 else "leave it out"
+    if column.kind in ORDERED_KINDS:
+        return "coarser bins make fewer"
+    return "a shorter list of values makes fewer, with other for the rest"
