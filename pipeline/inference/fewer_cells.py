@@ -15,12 +15,15 @@ MANY = 20
 
 
 def said_cells(schema: Schema, names: Sequence[str]) -> list[str]:
-    """A sentence for each column that noise drowns and that has many cells; computed from public facts and the names.
+    """A sentence for each column that noise drowns and that has many cells, the one with the most first.
+
+    Computed from public facts and the names.
 
     Args:
         names: columns whose counts are noise for the most part.
     """
     many = [schema[n] for n in names if n in schema.domain.names and schema[n].size >= MANY]
+    many.sort(key=lambda c: -c.size)
     return [
         f"noise drowns {c.name!r}, {c.size:,} cells: {_fewer(c)}, or a larger privacy.epsilon" for c in many[:NAMED]
     ]

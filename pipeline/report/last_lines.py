@@ -129,7 +129,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
         ("columns", [covered.in_words]),
-        ("", said_cells(load_schema(folder.release / "schema.yaml"), covered.noisy)),
+        ("", said_cells(load_schema(folder.release / "schema.yaml"), covered.noisy)[:1]),
         ("pairs", [line for line in [decided(done.measurements).in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),

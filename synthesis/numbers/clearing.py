@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import Column
@@ -20,8 +21,9 @@ from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
 EMPTY = 3.0
 #: … unless a part of it stands out so far that noise alone does so in no more than this share of the columns: a peak.
 PEAK = 0.004
-#: Halves are told apart where they differ from an even spread by more than so many: the non-negative garrote.
-APART = 2.0**0.5
+#: Halves are told apart where they differ from an even spread by more than so many: the non-negative garrote. Halves of
+#: one depth have the one of these with the least expected error, where there are so many of them, else the first.
+APART, MANY = (2.0**0.5, 2.0, 3.0), 8
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,10 @@ def cleared(
     range, or beside an empty one or a narrow peak, stays empty where it does not stand out of its noise and the other
     half does: noise alone never fills a tail or a gap, and records that stand out in no half are not piled up in one.
     Elsewhere the records are split as the answers say where that differs from an even spread by more than their noise
-    (non-negative garrote; Breiman 1995), else evenly; a half is empty there only where that differs by far more. Where
-    all halves of a part are even, it stays one part.
+    (non-negative garrote; Breiman 1995), else evenly; a half is empty there only where that differs by far more. By how
+    much more is judged for all halves of one depth (Stein's unbiased estimate of the error, as in SureShrink; Donoho &
+    Johnstone 1995): where a depth shows hardly more than noise, its halves are even but for those that stand far out.
+    Where all halves of a part are even, it stays one part.
 
     All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
 
@@ -81,6 +85,39 @@ class _Halving:
     known_peaks: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     @cached_property
+    def apart(self) -> list[float]:
+        """Per depth, by how many standard deviations halves differ from an even spread to be told apart."""
+        depths: list[list[tuple[float, float]]] = []
+        self._differences(0, self.evidence.cells.size, 0, depths)
+        chosen = []
+        for found in depths:
+            off, noise = np.array(found).reshape(-1, 2).T
+            costs = [float((noise**2 * _garrote_error(off / noise, reach)).sum()) for reach in APART]
+            chosen.append(APART[int(np.argmin(costs))] if len(found) >= MANY else APART[0])
+        return chosen
+
+    def _differences(self, start: int, stop: int, depth: int, depths: list[list[tuple[float, float]]]) -> None:
+        """Adds, by depth, how far the halves of a part differ from an even spread, and the noise of that."""
+        middle = self.middle(start, stop)
+        if middle is None:
+            return
+        depths.extend([] for _ in range(depth + 1 - len(depths)))
+        share, noise = self.spread(start, middle, stop)
+        if noise:
+            own = self.sums[middle] - self.sums[start]
+            depths[depth].append((own - share * (self.sums[stop] - self.sums[start]), noise))
+        self._differences(start, middle, depth + 1, depths)
+        self._differences(middle, stop, depth + 1, depths)
+
+    def spread(self, start: int, middle: int, stop: int) -> tuple[float, float]:
+        """The lower half's part of an even spread, and the noise of a difference from it; 0 where one is empty."""
+        below, above = self.evidence.variance(start, middle), self.evidence.variance(middle, stop)
+        if not below or not above:
+            return 0.0, 0.0
+        share = (self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start])
+        return share, math.sqrt((1 - share) ** 2 * below + share**2 * above)
+
+    @cached_property
     def far(self) -> float:
         """Standard deviations of a peak."""
         return NormalDist().inv_cdf(1 - PEAK / (2 * self.evidence.cells.size))
@@ -90,14 +127,15 @@ class _Halving:
         sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]).tolist() for x in (evidence.cells, widths))
         return cls(evidence, sums, lengths, evidence.first.tolist(), filled)
 
-    def parts(self, start: int, stop: int, records: float, *, tails: tuple[bool, bool]) -> list[Part]:
+    def parts(self, start: int, stop: int, records: float, *, tails: tuple[bool, bool], depth: int = 0) -> list[Part]:
         """The parts of a part; `tails`: whether nothing lies below it, and above it."""
         middle = self.middle(start, stop)
         if middle is None or records <= 0:
             return [Part(start, stop, records)]
-        lower, even = self.lower(start, middle, stop, records, tails)
-        upper = self.parts(middle, stop, records - lower, tails=(tails[0] and lower == 0, tails[1]))
-        parts = self.parts(start, middle, lower, tails=(tails[0], tails[1] and records == lower)) + upper
+        lower, even = self.lower(start, middle, stop, records, tails, self.apart[depth])
+        beyond = (tails[0], tails[1] and records == lower), (tails[0] and lower == 0, tails[1])
+        parts = self.parts(start, middle, lower, tails=beyond[0], depth=depth + 1)
+        parts += self.parts(middle, stop, records - lower, tails=beyond[1], depth=depth + 1)
         return [Part(start, stop, records)] if even and len(parts) == 2 else parts
 
     def middle(self, start: int, stop: int) -> int | None:
@@ -127,7 +165,9 @@ class _Halving:
             return self.has_peak(start, stop)
         return self.has_peak(start, middle) or self.has_peak(middle, stop)
 
-    def lower(self, start: int, middle: int, stop: int, records: float, tails: tuple[bool, bool]) -> tuple[float, bool]:
+    def lower(
+        self, start: int, middle: int, stop: int, records: float, tails: tuple[bool, bool], apart: float
+    ) -> tuple[float, bool]:
         """The records of the lower half, and whether they are those of an even spread."""
         below, above = self.evidence.variance(start, middle), self.evidence.variance(middle, stop)
         if not below or not above:  # one of them is known to be empty
@@ -144,10 +184,9 @@ class _Halving:
             return records, False
         if (tails[0] or (peaks[1] and self.narrow_peak(middle, stop))) and stands[1] and not stands[0]:
             return 0.0, False
-        share = (self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start])
+        share, noise = self.spread(start, middle, stop)
         even = records * share
-        noise = math.sqrt((1 - share) ** 2 * below + share**2 * above)
-        off, reach = answer - even, APART * noise
+        off, reach = answer - even, apart * noise
         if abs(off) <= reach:
             return even, True
         answer = min(max(even + off * (1 - (reach / off) ** 2), 0.0), records)
@@ -156,3 +195,10 @@ class _Halving:
         if answer < least[0] and off < 0 and not peaks[0]:
             return 0.0, False
         return (records if records - answer < least[1] and off > 0 and not peaks[1] else answer), False
+
+
+def _garrote_error(z: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
+    """Stein's estimate of the squared error of z (1 − reach²/z²)₊, where z has noise of 1."""
+    with np.errstate(divide="ignore"):
+        ratio = reach**2 / z**2
+    return np.where(ratio >= 1, z**2 - 1, 1 + ratio * (reach**2 + 2))

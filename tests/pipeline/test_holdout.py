@@ -164,12 +164,12 @@ def test_values_beyond_the_schema_are_counted_in_the_scores(town):
 
 def test_the_ready_tables_declare_roles_that_their_schemas_know():
     from pipeline.conf_folder import CONF
-    from pipeline.settings.config import load_config
+    from pipeline.settings.config import load_config, schema_path
     from pipeline.settings.scoring import build_scores, known_role_names
 
     for name in sorted(p.stem for p in (CONF / "data").glob("*.yaml") if p.stem != "table"):
         config = load_config([f"data={name}"])
-        schema = load_schema(CONF / "schemas" / str(config.data.schema))
+        schema = load_schema(schema_path(config.data.schema))
         spec = build_scores(config.evaluation, schema, config.data.roles)
         for role, column in (config.data.roles or {}).items():
             assert role == "subject" or column in schema.domain, (name, role)
