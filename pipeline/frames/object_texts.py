@@ -32,12 +32,16 @@ def object_texts(values: Iterable[Any], column: Column | None) -> Any:
 
 
 def _text(value: Any, column: Column | None) -> str | None:
-    if pd.api.types.is_scalar(value) and pd.isna(value):
-        return None
     try:
-        return _plain(value, column)
-    except Exception:  # whatever a value does when it is written
+        return None if _is_gap(value) else _plain(value, column)
+    except Exception:  # whatever a value does when it is compared or written
         return f"<{type(value).__name__}>"
+
+
+def _is_gap(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_nan()  # comparing a signalling NaN is an error
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _plain(value: Any, column: Column | None) -> str:

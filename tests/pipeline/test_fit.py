@@ -235,7 +235,23 @@ class Odd:
         raise RuntimeError("no text")
 
 
-MIXED = [4, "4", 4.0, Decimal("4.00"), np.int8(4), 2**70, "seven", True, None, pd.NaT, 10**5000, Odd(), [1], "\udc80"]
+MIXED = [
+    Decimal("sNaN"),
+    4,
+    "4",
+    4.0,
+    Decimal("4.00"),
+    np.int8(4),
+    2**70,
+    "seven",
+    True,
+    None,
+    pd.NaT,
+    10**5000,
+    Odd(),
+    [1],
+    "\udc80",
+]
 
 
 def test_equal_objects_that_are_ids_have_one_text():
@@ -249,15 +265,21 @@ def test_equal_objects_that_are_ids_have_one_text():
         assert len(set(object_texts(pd.Series(equal, dtype=object), None).to_pylist())) == 1
 
 
+@pytest.mark.parametrize("beside", ["text", 1, Decimal(1)])
+@pytest.mark.parametrize("number", ["NaN", "sNaN", "-sNaN12"])
+def test_a_decimal_that_is_no_number_is_a_gap_whatever_stands_beside_it(number, beside):
+    assert object_texts(pd.Series([Decimal(number), beside], dtype=object), None).to_pylist() == [None, str(beside)]
+
+
 def test_no_value_of_a_column_of_objects_stops_a_run_or_changes_how_another_is_read():
     days = [datetime.date(2020, 1, 2), "02.01.2020", np.datetime64("2020-01-02"), pd.Timestamp("2020-01-02", tz="UTC")]
     told = COLUMNS["told"] | {"bins": {"count": 366}, "missing": True}
     facts = {"columns": {"stay": COLUMNS["stay"], "told": told}, "confirmed_public": True}
-    frame = pd.DataFrame({"stay": MIXED, "told": [*days, *[Odd()] * 10], "mixed": MIXED}, dtype=object)
+    frame = pd.DataFrame({"stay": MIXED, "told": [*days, *[Odd()] * 11], "mixed": MIXED}, dtype=object)
     frame["complex"] = 2 + 1j  # of a kind that no table holds; the schema does not name it
     release = pipeline.fit(frame, facts, epsilon=1e4, **{"data.max_unplaced": 1}, **QUICK)
     assert release.marginal(["stay"])["count"].round().tolist()[4] == 5
-    assert sorted(release.marginal(["told"])["count"].round())[-2:] == [4, 10]
+    assert sorted(release.marginal(["told"])["count"].round())[-2:] == [4, 11]
 
 
 @pytest.mark.parametrize("kind", ["id", "fare", "ward", "grade", "smoker", "born", "seen", "told"])
