@@ -34,9 +34,6 @@ MISPLACED = 0.2
 CONSTANT, SURELY = 0.95, 0.9
 #: A bin of several values is crowded where it holds so much of them, and two standard deviations less so much.
 CROWDED, AT_LEAST = 0.9, 0.8
-#: What an empty cell's count above two standard deviations is expected to hold, in these: 0.054 of Gaussian noise, and
-#: 0.08 of Laplace noise. Of ten thousand empty cells, that is as much as a small table.
-ABOVE = 0.08
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class Coverage:
         told: pairs that lie in a measured marginal.
         unmeasured: columns that lie in none.
         noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise,
-            less what noise alone puts there, or of which noise is expected to misplace MISPLACED.
+            or of which noise is expected to misplace MISPLACED.
         constant: columns with one value that holds CONSTANT of the records or more, and its share.
         crowded: columns with a bin of several values that holds CROWDED of the records or more.
         start: the public table from whose rows the synthetic ones started, or None.
@@ -236,8 +233,7 @@ def _one_way(
         held = np.clip(known.values, 0.0, None)
         held *= min(total / max(float(held.sum()), 1.0), 1.0)
         misplaced = side_error(held, ABSOLUTE * error) / (2 * total)
-        clear = float(shown.sum()) - ABOVE * float(np.broadcast_to(error, shown.shape).sum())
-        if clear < total / 2 or misplaced >= MISPLACED:
+        if shown.sum() < total / 2 or misplaced >= MISPLACED:
             noisy.append(name)
             continue
         most = int(np.argmax(shown))

@@ -14,7 +14,6 @@ from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.release import said_not_ours
-from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.losses import said_losses
 from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
@@ -129,7 +128,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
         ("columns", [covered.in_words]),
-        ("", said_cells(load_schema(folder.release / "schema.yaml"), covered.noisy)[:1]),
+        ("", said_cells(done.schema, covered.noisy)[:1]),
         ("pairs", [line for line in [decided(done.measurements).in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),

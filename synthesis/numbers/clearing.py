@@ -48,8 +48,8 @@ def cleared(
     range, or beside an empty one or a narrow peak, stays empty where it does not stand out of its noise and the other
     half does: noise alone never fills a tail or a gap, and records that stand out in no half are not piled up in one.
     Elsewhere the records are split as the answers say where that differs from an even spread by more than their noise
-    (non-negative garrote; Breiman 1995), else evenly; a half is empty there only where that differs by far more. By how
-    much more is judged for all halves of one depth (Stein's unbiased estimate of the error, as in SureShrink; Donoho &
+    (non-negative garrote; Breiman 1995), else evenly; a half is empty there only where that differs by far more. The
+    threshold is chosen for all halves of one depth (Stein's unbiased estimate of the error, as in SureShrink; Donoho &
     Johnstone 1995): where a depth shows hardly more than noise, its halves are even but for those that stand far out.
     Where all halves of a part are even, it stays one part.
 
