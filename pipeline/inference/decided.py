@@ -65,9 +65,9 @@ class Decided:
                 f"; the other {others:,} follow from what was measured" if self.measured else "; no answer tells of any"
             )
         elif others:
-            shown = f"{self.shown:,} show{'s' * (self.shown == 1)}" if self.shown else "none shows"
-            line += f"; of the other {others:,} {shown} dependence beyond noise"
-            line += f", where at most {self.left:.1%} are misplaced"
+            depend = f"{self.shown:,} depend{'s' * (self.shown == 1)}" if self.shown else "none depends"
+            judged = f"{self.judged:,} of the other {others:,}" if self.judged < others else f"the other {others:,}"
+            line += f"; {judged} compared: {depend} beyond noise, at most {self.left:.1%} misplaced in the mean"
         return line
 
 
