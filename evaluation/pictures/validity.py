@@ -50,17 +50,29 @@ def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: Code
     """
     if not min(real.rows, synthetic.rows):
         return []
-    ordered = {frozenset((a, b)) for g in rules.ordered for a in g.columns for b in g.columns if a != b}
-    out = []
-    for clique, cells in rules.zeros:
-        name = f"{' ≤ '.join(clique)}" if frozenset(clique) in ordered else f"impossible: {' × '.join(clique)}"
-        shares = [_in_cells(t, domain, (clique, cells)) for t in (real, synthetic)]
-        out.append({"rule": name, "real": shares[0], "synthetic": shares[1]})
+    shares = zip(rows_in_zeros(rules, domain, real), rows_in_zeros(rules, domain, synthetic), strict=True)
+    out: list[dict[str, Any]] = [{"rule": rule, "real": own, "synthetic": made} for (rule, own), (_, made) in shares]
     for step in (s for s in rules.steps if s.takes and not s.gives):
         contradicted = [_contradicted(t, domain, step) for t in (real, synthetic)]
         if None not in contradicted:
             out.append({"rule": step.rule, "real": contradicted[0], "synthetic": contradicted[1]})
     return out
+
+
+def rows_in_zeros(rules: Rules, domain: Domain, table: CodedTable) -> list[tuple[str, float]]:
+    """Each rule of the schema about combinations that cannot be, and the share of the rows that have one, by its bins.
+
+    Args:
+        domain: as of `broken_rules`.
+    """
+    ordered = {frozenset((a, b)) for g in rules.ordered for a in g.columns for b in g.columns if a != b}
+    return [
+        (
+            " ≤ ".join(clique) if frozenset(clique) in ordered else f"impossible: {' × '.join(clique)}",
+            _in_cells(table, domain, (clique, cells)),
+        )
+        for clique, cells in rules.zeros
+    ]
 
 
 def _in_cells(table: CodedTable, domain: Domain, zeros: Zeros) -> float:

@@ -177,6 +177,17 @@ def lone_hint(lone: int, unit: str | None) -> list[str]:
     return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
 
 
+def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> list[str]:
+    """That a list, or bounds, takes little of the column, and which texts it does not take.
+
+    Args:
+        texts: some of what goes to *other* → how often each occurs.
+    """
+    few = ", ".join(repr(t) for t in list(texts)[:3])
+    said = f"{percent(share)} of the values become {column.other!r}, such as {few}: is the list that of this column?"
+    return [said, *(h for h in _texts(column, texts) if "spellings" in h)]
+
+
 def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:
     """Questions about values that are placed: constants, gaps among numbers, wide bins, spellings, ids.
 
@@ -188,7 +199,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     present = int(values.sum())
     hints: list[str] = []
     if not column.constant and rows and not lost:
-        hints += _constant(column, values, present, rows)
+        hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
     hints += (
         _two_notations(column, seen)
         + _far_bounds(column, seen)
@@ -204,6 +215,10 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:
         hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
     return hints
+
+
+def _others(column: Column, counts: NDArray[np.int64]) -> int:
+    return 0 if column.other_code is None else int(counts[column.other_code])
 
 
 def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.errors import UserError
@@ -29,7 +30,7 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading,
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
-from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved
+from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved, unlisted_hint
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config
@@ -113,7 +114,7 @@ def look_at(
     if unit.column is not None:
         report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
     seen = _seen(source, schema)
-    columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column) for c in total.columns)
+    columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column, at_most) for c in total.columns)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
@@ -139,6 +140,7 @@ def _column(
     report: EncodingReport,
     seen: Seen,
     unit: str | None,
+    at_most: float,
 ) -> ColumnLook:
     outside = report.outside[column.name]
     ordered = column.kind in ORDERED_KINDS or column.codes is not None
@@ -153,6 +155,9 @@ def _column(
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
     warnings += lone_hint(report.lone.get(column.name, 0), unit)
+    if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
+        examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
+        warnings += unlisted_hint(column, dict(examples), other / report.rows)
     hints: list[str] = []
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
@@ -291,15 +296,23 @@ def _units(
 
 def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
     """Rows that contradict a rule of the schema."""
+    zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
+    broken = [
+        f"{rule}: {percent(share)} of the rows break it (by their bins), and no synthetic row will: is the rule right, "
+        "and does each name of a column stand above its own values?"
+        for rule, share in zeros
+        if share
+    ]
     if not schema.engineering.steps:
-        return []
+        return broken
     try:
         _, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
     except UserError as error:
-        return [f"{error.where}: {error.what}; a run would be refused"]
+        return [*broken, f"{error.where}: {error.what}; a run would be refused"]
     shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
     differ = {rule: percent(k / coded.rows) for rule, k in rows_that_differ(source, schema).items() if k}
     return [
+        *broken,
         *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
         *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
     ]

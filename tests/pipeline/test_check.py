@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,34 @@ def test_check_names_what_a_schema_leaves_out_and_says_where_nobody_has_confirme
     assert command(*look) == 0
     assert "nobody has confirmed that this schema is public" in capsys.readouterr().out
     assert command(*look, "data.confirmed_public=true") == 0 and "nobody" not in capsys.readouterr().out
+
+
+def test_a_list_that_takes_hardly_any_value_of_its_column_is_warned_of(town, capsys):
+    text = (town / "town.yaml").read_text()
+    (town / "town.yaml").write_text(text.replace("values: [baker, smith, clerk]", "values: [Baker, Smith, Clerk]"))
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"job +categorical warning +100.0 % other", said) and "is the list that of this column?" in said
+    assert "3 spellings differ from a listed value in capitals or spaces alone" in said and "empty" not in said
+    (town / "town.yaml").write_text(text.replace("values: [baker, smith, clerk]", "values: [baker, smith]"))
+    table = pd.read_csv("town.csv")
+    table.loc[table["job"] == "clerk", "job"] = np.where(np.arange((table["job"] == "clerk").sum()) < 30, "x", "smith")
+    table.to_csv("town.csv", index=False)
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    assert re.search(r"job +categorical ok +5.0 % other", capsys.readouterr().out), "below data.max_unplaced"
+
+
+def test_check_says_how_many_rows_break_a_rule_about_combinations(town, capsys):
+    rule = "impossible:\n  - {columns: [sex, job], possible: [[f, smith], [f, baker], [m, clerk], [m, baker]]}\n"
+    (town / "town.yaml").write_text((town / "town.yaml").read_text() + rule)
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    assert "of the rows break it" not in capsys.readouterr().out
+    table = pd.read_csv("town.csv")
+    table["sex"] = table["sex"].map({"f": "m", "m": "f"})  # as if two names had changed places
+    table.to_csv("town.csv", index=False)
+    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
+    share = (table["job"] != "baker").mean()
+    assert f"sex × job: {percent(share)} of the rows break it" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_cures_cure(hospital, capsys):
