@@ -69,6 +69,11 @@ class RunFolder:
         return self.internal / "run.log"
 
     @property
+    def look(self) -> Path:
+        """What the schema does to the rows."""
+        return self.internal / "check.txt"
+
+    @property
     def scores(self) -> Path:
         return self.internal / "scores.json"
 

@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
-from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses, said_lone
+from mechanisms.public.tables.losses import Loss, losses_of
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
@@ -37,6 +37,7 @@ from pipeline.budget import admission
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.inference.relations import Relation, strongest
+from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.measuring.discovery_stage import Discovered, discovered
@@ -54,10 +55,9 @@ from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
 from pipeline.settings.post_processing import post_processing
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.ready import ready
-from pipeline.settings.score_memory import said_scores_memory
 from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.settings.settled import settled
-from pipeline.stage_bars import Stages, unplaced_lines
+from pipeline.stage_bars import Stages
 from pipeline.statement.publication import Publication
 from pipeline.statement.signing import Signer
 from pipeline.statement.start_words import start_in
@@ -162,13 +162,12 @@ def run(
             spec = started(spec, config.synthesis, first, start)
             opened = partial(open_source, config=config, folder=folder)
             check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-            losses = _looked_at(private, first, config, show)
+            losses = look_before_spending(private, source, first, config, folder, show)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
         losses = losses if found is None else losses_of(private.encoding, schema)  # what discovered bounds cut off too
-        show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, known.who, total)
@@ -217,27 +216,6 @@ def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, .
     replaced = replaced_choice(config, schema, max_records=unit.max_records)
     spent = budget_warnings(config.privacy.epsilon, config.privacy.delta)
     return *replaced, *spent, *unit_warnings(unit), *id_warnings(schema, unit)
-
-
-def _looked_at(private: PrivateTable, schema: Schema, config: Config, show: Stages) -> tuple[Loss, ...]:
-    """What the columns lose, and warnings of listed texts of one unit and of scores that need too much memory.
-
-    Raises:
-        UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
-    """
-    unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
-    listed = {name: n for name, n in private.encoding.outside.items() if name not in unknown}
-    placed = "; ".join(
-        [str(replace(private.encoding, outside=listed)), *(f"{n}: its values are discovered" for n in unknown)]
-    )
-    LOG.info("%r; values that the schema does not place: %s", private, placed)
-    losses = losses_of(private.encoding, schema)
-    refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
-    show.warn_privately(said_scores_memory(config, schema, private.encoding.rows))
-    for line in said_lone(private.encoding.lone, private.unit.column):
-        LOG.warning(line)
-        show.warn_privately([line])
-    return losses
 
 
 def _statement(

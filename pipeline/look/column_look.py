@@ -66,7 +66,7 @@ class ColumnLook:
         beyond: readable numbers or days beyond the bounds (or not whole); `moved` says what becomes of them.
         other, missing: values that go to *other*, and that are declared missing.
         examples: some of the lost values, with how often each occurs.
-        warnings: for whom the column may betray somebody, in sentences.
+        warnings: in which way the column may be read wrongly, or is no column to measure, in sentences.
         hints: likely cures, and questions.
     """
 
@@ -87,7 +87,7 @@ class ColumnLook:
         """In a word or two."""
         if self.loss.lost:
             return f"loses {percent(self.loss.share)}"
-        return "warning" if self.warnings else "ok"
+        return "warning" if self.warnings or self.lone else "ok"
 
 
 def moved(column: Column) -> str:
@@ -200,12 +200,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
-    hints += (
-        _two_notations(column, seen)
-        + _far_bounds(column, seen)
-        + _codes_among_numbers(column, seen)
-        + _listed_gaps(column)
-    )
+    hints += _far_bounds(column, seen) + _codes_among_numbers(column, seen) + _listed_gaps(column)
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
@@ -231,7 +226,7 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
     return []
 
 
-def _two_notations(column: Column, seen: Seen) -> list[str]:
+def two_notations(column: Column, seen: Seen) -> list[str]:
     """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
     declared = Reading(column.strip, column.decimal)
     if not seen.alike or not (seen.other or (not seen.plain and not declared.plain)):

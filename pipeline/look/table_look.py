@@ -30,7 +30,16 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading,
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
-from pipeline.look.column_look import ColumnLook, Seen, cures_of_lost, hints_on_values, lone_hint, moved, unlisted_hint
+from pipeline.look.column_look import (
+    ColumnLook,
+    Seen,
+    cures_of_lost,
+    hints_on_values,
+    lone_hint,
+    moved,
+    two_notations,
+    unlisted_hint,
+)
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config
@@ -48,13 +57,15 @@ class TableLook:
 
     Attributes:
         columns: in the order of the schema.
-        hints: about the table as a whole.
+        warnings: about the table as a whole: rules that rows break.
+        hints: other things about it.
         at_most: the share of its values that a column may lose before a run is refused.
     """
 
     rows: int
     names: tuple[str, ...]
     columns: tuple[ColumnLook, ...]
+    warnings: tuple[str, ...]
     hints: tuple[str, ...]
     at_most: float
 
@@ -62,6 +73,11 @@ class TableLook:
     def too_many(self) -> tuple[Loss, ...]:
         """Columns that lose more than that."""
         return beyond([c.loss for c in self.columns], self.at_most)
+
+    @property
+    def warned(self) -> list[str]:
+        """All warnings, a line each."""
+        return [*(f"column {c.name!r}: {line}" for c in self.columns for line in c.warnings), *self.warnings]
 
 
 def check(config: CheckConfig) -> TableLook:
@@ -94,15 +110,17 @@ def look_at(
     *,
     at_most: float,
     bounded: bool = True,
+    read: tuple[CodedTable, EncodingReport] | None = None,
     workdir: Path,
     progress: Progress | None = None,
 ) -> TableLook:
-    """What encoding would do, from the codes that a run would make, and what some of the lost values look like.
+    """What encoding does, from the codes that a run makes, and what some of the lost values look like.
 
     Guarantee: none; it is for the operator alone.
     Args:
         at_most: the share of its values that a column may lose.
         bounded: whether somebody said how many records of one unit count.
+        read: all rows under the schema, and what encoding them could not take, where they are encoded already.
         workdir: for copies of the rows, as codes; a folder with mode 0700.
 
     Raises:
@@ -110,8 +128,8 @@ def look_at(
     """
     schema = scouting_schema(schema) if schema.to_discover else schema
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
-    coded, report = encode_columns(source, total, workdir=workdir, progress=progress)
-    if unit.column is not None:
+    coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
+    if unit.column is not None and read is None:
         report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
     seen = _seen(source, schema)
     columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column, at_most) for c in total.columns)
@@ -121,7 +139,7 @@ def look_at(
         *_units(source, schema, unit, seen, report.rows, bounded=bounded),
         *_conflicts(source, coded, schema, workdir),
     ]
-    return TableLook(report.rows, source.names, columns, tuple(hints), at_most)
+    return TableLook(report.rows, source.names, columns, tuple(_broken(schema, coded)), tuple(hints), at_most)
 
 
 def _total(column: Column) -> Column:
@@ -154,11 +172,11 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += lone_hint(report.lone.get(column.name, 0), unit)
+    warnings += two_notations(column, seen)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
-    hints: list[str] = []
+    hints = lone_hint(report.lone.get(column.name, 0), unit)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
@@ -294,25 +312,28 @@ def _units(
     return hints
 
 
-def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
-    """Rows that contradict a rule of the schema."""
+def _broken(schema: Schema, coded: CodedTable) -> list[str]:
+    """Rules about rows that cannot be, which rows break."""
     zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
-    broken = [
+    return [
         f"{rule}: {percent(share)} of the rows break it (by their bins), and no synthetic row will: is the rule right, "
         "and does each name of a column stand above its own values?"
         for rule, share in zeros
         if share
     ]
+
+
+def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
+    """Rows that contradict a step of the schema."""
     if not schema.engineering.steps:
-        return broken
+        return []
     try:
         _, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
     except UserError as error:
-        return [*broken, f"{error.where}: {error.what}; a run would be refused"]
+        return [f"{error.where}: {error.what}; a run would be refused"]
     shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
     differ = {rule: percent(k / coded.rows) for rule, k in rows_that_differ(source, schema).items() if k}
     return [
-        *broken,
         *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
         *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
     ]
@@ -343,7 +364,7 @@ def as_facts(look: TableLook) -> dict[str, Any]:
         "max_unplaced": look.at_most,
         "refused": [loss.column for loss in look.too_many],
         "columns": columns,
-        "hints": list(look.hints),
+        "hints": [*look.warnings, *look.hints],
     }
 
 
@@ -361,7 +382,8 @@ def as_lines(look: TableLook, table: str, schema: str) -> Sequence[str]:
             few = ", ".join(f"{t!r} ({n:,})" for t, n in c.examples)
             lines.append(f"    {c.loss.lost:,} values {c.loss.fate}, such as {few}")
         lines += [f"    → {hint}" for hint in (*c.warnings, *c.hints)]
-    lines += ["", *(f"- {hint}" for hint in look.hints)] if look.hints else []
+    about = (*look.warnings, *look.hints)
+    lines += ["", *(f"- {line}" for line in about)] if about else []
     bar = f"{100 * look.at_most:g} % of its values (data.max_unplaced)"
     if look.too_many:
         names = ", ".join(repr(loss.column) for loss in look.too_many)

@@ -405,3 +405,41 @@ def test_spellings_of_one_value_that_the_schema_lists_are_asked_about(town, caps
     Path("town.yaml").write_text(schema.replace("kind: categorical, values: [f, m]", cure))
     assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
     assert "several spellings" not in capsys.readouterr().out
+
+
+def test_a_run_says_before_it_spends_all_that_check_warns_of_and_keeps_its_whole_look(town, capsys):
+    """Rows that break a rule, a list of another column, two notations: on a terminal; a log is told where to look."""
+    table = people(600)
+    table["fee"] = [*["1.234"] * 9, "1,5"] * 60
+    table["job"] = table["job"].str.upper()
+    table.to_csv(town / "town.csv", index=False)
+    fee = "  fee: {kind: float, min: 0, max: 2000, bins: {count: 4}}\n"
+    schema = (town / "town.yaml").read_text()
+    schema = schema.replace("columns:\n", f"columns:\n{fee}") + "impossible: [{job: other, sex: f}]\n"
+    (town / "town.yaml").write_text(schema)
+    assert command("check", *TOWN[1:]) == 0
+    looked = capsys.readouterr().out
+    assert command("run", *FAST) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    warned = (
+        "100.0 % of the values become 'other'",
+        "540 of the 540 numbers with a point or a comma, such as 1.234, would be others",
+        "of the rows break it (by their bins)",
+    )
+    for line in warned:
+        assert line in said and said.index(line) < said.index("measure"), (line, said)
+        assert line in looked
+    kept = (town / "out/internal/check.txt").read_text()
+    assert all(line in kept for line in warned) and (town / "out/internal/check.txt").stat().st_mode & 0o077 == 0
+    quiet = [w for w in FAST if w not in {"console=always", "hydra.run.dir=out"}]
+    assert command("run", *quiet, "hydra.run.dir=log") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "what the schema does to the rows: " in said and "log/internal/check.txt (NOT private)" in said
+    assert not any(line in said for line in warned)
+
+
+def test_the_jobs_of_a_sweep_look_at_their_table_once(town, capsys, monkeypatch):
+    jobs = [w for w in FAST if w != "hydra.run.dir=out"]
+    assert command("run", "-m", *jobs, "privacy.epsilon=1,2", "hydra.sweep.dir=swept") == 0
+    first, second = (p.read_text() for p in sorted((town / "swept").glob("*/internal/check.txt")))
+    assert first == second and "600 rows" in first

@@ -1,0 +1,73 @@
+"""The look of `check` at the table that a run has read, before the run spends anything."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+
+from mechanisms.public.files import write_whole
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses, said_lone
+from mechanisms.public.tables.scan import Source
+from mechanisms.sensitive.kept_counts import only_one
+from mechanisms.sensitive.private_table import PrivateTable
+from pipeline.folders import RunFolder
+from pipeline.look.table_look import as_lines, look_at
+from pipeline.settings.config import Config
+from pipeline.settings.discovering_settings import asks_for_records
+from pipeline.settings.score_memory import said_scores_memory
+from pipeline.stage_bars import Stages, unplaced_lines
+
+LOG = logging.getLogger("pipeline")
+
+
+def look_before_spending(
+    private: PrivateTable, source: Source, schema: Schema, config: Config, folder: RunFolder, show: Stages
+) -> tuple[Loss, ...]:
+    """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
+
+    Another engine than the embedded one looks at losses alone.
+
+    Guarantee: none; what stands in a log follows from settings alone, a refusal aside.
+    Raises:
+        UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
+    """
+    encoding = private.encoding
+    unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
+    listed = {name: n for name, n in encoding.outside.items() if name not in unknown}
+    placed = [str(replace(encoding, outside=listed)), *(f"{n}: its values are discovered" for n in unknown)]
+    LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed))
+    losses = losses_of(encoding, schema)
+    refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
+    show.warn_privately(said_scores_memory(config, schema, encoding.rows))
+    warned = said_lone(encoding.lone, private.unit.column)
+    if config.engine.kind == "duckdb":
+        lines, more = _look(private, source, schema, config, folder)
+        write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
+        show.note("" if show.tells else f"what the schema does to the rows: {folder.look} (NOT private)")
+        warned += more
+    for line in warned:
+        LOG.warning(line)
+    show.warn_privately([*warned, *unplaced_lines(encoding)])
+    return losses
+
+
+def _look(
+    private: PrivateTable, source: Source, schema: Schema, config: Config, folder: RunFolder
+) -> tuple[list[str], list[str]]:
+    """The lines of `check`, and its warnings; the jobs of a sweep that share the encoded table share them too."""
+    place = private.kept or folder.temporary / "look"
+    place.mkdir(mode=0o700, exist_ok=True)
+    kept = place / "look.json"
+    with only_one(place, "look"):
+        if not kept.exists():
+            coded = private.as_read(schema)
+            read = None if coded is None else (coded, private.encoding)
+            at_most = config.data.max_unplaced
+            bounded = not asks_for_records(config.privacy)
+            look = look_at(source, schema, private.unit, at_most=at_most, bounded=bounded, read=read, workdir=place)
+            lines = as_lines(look, source.path.name, schema.name)
+            write_whole(kept, json.dumps([list(lines), look.warned]), mode=0o600)
+    lines, warned = json.loads(kept.read_text(encoding="utf-8"))
+    return lines, warned
