@@ -191,8 +191,8 @@ def _check_begun(jobs: Sequence[Job], root: Path) -> None:
     if left := sorted(p.name for p in there - resumed):
         more = f" and {len(left) - 3} more" if len(left) > 3 else ""
         what = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
-        fix = "resume=true with the settings and all values with which it began, to which more may be added; or another "
-        fix += "folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
+        fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
+        fix += "another folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
         raise UserError(f"{what}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
 
 
