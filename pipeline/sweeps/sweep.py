@@ -328,8 +328,8 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int
         print(f"\n{len(failed)} of the sweep's {len(jobs)} jobs failed:", file=sys.stderr)
         for j, outcome in failed:
             print(f"  {j.name}: {outcome.error}", file=sys.stderr)
-            if not j.error and "hydra.run.dir" not in outcome.error:
-                say_what_is_safe(j.root)
+            if not j.error:
+                say_what_is_safe(j.root, outcome.error)
         done = sum(o.status == "done" for _, o in jobs)
         print(f"{done} are done; again: hydra.sweep.dir={inside.parent} resume=true", file=sys.stderr)
     return 1 if any(o.status != "done" for _, o in jobs) else 0

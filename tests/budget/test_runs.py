@@ -143,6 +143,32 @@ def test_a_copy_of_a_run_does_not_draw_on_its_booking(town, capsys):
     assert run("c", "privacy.epsilon=2", "resume=true") == 0, "a folder may move"
 
 
+@pytest.mark.parametrize("resume", [[], ["resume=true"]])
+@pytest.mark.parametrize("epsilon", [2, 1])
+def test_a_copy_is_called_a_copy_before_all_else_whatever_its_settings(town, capsys, resume, epsilon):
+    assert run("a", "privacy.epsilon=2") == 0
+    shutil.copytree("a", "b")
+    capsys.readouterr()
+    assert run("b", f"privacy.epsilon={epsilon}", *resume) == 1
+    said = capsys.readouterr().err
+    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: {town / 'b'} is a copy of the run in ")
+    assert f"hydra.run.dir={town / 'a'} resume=true" in said and "no further cost" not in said
+
+
+def test_a_run_that_is_resumed_at_another_cost_names_the_settings_and_the_way_out(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    before = Path("people.json").read_bytes()
+    capsys.readouterr()
+    assert run("a", "privacy.epsilon=0.5", "evaluation.enabled=false", "resume=true") == 1
+    said = capsys.readouterr().err
+    assert said.splitlines()[0].startswith(f"error: resume: the run in {town / 'a'} booked another cost; ")
+    assert "changed since it began: privacy.epsilon (was 2.0, is 0.5)." in said
+    assert "the old values with resume=true" in said and "another hydra.run.dir" in said and "older copy" not in said
+    assert Path("people.json").read_bytes() == before
+    assert run("b", "privacy.epsilon=0.5") == 0, "the way out"
+    assert run("a", "privacy.epsilon=2", "resume=true") == 0, "and the other one"
+
+
 GONE = ["release", "internal/answers", "internal/ledger.jsonl"]
 
 
