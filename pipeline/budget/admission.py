@@ -168,7 +168,7 @@ def new_words(wanted: Wanted, book: Book) -> str:
     for other in sorted(path.parent.glob(f"*{path.suffix}"))[:BESIDE]:
         if other != path and other.is_file() and other.stat().st_size < BESIDE_BYTES and _of_table(other, book):
             others.append(other.name)
-    return said + (f"; beside it are ledgers of the same table: {', '.join(others)}" if others else "")
+    return said + (f"; beside it are ledgers for {book.scope.table!r} too: {', '.join(others)}" if others else "")
 
 
 def _of_table(path: Path, book: Book) -> bool:
