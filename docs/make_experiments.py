@@ -1,4 +1,4 @@
-"""The gallery of experiments, from what `experiment=all` left: python docs/make_experiments.py outputs/gallery [OTHER …]
+"""The gallery of experiments from what `experiment=all` left: python docs/make_experiments.py outputs/gallery [OTHER …]
 
 Writes docs/experiments.md and docs/figures/experiments/*.svg. Of an experiment in several folders the last one counts;
 one that is in none is named at the end. Only runs on published tables and on generated rows belong here.
