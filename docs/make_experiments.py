@@ -1,4 +1,4 @@
-"""The gallery of experiments, from what `experiment=all` left: python docs/make_experiments.py outputs/all [OTHER …]
+"""The gallery of experiments from what `experiment=all` left: python docs/make_experiments.py outputs/gallery [OTHER …]
 
 Writes docs/experiments.md and docs/figures/experiments/*.svg. Of an experiment in several folders the last one counts;
 one that is in none is named at the end. Only runs on published tables and on generated rows belong here.
@@ -27,8 +27,8 @@ Every experiment of the papers and challenges: its command, what the source prin
 All in one command:
 
 ```text
-python -m pipeline run experiment=all hydra.run.dir=outputs/all
-python docs/make_experiments.py outputs/all
+python -m pipeline run experiment=all hydra.run.dir=outputs/gallery
+python docs/make_experiments.py outputs/gallery
 ```
 
 The second command makes this page from what the first one left (from several folders, where the experiments ran side by

@@ -143,8 +143,8 @@ def _run(overrides: list[str]) -> int:
     with no_empty_folders(Path(composed.hydra.run.dir)):
         run_alone(composed, job)
         for root, error in failures:
-            if not isinstance(error, Withheld) and (not isinstance(error, UserError) or error.where != "hydra.run.dir"):
-                say_what_is_safe(root)
+            if not isinstance(error, Withheld):
+                say_what_is_safe(root, str(error))
             raise error
     return 0
 

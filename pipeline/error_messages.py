@@ -10,6 +10,9 @@ from pathlib import Path
 from mechanisms.public.errors import UserError, shown
 from pipeline.folders import RunFolder
 
+#: How messages begin that refuse to go on in a run's folder.
+REFUSED = ("hydra.run.dir: ", "resume: ", "budget.ledger: ")
+
 
 def explained(error: BaseException) -> str:
     """One message for every kind of failure: what, where, and the way out."""
@@ -42,8 +45,14 @@ def show_what_can_be_shown() -> None:
             stream.reconfigure(errors="replace")
 
 
-def say_what_is_safe(root: Path) -> None:
-    """After a failure: what was measured is kept, and going on with it costs nothing more."""
+def say_what_is_safe(root: Path, said: str = "") -> None:
+    """After a failure: what was measured is kept, and going on with it costs nothing more.
+
+    Args:
+        said: the message; where it refuses the folder or its booking, the way out is its own.
+    """
+    if said.startswith(REFUSED):
+        return
     if (folder := RunFolder(root)).charged:
         made = folder.released
         free = "evaluation.* may differ" if made else "synthesis.*, release.*, evaluation.* and statement.* may differ"

@@ -168,7 +168,8 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
     if not folder.charged and (started or not resume):
         return
     if started and not resume:
-        fix = f"resume=true to go on with it at no further cost, or another hydra.run.dir (this one is {folder.root})"
+        fix = "resume=true with the settings with which it began, to go on at no further cost; or another "
+        fix += f"hydra.run.dir (this one is {folder.root})"
         raise UserError("this folder already holds a run", where=WHERE, fix=fix)
     if not started and folder.release.exists():
         fix = f"another hydra.run.dir (this one is {folder.root})"
@@ -247,9 +248,9 @@ def bind(
     except ValueError as error:
         fix = "a new run, with its own budget"
         raise UserError("the record of the run's settings is damaged", where=str(folder.manifest), fix=fix) from error
-    differ = sorted(_differences(first, json.loads(json.dumps(facts))))
+    differ = sorted(changes(first, json.loads(json.dumps(facts))))
     if changed := [name for name in differ if not may_change(name)]:
-        fix = "resume with the same settings and data, or start a new run (which spends its own budget)"
+        fix = "resume with the same settings and data; or another hydra.run.dir: a new run, which spends its own budget"
         if folder.release.exists() and all(c.startswith(("settings.synthesis.", "settings.release.")) for c in changed):
             fix += f"; other rows of a release cost nothing: python -m pipeline synth from={folder.release}"
         if all(c.startswith("settings.statement.") for c in changed):
@@ -262,15 +263,16 @@ def bind(
     return first
 
 
-def _differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> set[str]:
-    keys: set[str] = set()
-    for key in (a.keys() | b.keys()) - {"once"}:
-        left, right = a.get(key), b.get(key)
+def changes(first: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:
+    """Facts that differ, by their names with dots → what they were, and are; but for those that are drawn once."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in (first.keys() | now.keys()) - {"once"}:
+        left, right = first.get(key), now.get(key)
         if isinstance(left, dict) and isinstance(right, dict):
-            keys |= _differences(left, right, f"{prefix}{key}.")
+            found |= changes(left, right, f"{prefix}{key}.")
         elif left != right:
-            keys.add(f"{prefix}{key}")
-    return keys
+            found[f"{prefix}{key}"] = left, right
+    return found
 
 
 @contextmanager

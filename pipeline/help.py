@@ -71,8 +71,8 @@ the version that measured (SECURITY.md). Exit code 0: sound; 1: not, or it says 
 2: another version made it, whose papers cannot be compared with this one.
 
 usage: python -m pipeline verify RELEASE [key=PUBLICKEY]""",
-    "budget": """What the runs on one table have booked in a ledger that they share (`run budget.ledger=FILE`), by
-whom, and what is left. Another limit is a change of its own, which stays on record.
+    "budget": """What the runs that named a ledger have booked in it (`run budget.ledger=FILE`), by whom, and what is
+left. Another limit is a change of its own, which stays on record.
 
 usage: python -m pipeline budget FILE [format=json]
        python -m pipeline budget FILE limit='{epsilon: 5, delta: 1e-6}' reason='…'""",

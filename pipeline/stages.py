@@ -52,7 +52,7 @@ from pipeline.settings import build, machine_limits
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
-from pipeline.settings.post_processing import post_processing
+from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.ready import ready
 from pipeline.settings.selecting import replaced_choice, selection_of
@@ -342,16 +342,12 @@ def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | 
 
 def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
-    settings = asdict(config)
-    for free in ("resume", "limits", "plan", "engine", "console"):
-        del settings[free]
-    del settings["budget"]["limit"]  # it may be lowered, or raised by a command of its own, before the run goes on
     seed = config.privacy.noise_seed
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     start = start_in(config.synthesis)
     return {
         **({} if start is None else {"start": start.digest}),
-        "settings": settings,
+        "settings": bound_settings(config),
         "pipeline": __version__,
         "schema": schema_print(schema),
         "data": fingerprint(path),

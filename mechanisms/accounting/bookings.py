@@ -37,7 +37,7 @@ class Scope:
     people in it are the same.
 
     Attributes:
-        table: its declared name.
+        table: its declared name (budget.table, else the data's name), whichever file a run reads.
         unit: what makes rows one unit, as JSON values.
         neighbouring: add_remove or replace.
     """
@@ -193,7 +193,7 @@ def _same(book: Book, wanted: Wanted) -> None:
     """UserError where the file is about something else."""
     mine, other, kind, slack = book.scope, wanted.scope, book.filter.kind, book.filter.slack
     for what, booked, asked, fix in (
-        ("table", mine.table, other.table, f"budget.table={mine.table} if it is the same table, or another ledger"),
+        ("table", mine.table, other.table, f"budget.table={mine.table} if it holds the same people, or another ledger"),
         ("privacy unit", dict(mine.unit), dict(other.unit), "the same privacy unit, or another ledger"),
         ("neighbouring relation", mine.neighbouring, other.neighbouring, f"privacy.neighbouring={mine.neighbouring}"),
         ("accountant", kind, wanted.accountant or kind, f"budget.accountant={kind}"),
@@ -360,7 +360,7 @@ def _text(content: Mapping[str, Any]) -> str:
 def _to_json(book: Book) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "about": "what runs on one table have spent; not part of any release",
+        "about": "what the runs that named this file have spent; not part of any release",
         **asdict(book.scope),
         "accountant": book.filter.kind,
         "slack": book.filter.slack,

@@ -19,7 +19,7 @@ class RunningTotal:
         limit so far, but for those that are not private.
 
     Attributes:
-        table: the declared name of the table.
+        table: the declared name of the table; which file a run read, no ledger knows.
         accountant: of the ledger; slack: the part of the limit's δ that it keeps for runs known by (ε, δ) alone.
         runs: how many are booked, this one included; not_private: of these, how many say that they are not private.
         others: how many rest on parts of plugins.
@@ -40,8 +40,8 @@ class RunningTotal:
     def sentence(self) -> str:
         """The total in words."""
         epsilon, delta, limit = self.totals.epsilon, self.totals.delta, self.limit
-        runs = "1 run, the first in this ledger," if self.runs == 1 else f"{self.runs} runs"
-        words = f"{runs} on {self.table!r} booked ε = {epsilon:.6g}, "
+        runs = "1 run, the first in this ledger" if self.runs == 1 else f"{self.runs} runs that named this ledger"
+        words = f"{runs} (declared table: {self.table!r}), booked ε = {epsilon:.6g}, "
         words += f"δ = {delta:.3g} in all by plain sums"
         if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
             words += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"

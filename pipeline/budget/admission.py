@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.adaptive import AnyPlan
-from mechanisms.accounting.bookings import (
-    SETTING,
-    Book,
-    Booking,
-    Refused,
-    Scope,
-    Wanted,
-    book_runs,
-    load_book,
-    note_charge,
-    opened,
-)
-from mechanisms.accounting.charge_marks import Mark, marks_of
+from mechanisms.accounting.bookings import SETTING, Book, Refused, Scope, Wanted, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.running_total import RunningTotal, running_total
@@ -35,87 +22,19 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.folders import BOOKING, not_in_release
+from pipeline.budget.planned_release import PlannedRelease, fresh_of
+from pipeline.folders import not_in_release
 from pipeline.plugins.origins import rests_on_others
 from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
+from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.selecting import selection_of
 from pipeline.statement.statement import why_not_private
 
-#: Where a release keeps what it charged, below its folder.
-CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
 #: So many files beside a new ledger are looked at, none larger than this.
 BESIDE, BESIDE_BYTES = 100, 10_000_000
 #: Significant digits of an ε that is offered, and the least part of the one asked for that is worth offering.
 DIGITS, LEAST = 3, 1e-3
-
-
-@dataclass(frozen=True)
-class PlannedRelease:
-    """One release that a command is going to make, and what it books.
-
-    Attributes:
-        root: its folder, whose internal/ keeps the booking's name.
-        wanted: the ledger and what the settings say about it.
-        spend: its worst case.
-        unprotected: why its release will not be private, in sentences; empty where it may say that it is.
-        resume: whether it goes on with something that may have charged already.
-        refit: a smaller ε → what the same settings would book then; None where nobody can say.
-        others: whether its cost rests on parts of plugins.
-    """
-
-    root: Path
-    wanted: Wanted
-    spend: Spend
-    unprotected: tuple[str, ...]
-    resume: bool
-    refit: Callable[[float], Spend] | None = None
-    others: bool = False
-
-    @property
-    def name_file(self) -> Path:
-        return self.root / "internal" / BOOKING
-
-    @property
-    def marks(self) -> list[Mark]:
-        """How far the folder's own record says that the release is with its charges: at first, and after each."""
-        found = [path for p in CHARGES for path in sorted(self.root.glob(p), key=lambda f: (len(str(f)), f))]
-        return marks_of(found)
-
-    def noting(self) -> Callable[[bytes], None]:
-        """What notes each charge in the ledger, before its noise is drawn.
-
-        Raises:
-            UserError: the booking is gone, or was drawn on by something that the folder knows nothing of.
-        """
-        booking, book, marks = self.booking(), load_book(self.wanted.path), self.marks
-        entry = None if booking is None or book is None else book.booked(booking.id)
-        if booking is None or entry is None:
-            raise _not_booked(self)
-        at, known = marks[-1], entry.charged
-        if known not in marks:
-            raise _behind(self)
-
-        def note(line: bytes) -> None:
-            nonlocal at, known
-            at = at.after(line)
-            note_charge(self.wanted.path, booking.id, known, at)
-            known = at
-
-        return note
-
-    def booking(self) -> Booking | None:
-        """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
-        try:
-            named = json.loads(self.name_file.read_text(encoding="utf-8"))["id"]
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            fix = "a new run, in another folder; what was booked stays booked"
-            raise UserError("the name of its booking is damaged", where=str(self.name_file), fix=fix) from error
-        cost = json.dumps([asdict(self.spend), asdict(self.wanted.scope)], sort_keys=True)
-        name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
-        return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 
 
 def planned_release(
@@ -136,7 +55,8 @@ def planned_release(
 
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
     others = rests_on_others(selection_of(config.selection), plan)
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, config.resume, refit, others),)
+    resume, settings = config.resume, bound_settings(config)
+    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, refit, others, settings),)
 
 
 def _with_epsilon(config: Config, epsilon: float) -> Config:
@@ -188,10 +108,10 @@ def check(releases: Sequence[PlannedRelease]) -> Book | None:
     if not releases:
         return None
     ledger = _one_ledger(releases)
-    if (current := load_book(ledger.path)) is not None and not _fresh(releases, current):
+    if (current := load_book(ledger.path)) is not None and not fresh_of(releases, current):
         return current  # all of it is booked: a limit that changed since is no matter of theirs
     book = opened(ledger)
-    fresh = _fresh(releases, book)
+    fresh = fresh_of(releases, book)
     if not book.admits([r.spend for r in fresh]):
         raise _refused(fresh, book)
     return book
@@ -208,7 +128,7 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     """
     if (book := check(releases)) is None:
         return None
-    ledger, fresh = _one_ledger(releases), _fresh(releases, book)
+    ledger, fresh = _one_ledger(releases), fresh_of(releases, book)
     if not fresh:
         return book
     for release in fresh:
@@ -222,7 +142,7 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     try:
         book = book_runs(ledger, bookings)
     except Refused as refused:
-        raise _refused(_fresh(releases, refused.book), refused.book) from refused
+        raise _refused(fresh_of(releases, refused.book), refused.book) from refused
     if new:
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
@@ -248,7 +168,7 @@ def new_words(wanted: Wanted, book: Book) -> str:
     for other in sorted(path.parent.glob(f"*{path.suffix}"))[:BESIDE]:
         if other != path and other.is_file() and other.stat().st_size < BESIDE_BYTES and _of_table(other, book):
             others.append(other.name)
-    return said + (f"; beside it are ledgers of the same table: {', '.join(others)}" if others else "")
+    return said + (f"; beside it are ledgers for {book.scope.table!r} too: {', '.join(others)}" if others else "")
 
 
 def _of_table(path: Path, book: Book) -> bool:
@@ -276,49 +196,6 @@ def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
             fix = "one sweep per table, privacy unit and relation, each with a ledger of its own"
             raise UserError("jobs of several tables, units or relations share no ledger", where=SETTING, fix=fix)
     return first
-
-
-def _fresh(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedRelease]:
-    """Those that are not booked yet, or whose booking was drawn on by something that their folder knows nothing of.
-
-    Raises:
-        UserError: one of them has charged already, but its booking is gone; or its own record of that is.
-    """
-    fresh = []
-    for release in releases:
-        booking = release.booking()
-        if booking is not None and (mine := book.booked(booking.id)) is not None:
-            _only_one(release, booking, book)
-            if mine.charged in release.marks:
-                continue
-            if release.resume and (release.root / "internal" / "manifest.json").exists():
-                raise _behind(release)
-        elif release.resume and len(release.marks) > 1:
-            raise _not_booked(release)
-        fresh.append(release)
-    return fresh
-
-
-def _not_booked(release: PlannedRelease) -> UserError:
-    fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
-    return UserError(f"{release.root} holds a run, and this ledger holds no booking of it", where=SETTING, fix=fix)
-
-
-def _behind(release: PlannedRelease) -> UserError:
-    gone = "its record of that (internal/ledger.jsonl) is gone, or older, or was cut"
-    what = f"the run in {release.root} was measured, but {gone}"
-    fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
-    return UserError(what, where="resume", fix=fix)
-
-
-def _only_one(release: PlannedRelease, booking: Booking, book: Book) -> None:
-    """UserError where a folder is a copy of the run that booked: both would draw noise, and one of them pays."""
-    first = next(Path(b.run) for b in book.bookings if b.id == booking.id)
-    name = first / "internal" / BOOKING
-    if first == release.root.resolve() or not name.is_file() or name.read_bytes() != release.name_file.read_bytes():
-        return
-    what = f"{release.root} is a copy of the run in {first}, which booked once"
-    raise UserError(what, where=SETTING, fix=f"resume the one in {first}; or a new run, which books its own budget")
 
 
 def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:

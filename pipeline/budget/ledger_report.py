@@ -17,7 +17,8 @@ from mechanisms.accounting.bookings import Book, Booking, booking_json, load_boo
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.errors import UserError
-from pipeline.budget.admission import PlannedRelease, left_words, spent_words
+from pipeline.budget.admission import left_words, spent_words
+from pipeline.budget.planned_release import PlannedRelease
 from pipeline.folders import not_in_release
 from pipeline.settings.config import BudgetFileConfig
 
@@ -70,9 +71,10 @@ def as_text(book: Book) -> str:
         table.add_row(b.time, b.by, b.run, f"{b.spend.epsilon:g}", f"{b.spend.delta:g}", *strength, private)
     page = io.StringIO()
     Console(width=180, file=page).print(table)
-    unit = book.scope.unit.get("column")
+    column, declared = book.scope.unit.get("column"), f"declared table {book.scope.table!r}"
+    unit = "one record" if column is None else repr(column)
     lines = [
-        f"{book.scope.table}: unit {'one record' if unit is None else repr(unit)}, {book.scope.neighbouring}; "
+        f"runs that named this ledger; {declared}, unit {unit}, {book.scope.neighbouring}; "
         f"accountant {kind}" + (f", slack {book.filter.slack:g}" if book.filter.slack else ""),
         "",
         *(line.rstrip() for line in page.getvalue().splitlines()),

@@ -27,7 +27,7 @@ from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from pipeline import stages
 from pipeline.budget import admission
-from pipeline.budget.admission import PlannedRelease
+from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.anonymized import scores_of_anonymous
 from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table

@@ -18,7 +18,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
 from mechanisms.public.units import Neighbouring
 from pipeline import stages
-from pipeline.budget.admission import PlannedRelease
+from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside, as_json
 from pipeline.folders import claimed, logged

@@ -14,7 +14,7 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.experiment_list import described
 
 if TYPE_CHECKING:
-    from pipeline.budget.admission import PlannedRelease
+    from pipeline.budget.planned_release import PlannedRelease
     from pipeline.settings.config import Config
 
 #: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.

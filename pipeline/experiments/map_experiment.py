@@ -14,7 +14,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.tables.codec import encode_columns
 from pipeline import stages
 from pipeline.budget import admission
-from pipeline.budget.admission import PlannedRelease
+from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import map_settings, rows_of

@@ -12,7 +12,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
 from pipeline import stages
 from pipeline.budget import admission
-from pipeline.budget.admission import PlannedRelease
+from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words

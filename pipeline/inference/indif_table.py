@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 
@@ -40,8 +38,8 @@ def distances(schema: Schema, measurements: Measurements) -> pd.DataFrame:
     shown = [i for i, c in enumerate(known.cliques) if all(as_a_column(schema, n) for n in c)]
     values = known.values[shown]
     own = NOISE_KINDS[known.noise].stddev * known.scale
-    sides = Evidence(measurements).side_errors
-    errors = [math.hypot(own, sum(sides[n] for n in known.cliques[i])) for i in shown]
+    evidence = Evidence(measurements)
+    errors = [evidence.distance_error(known.cliques[i]) for i in shown]
     frame = pd.DataFrame(
         {
             "marginal": [" × ".join(known.cliques[i]) for i in shown],

@@ -14,7 +14,6 @@ from mechanisms.public.designs.chance_distance import ABSOLUTE, by_chance
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values, count_cliques
-from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
@@ -87,11 +86,10 @@ def _said(relation: Relation, *, first: bool) -> str:
 
 
 def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> Iterator[Found]:
-    """Of each released distance that is beyond chance and noise the whole distance that its law expects.
+    """Of each released distance that is beyond chance and its standard error the whole distance that its law expects.
 
     Where sums of cells were compared, the distance itself, which is less.
     """
-    error = NOISE_KINDS[distances.noise].stddev * distances.scale
     noise = {a.clique: a.stddev for a in evidence.compared.answers}
     for place in np.argsort(-distances.values, kind="stable")[:SEEN]:
         pair, value = distances.cliques[place], distances.values[place]
@@ -105,7 +103,7 @@ def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> 
             (noise.get(pair[:1], 0.0), noise.get(pair[1:], 0.0)),
             Identity(expected.size),
         )
-        if value - cells.base(distances.below) < CERTAIN * error:
+        if value - cells.base(distances.below) < CERTAIN * evidence.distance_error(pair):
             continue
         moved = float(value)
         if distances.whole[place]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from math import hypot, inf
 
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.chance_distance import side_error
 from mechanisms.public.domain import Clique
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.release import Measurements, NoisyDistances
 from pipeline.inference.told import NOTHING, Told, told, told_total
 from synthesis.independent import independent_marginals
@@ -73,3 +74,13 @@ class Evidence:
         noise = {a.clique: a.mean_abs for a in self.compared.answers}
         names = self.measurements.domain.names
         return {n: side_error(self.independent((n,)), noise.get((n,), inf)) for n in names}
+
+    def distance_error(self, clique: Clique) -> float:
+        """The standard error of a released distance, as one from the product of the true one-way counts, in records.
+
+        It holds the noise of the distance and that of the one-way counts. The release must have distances.
+        """
+        distances = self.measurements.distances
+        assert distances is not None
+        own = NOISE_KINDS[distances.noise].stddev * distances.scale
+        return hypot(own, sum(self.side_errors[n] for n in clique))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.selection.selections import method_of
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config
+
+#: What may differ between a run and its continuation, whatever is there; a ledger's limit has a command of its own.
+FREE = ("resume", "limits", "plan", "engine", "console")
+
+
+def bound_settings(config: Config) -> dict[str, Any]:
+    """The settings that a run is known by, and that a continuation shares but for `post_processing`."""
+    settings = asdict(config)
+    for free in FREE:
+        del settings[free]
+    del settings["budget"]["limit"]
+    return settings
 
 
 def post_processing(config: Config, plan: AnyPlan, folder: RunFolder) -> Callable[[str], bool]:

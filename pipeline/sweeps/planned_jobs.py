@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -22,7 +21,7 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.budget import admission
-from pipeline.budget.admission import PlannedRelease
+from pipeline.budget.planned_release import PlannedRelease
 from pipeline.console import CONSOLE
 from pipeline.experiments import experiments
 from pipeline.folders import not_in_release
@@ -30,14 +29,13 @@ from pipeline.settings import build
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
 from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.scoring import build_places, build_scores
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000
-#: What may differ between a job and its continuation.
-FREE = ("resume", "limits", "plan", "engine", "console")
 
 
 @dataclass(frozen=True)
@@ -183,10 +181,7 @@ def _without_seeds(config: Config) -> str:
 
 def digest(config: Config, *, seeds: bool = True) -> str:
     """What a job's settings are known by, without those that a continuation may change."""
-    facts: dict[str, Any] = asdict(config)
-    for free in FREE:
-        del facts[free]
-    del facts["budget"]["limit"]
+    facts = bound_settings(config)
     if not seeds:
         facts["synthesis"]["seed"] = None
     return hashlib.blake2b(json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()

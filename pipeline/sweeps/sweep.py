@@ -32,7 +32,7 @@ from pipeline.conf_folder import CONF
 from pipeline.console import CONSOLE, NOT_SAID, tells
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folder_lock import held
-from pipeline.folders import BANNER, SEEN, not_in_release
+from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import build, machine_limits
 from pipeline.settings.compose import check_one_list, first_of_sweep, misspelt
@@ -176,13 +176,30 @@ def _opened(root: Path) -> Iterator[Path]:
 def _check_begun(jobs: Sequence[Job], root: Path) -> None:
     """A sweep that is to go on has begun with one of its jobs: a setting more names other folders, which spend anew.
 
+    Where jobs of a sweep are there already, this one goes on with all of them: its results would replace theirs.
+
     Raises:
-        UserError: all of its jobs would be new ones.
+        UserError: all of its jobs would be new ones, or it leaves out one that is there; nothing was written.
     """
-    if all(j.settings is not None and j.settings.resume for j in jobs) and not any(j.root.exists() for j in jobs):
+    resumed = {j.root.resolve() for j in jobs if j.settings is not None and j.settings.resume}
+    if len(resumed) == len(jobs) and not any(j.root.exists() for j in jobs):
         fix = "hydra.sweep.dir=FOLDER of the sweep and the settings with which it began; or resume=false: new jobs, "
         fix += "which spend their own budgets; or one job alone: run hydra.run.dir=FOLDER/JOB resume=true"
         raise UserError(f"nothing to resume in {root}: none of these jobs was begun there", where="resume", fix=fix)
+    own = {j.root.resolve() for j in jobs if RunFolder(j.root).charged}
+    there = own | {p.resolve() for p in (*(j.root for j in jobs), *root.glob("*")) if _ended_well(p)}
+    if left := sorted(p.name for p in there - resumed):
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        what = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
+        fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
+        fix += "another folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
+        raise UserError(f"{what}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
+
+
+def _ended_well(root: Path) -> bool:
+    """Whether a sweep's job ended in this folder, and did not fail."""
+    outcome = outcome_of(root)
+    return outcome is not None and outcome.status != "failed"
 
 
 def _skipped(jobs: Sequence[Job]) -> dict[str, JobOutcome]:
@@ -311,7 +328,8 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int
         print(f"\n{len(failed)} of the sweep's {len(jobs)} jobs failed:", file=sys.stderr)
         for j, outcome in failed:
             print(f"  {j.name}: {outcome.error}", file=sys.stderr)
-            if not j.error and "hydra.run.dir" not in outcome.error:
-                say_what_is_safe(j.root)
-        print(f"the others are done; again: hydra.sweep.dir={inside.parent} resume=true", file=sys.stderr)
+            if not j.error:
+                say_what_is_safe(j.root, outcome.error)
+        done = sum(o.status == "done" for _, o in jobs)
+        print(f"{done} are done; again: hydra.sweep.dir={inside.parent} resume=true", file=sys.stderr)
     return 1 if any(o.status != "done" for _, o in jobs) else 0

@@ -74,7 +74,9 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
     (smaller,) = re.findall(r"privacy\.epsilon=(\S+) fits", said)
     assert float(smaller) == 1
     assert run("b", f"privacy.epsilon={smaller}") == 0
-    assert "  budget    2 runs on 'table' booked ε = 3, " in capsys.readouterr().out
+    assert (
+        "  budget    2 runs that named this ledger (declared table: 'table'), booked ε = 3, " in capsys.readouterr().out
+    )
     assert epsilons() == [2, 1]
     told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"] for r in ("a", "b")]
     assert [(t["runs"], t["epsilon_sum"]) for t in told] == [(1, 2), (2, 3)]
@@ -90,7 +92,7 @@ def test_a_mistyped_name_is_told_as_a_new_ledger(town, capsys):
     assert run("c", "privacy.epsilon=2", "budget.ledger=poeple.json") == 0
     said = capsys.readouterr()
     assert "budget.ledger=poeple.json is a NEW ledger" in said.err
-    assert "beside it are ledgers of the same table: people.json" in said.err
+    assert "beside it are ledgers for 'table' too: people.json" in said.err
     told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"]["sentence"] for r in "abc"]
     assert ["the first in this ledger" in t for t in told] == [True, False, True]
 
@@ -143,6 +145,32 @@ def test_a_copy_of_a_run_does_not_draw_on_its_booking(town, capsys):
     assert run("c", "privacy.epsilon=2", "resume=true") == 0, "a folder may move"
 
 
+@pytest.mark.parametrize("resume", [[], ["resume=true"]])
+@pytest.mark.parametrize("epsilon", [2, 1])
+def test_a_copy_is_called_a_copy_before_all_else_whatever_its_settings(town, capsys, resume, epsilon):
+    assert run("a", "privacy.epsilon=2") == 0
+    shutil.copytree("a", "b")
+    capsys.readouterr()
+    assert run("b", f"privacy.epsilon={epsilon}", *resume) == 1
+    said = capsys.readouterr().err
+    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: {town / 'b'} is a copy of the run in ")
+    assert f"hydra.run.dir={town / 'a'} resume=true" in said and "no further cost" not in said
+
+
+def test_a_run_that_is_resumed_at_another_cost_names_the_settings_and_the_way_out(town, capsys):
+    assert run("a", "privacy.epsilon=2") == 0
+    before = Path("people.json").read_bytes()
+    capsys.readouterr()
+    assert run("a", "privacy.epsilon=0.5", "evaluation.enabled=false", "resume=true") == 1
+    said = capsys.readouterr().err
+    assert said.splitlines()[0].startswith(f"error: resume: the run in {town / 'a'} booked another cost; ")
+    assert "changed since it began: privacy.epsilon (was 2.0, is 0.5)." in said
+    assert "the old values with resume=true" in said and "another hydra.run.dir" in said and "older copy" not in said
+    assert Path("people.json").read_bytes() == before
+    assert run("b", "privacy.epsilon=0.5") == 0, "the way out"
+    assert run("a", "privacy.epsilon=2", "resume=true") == 0, "and the other one"
+
+
 GONE = ["release", "internal/answers", "internal/ledger.jsonl"]
 
 
@@ -162,7 +190,7 @@ def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(town, caps
     assert command("run", *FAST, "hydra.run.dir=a", "budget.ledger=people.json", "privacy.epsilon=2") == 0
     assert epsilons() == [2, 2] and all(b.charged.charges for b in book().bookings)
     assert Path("a/release/measurements/answers.npz").read_bytes() != first
-    assert "2 runs on 'table'" in Path("a/release/privacy.json").read_text()
+    assert "2 runs that named this ledger (declared table: 'table')" in Path("a/release/privacy.json").read_text()
 
 
 @pytest.mark.parametrize(
@@ -349,6 +377,17 @@ def test_another_unit_relation_or_table_is_refused_and_another_bound_is_not(town
         assert not (town / "b" / "release").exists()
     assert run("b", *person, "privacy.max_records=9", "privacy.clip=truncate") == 0
     assert epsilons() == [0.5, 0.5]
+
+
+def test_the_ledger_speaks_of_those_that_named_it_not_of_one_file(town, capsys):
+    """With data=table two files have one declared name: they count as the same people, and nothing calls them one."""
+    shutil.copy("town.csv", "other.csv")
+    assert run("a", "privacy.epsilon=1") == 0 and run("b", "privacy.epsilon=1", "data.path=other.csv") == 0
+    capsys.readouterr()
+    assert command("budget", "people.json") == 0
+    assert "runs that named this ledger; declared table 'table', unit one record" in capsys.readouterr().out
+    assert run("c", "privacy.epsilon=0.5", "data.path=other.csv", "budget.table=other") == 1
+    assert "its table is 'table', not 'other'" in capsys.readouterr().err
 
 
 def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys):

@@ -85,6 +85,17 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
 
 
+MADE = re.compile(r'(?:hydra\.(?:run|sweep)\.dir=|\boutput=|folder="|\.save\(")((?:outputs|multirun)/\w+)')
+
+
+def test_no_two_pages_make_one_folder_nor_does_one_page_twice():
+    """Whoever follows all pages in one place is never told that a folder holds a run already."""
+    pages = {**PAGES, "README": (ROOT / "README.md").read_text(encoding="utf-8")}
+    made = [folder for text in pages.values() for folder in MADE.findall(text)]
+    assert "outputs/mine" in made and "multirun/figure" in made
+    assert sorted(made) == sorted(set(made))
+
+
 def same_form(made: Path, kept: Path) -> bool:
     """Two drawings with the same size and the same words; the noise is fresh, so that points and ticks differ."""
 

@@ -1,12 +1,21 @@
 """The end of a run names the strongest relations of the release, and how much of each the synthetic table keeps."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.inference.indif_table import distances
 from pipeline.inference.relations import in_words, strongest
+from pipeline.inference.release_evidence import Evidence
+from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.test_decided import FOUR, TRUTH, answer, release
 
@@ -42,6 +51,51 @@ def test_a_relation_that_the_synthetic_table_lacks_is_called_lost():
     (kept,), (lost,) = strongest(measured, rows(TRUTH)), strongest(measured, rows(UNRELATED))
     assert "(synthetic table: 70%)" in in_words([kept])
     assert "(synthetic table: 0%, lost)" in in_words([lost])
+
+
+def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_with():
+    """The distance is at 3.9 and 4.1 of them beyond independent columns, whatever it is in its own noise alone."""
+    columns = {a.name: {"kind": "categorical", "values": list(range(a.size))} for a in FOUR.attributes}
+    schema, measured = parse_schema({"columns": columns}, where="four"), release(1, 20.0)
+    error = Evidence(measured).distance_error(("a", "b"))
+    table = distances(schema, measured).set_index("marginal")
+    assert table.loc["a × b", "standard_error"] == round(error, 2) > 4 * 20
+    known = measured.distances
+    independent = distances_of_nothing(measured)
+    for errors, named in ((3.9, 0), (4.1, 1)):
+        values = np.array([independent + errors * error, 0.0, 0.0])
+        assert len(strongest(replace(measured, distances=replace(known, values=values)), None)) == named
+
+
+def distances_of_nothing(measured):
+    """How far a and b would be from their product by chance and by the noise of their one-way counts."""
+    evidence = Evidence(measured)
+    sides = tuple(evidence.independent((n,)) for n in "ab")
+    expected = evidence.independent(("a", "b"))
+    return Cells.of_pair(expected, sides, (20.0, 20.0), Identity(expected.size)).base(measured.distances.below)
+
+
+def test_independent_columns_of_few_records_are_no_relation():
+    """20 seeded releases of 6 columns that were drawn apart, with much noise in their one-way counts."""
+    domain = Domain(tuple(Attribute(n, 12) for n in "abcdef"))
+    pairs = tuple(itertools.combinations("abcdef", 2))
+    for seed in range(20):
+        drawn = np.random.default_rng(seed)
+        codes = drawn.integers(0, 12, (6, 600))
+        ones = [np.bincount(c, minlength=12) + drawn.normal(0, 15.0, 12) for c in codes]
+        answers = tuple(
+            NoisyMarginal((n,), Identity(12), v, "gaussian", 15.0, n) for n, v in zip("abcdef", ones, strict=True)
+        )
+        known = Measurements(domain, answers)
+        expected = independent_marginals(known)
+        codes_of = dict(zip("abcdef", codes, strict=True))
+        exact = [
+            np.abs(np.bincount(codes_of[a] * 12 + codes_of[b], minlength=144) - expected((a, b))).sum()
+            for a, b in pairs
+        ]
+        noisy = np.array(exact) + drawn.normal(0, 10.0, len(pairs))
+        scored = NoisyDistances(pairs, np.ones(len(pairs), np.bool_), noisy, 6, "gaussian", 10.0, "y")
+        assert strongest(Measurements(domain, answers, distances=scored), None) == ()
 
 
 def test_noise_alone_is_no_relation():

@@ -81,7 +81,7 @@ def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town,
     assert "cannot run privacy.delta=0 privacy.accountant=gdp" in before
     assert "3 of 4 jobs start" in before
     assert len(list((town / "sweep").glob("*/release"))) == 3
-    assert "1 of the sweep's 4 jobs failed" in said
+    assert "1 of the sweep's 4 jobs failed" in said and "\n3 are done; again: hydra.sweep.dir=sweep" in said
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,31 @@ def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(town, capsys):
     assert "none of these jobs was begun there" in capsys.readouterr().err and jobs_of(town / "sweep") == before
     assert command(*sweep, "resume=true", "privacy.epsilon=1,2,3") == 0, "more of them beside those that were begun"
     assert "which this total leaves out" not in capsys.readouterr().out
-    assert command("run", "-m", *FAST, "privacy.epsilon=1,4") == 1, "1 is there"
-    assert "releases of other jobs in sweep, which this total leaves out: 2" in capsys.readouterr().out
+    assert command("run", *FAST[:-1], "hydra.run.dir=sweep/alone") == 0
+    assert command(*sweep, "resume=true", "privacy.epsilon=1,2,3") == 0
+    assert "releases of other jobs in sweep, which this total leaves out: 1" in capsys.readouterr().out
+
+
+def test_a_sweep_whose_jobs_all_failed_may_be_started_again(town, capsys):
+    sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
+    table = (town / "town.csv").read_bytes()
+    (town / "town.csv").write_bytes(table.replace(b"age", b"old", 1))
+    assert command(*sweep) == 1
+    assert "\n0 are done; again: " in capsys.readouterr().err
+    (town / "town.csv").write_bytes(table)
+    assert command(*sweep) == 0
+
+
+@pytest.mark.parametrize("again", [[], ["privacy.epsilon=3,4"], ["privacy.epsilon=2,3", "resume=true"]])
+def test_a_sweep_in_the_folder_of_another_replaces_no_results(town, capsys, again):
+    assert command("run", "-m", *FAST, "privacy.epsilon=1,2") == 0
+    before = {p: p.read_bytes() for p in (town / "sweep").rglob("*") if p.is_file()}
+    capsys.readouterr()
+    assert command("run", "-m", *FAST, "privacy.epsilon=1,2", *again) == 1
+    said = capsys.readouterr().err
+    assert said.count("error: ") == 1 and "sweep holds a sweep" in said and "are done" not in said
+    assert "resume=true" in said and "hydra.sweep.dir=" in said
+    assert {p: p.read_bytes() for p in (town / "sweep").rglob("*") if p.is_file()} == before
 
 
 def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(town, capsys):
