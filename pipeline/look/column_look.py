@@ -20,6 +20,7 @@ from mechanisms.public.tables.text_forms import (
     GAPS,
     Reading,
     date_forms,
+    either_way,
     gap_words,
     number_reading,
     share_of,
@@ -28,8 +29,6 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
-#: Where less than this is lost, most values are read as declared.
-MOST = 0.5
 #: Bounds that are off by this factor are said to be.
 FAR = 10
 
@@ -44,7 +43,8 @@ class Seen:
         most: the size that 99 % of these numbers do not exceed.
         codes: numbers that often stand for gaps → how often each occurs.
         alike: numbers that are others with point and comma changed over, as 1.234 is.
-        plain, other: texts with a point or a comma that are numbers as declared alone, and the other way alone.
+        plain, shown, other: texts with a point or a comma that are numbers as declared alone, those of them that show
+            the mark of thousands, where there is one, and numbers the other way alone.
     """
 
     distinct: int
@@ -54,6 +54,7 @@ class Seen:
     codes: Mapping[float, int] | None = None
     alike: int = 0
     plain: int = 0
+    shown: int = 0
     other: int = 0
 
 
@@ -96,11 +97,12 @@ def moved(column: Column) -> str:
     return words.get(column.outside, "refused")
 
 
-def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss) -> list[str]:
+def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss, shapes: Mapping[str, int]) -> list[str]:
     """Why values are lost, as far as some of them tell.
 
     Args:
         texts: lost values → how often each occurs.
+        shapes: of numbers, what all values look like → how often each occurs.
     """
     hints: list[str] = []
     empty = sum(n for t, n in texts.items() if not t.strip())
@@ -112,7 +114,7 @@ def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss) -> list[
     if column.kind in DATE_KINDS:
         return hints + _dates(column, words, loss)
     if column.kind in ORDERED_KINDS or column.codes is not None:
-        return hints + _numbers(column, words, loss)
+        return hints + _numbers(column, words, shapes)
     return hints + _texts(column, words)
 
 
@@ -129,25 +131,30 @@ def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
     return hints + _gaps(column, rest, numbers=True)
 
 
-def _numbers(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
+def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
+    """The reading that reads most of the whole column, where it is another than declared; the rest is told alone."""
     hints: list[str] = []
-    signs = dict.fromkeys((*column.strip, *number_reading(words)[0].strip))
-    other = Reading(tuple(signs), column.decimal).other_way
-    rest = {t: n for t, n in words.items() if loss.share >= MOST or other.number(t) is None}
-    if len(rest) < len(words):
-        share = share_of(words, lambda t: t not in rest)
-        what = f"{percent(share)} of what cannot be read are numbers written the other way, with a decimal"
-        hints.append(f"{what} {other.mark_name}: a column has one notation; mend the table")
-    reading, share = number_reading(rest)
-    if share > 0 and not reading.plain:
-        strip = tuple(s for s in dict.fromkeys((*column.strip, *reading.strip)) if s != reading.decimal)
-        given = Reading(strip, reading.decimal).fields()
-        given |= {"decimal": reading.decimal} if reading.decimal != column.decimal else {}
+    declared = reading = Reading(column.strip, column.decimal)
+    lost = {t: n for t, n in shapes.items() if declared.number(t) is None}
+    best, share = number_reading(shapes)
+    kept = declared.strip if best.decimal == declared.decimal else declared.signs
+    cure = Reading(tuple(dict.fromkeys((*kept, *best.strip))), best.decimal)
+    if share > share_of(shapes, lambda t: declared.number(t) is not None):
+        reading = cure
+        given: dict[str, object] = {"strip": list(cure.strip) or None} if cure.strip or declared.strip else {}
+        given |= {"decimal": cure.decimal} if cure.decimal != declared.decimal else {}
         fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in given.items())
-        sign = "with a decimal comma" if reading.decimal == "," else "with signs beside or between the digits"
+        sign = "with a decimal comma" if cure.decimal == "," else "with signs beside or between the digits"
+        read = share_of(lost, lambda t: cure.number(t) is not None)
+        hints.append(f"{percent(read)} of what cannot be read are numbers {sign}: {fields}")
+    rest = {t: n for t, n in lost.items() if reading.number(t) is None}
+    if (share := share_of(rest, lambda t: reading.other_way.number(t) is not None)) > 0:
         of = "of the others" if hints else "of what cannot be read"
-        hints.append(f"{percent(share)} {of} are numbers {sign}: {fields}")
-    return hints + _gaps(column, {t: n for t, n in rest.items() if reading.number(t) is None}, numbers=True)
+        what = f"{percent(share)} {of} are numbers written the other way, with a decimal {reading.other_way.mark_name}"
+        either = f"; {n:,} of them, such as 1.234 or 1,234, may be either" if (n := either_way(reading, rest)) else ""
+        hints.append(f"{what}{either}: a column has one notation; mend the table")
+    words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
+    return hints + _gaps(column, words, numbers=True)
 
 
 def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
@@ -229,7 +236,8 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
 def two_notations(column: Column, seen: Seen) -> list[str]:
     """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
     declared = Reading(column.strip, column.decimal)
-    if not seen.alike or not (seen.other or (not seen.plain and not declared.plain)):
+    told = seen.shown if declared.dots else seen.plain or declared.plain
+    if not seen.alike or (told and not seen.other):
         return []
     example = "1.234" if "." in (declared.decimal, *declared.marks) else "1,234"
     said = f"{seen.alike:,} of the {seen.alike + seen.plain:,} numbers with a point or a comma, such as {example}"

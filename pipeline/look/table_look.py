@@ -181,7 +181,8 @@ def _column(
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         unread = replace(loss, lost=loss.unread, clipped=0)
-        hints += cures_of_lost(column, dict(examples), unread) if unread.lost else []
+        shapes = _shapes(source, column) if unread.lost and column.numeric and column.width is None else {}
+        hints += cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
     if column.discover is None:
         hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
     else:
@@ -210,7 +211,7 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         parts.append(f"approx_count_distinct({source.text(index)})")
         column = schema[name] if name in schema.domain.names else None
         if column is None or column.kind not in {"integer", "float"}:
-            parts += ["NULL"] * 7
+            parts += ["NULL"] * 8
             continue
         number = number_sql(source, index, column)
         gaps = ", ".join(map(literal, ("", *column.missing_texts)))
@@ -218,19 +219,31 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
         if source.typed(index) or column.width is not None:
-            parts += ["0"] * 3
+            parts += ["0"] * 4
             continue
-        other, marked = _other_way(source, index, column), f"regexp_matches({source.text(index)}, '[.,]')"
+        other, text = _other_way(source, index, column), source.text(index)
+        alone = f"{number} IS NOT NULL AND {other} IS NULL"
+        marks = [f"contains({text}, '{m}')" for m in Reading(column.strip, column.decimal).dots or ",."]
         for which in (
             f"{number} <> {other}",
-            f"{marked} AND {number} IS NOT NULL AND {other} IS NULL",
+            f"regexp_matches({text}, '[.,]') AND {alone}",
+            f"({' OR '.join(marks)}) AND {alone}",
             f"{other} IS NOT NULL AND {number} IS NULL",
         ):
             parts.append(f"count(*) FILTER ({which})")
     with source.connect() as engine:
         row = engine.execute(f"SELECT {', '.join(parts)} FROM {source.relation}").fetchall()[0]
-    each = {name: row[8 * i : 8 * i + 8] for i, name in enumerate(source.names)}
+    each = {name: row[9 * i : 9 * i + 9] for i, name in enumerate(source.names)}
     return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
+
+
+def _shapes(source: Source, column: Column) -> dict[str, int]:
+    """What the filled cells of a column look like as numbers, as of `Source.shape`, and in how many rows."""
+    index = source.declared(column.name)
+    gaps, shape = ", ".join(map(literal, ("", *column.missing_texts))), source.shape(index)
+    sql = f"SELECT {shape} AS s, count(*) AS n FROM {source.relation} WHERE trim({source.text(index)}) NOT IN ({gaps})"
+    with source.connect() as engine:
+        return dict(engine.execute(f"{sql} GROUP BY s ORDER BY n DESC, s LIMIT {LOOKED_AT}").fetchall())
 
 
 def _other_way(source: Source, index: int, column: Column) -> str:

@@ -354,6 +354,38 @@ def test_a_cure_for_numbers_is_one_that_the_schema_takes(declared, cells, few, t
         parse_schema({"columns": {"cost": {**fields, **cure}}}, where="the cured schema")
 
 
+@pytest.mark.parametrize("declared", [{}, {"decimal": ","}, GERMAN, ENGLISH, {"strip": ["€"]}])
+@pytest.mark.parametrize(
+    "cells, lost",
+    [
+        (["€12.50", "99.90", "€1,234.50"], 0),
+        (["€12,50", "99,90", "€1.234,50"], 0),
+        (["1,234", "17", "999", "12,500"], 0),
+        (["€12.50", "12,75", "99.90"], 1),
+        (["28.500", "296,97", "318,28"], 1),
+    ],
+)
+def test_the_cure_for_a_fee_holds_all_that_it_needs_and_is_named_once(
+    declared, cells, lost, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"fee": cells * 40}).to_csv("t.csv", index=False)
+    fields = {"kind": "float", "min": 0, "max": 500_000, "bins": {"edges": [0, 100, 500_000]}, **declared}
+
+    def cures() -> tuple[dict, list[str]]:
+        Path("s.yaml").write_text(json.dumps({"source": "a tariff", "columns": {"fee": fields}}))
+        assert command("check", "data.path=t.csv", "data.schema=s.yaml", "data.max_unplaced=1", "format=json") == 0
+        fee = json.loads(capsys.readouterr().out)["columns"]["fee"]
+        return fee, [h.partition(": ")[2] for h in fee["hints"] if re.search(r" are numbers with [a-z ]+: ", h)]
+
+    before, named = cures()
+    for cure in named:
+        fields |= yaml.safe_load(f"{{{cure}}}")
+    after, again = cures()
+    assert again == [] and after["lost"] in ({before["lost"]} if not named else {40 * lost})
+    assert lost == 0 or declared == GERMAN or any("mend the table" in hint for hint in after["hints"])
+
+
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])
 def test_a_share_that_is_none_is_refused(share, town, capsys):
     assert command("run", *FAST, f"data.max_unplaced={share}") == 1

@@ -260,6 +260,28 @@ def test_a_comma_that_is_mostly_a_decimal_mark_parts_no_thousands_in_a_draft(tmp
     assert facts["fee"].strip == ("€",) and facts["fee"].high < 20
 
 
+@pytest.mark.parametrize("mark", [".", ","])
+@pytest.mark.parametrize("shown", [0, 1])
+def test_no_mark_of_thousands_is_drafted_that_a_column_shows_as_a_decimal_mark_too(mark, shown, tmp_path: Path) -> None:
+    """28.500 beside 296,97 is 28 and a half or 28500; one cell of 12.5 among thousands forbids to say which."""
+    comma = "," if mark == "." else "."
+    cells = [f"{100 + i * 7919 % 900}{comma}{10 + i % 90}" if i % 6 else f"{10 + i % 990}{mark}{100 + i % 900}"
+             for i in range(4_000)]  # fmt: skip
+    cells += [f"1{mark}234{comma}50", f"12{mark}5"] * shown
+    text, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{c}"\n' for c in cells)))
+    fee = facts["fee"]
+    assert (fee.strip, fee.decimal, fee.high <= 1_010) == ((), comma, True)
+    assert "667 rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: none is read" in text
+    _, report = encoded(tmp_path / "table.csv", facts)
+    assert report.unplaced["fee"] == 667 + 2 * shown
+
+
+def test_a_mark_of_thousands_that_a_column_shows_without_doubt_is_drafted(tmp_path: Path) -> None:
+    cells = [f"{1 + i % 9}.{100 + i % 900}" if i % 2 else f"{100 + i % 900},{10 + i % 90}" for i in range(3_000)]
+    _, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{c}"\n' for c in [*cells, "1.234,50"])))
+    assert (facts["fee"].strip, facts["fee"].decimal, facts["fee"].high) == ((".",), ",", 10_000)
+
+
 def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_path: Path) -> None:
     rows = "".join(
         f"{-999 if i % 40 == 0 else i % 90},{i % 100},{-1 if i % 40 == 0 else i % 5 - 2}\n" for i in range(400)

@@ -170,6 +170,13 @@ def test_formats_that_cannot_be_are_refused(fields):
         schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31"} | fields)
 
 
+@pytest.mark.parametrize("text", ["28.50", "28.5000", "2850.000", "0.500", "1.23.456", "1.234.56,7", "28500.5", ".500"])
+def test_a_point_beside_a_decimal_comma_is_read_before_exactly_three_digits_alone(text, tmp_path):
+    number = {"kind": "float", "min": 0, "max": 99_999, "bins": {"count": 2}, "strip": ["."], "decimal": ","}
+    assert Reading((".",), ",").number(text) is None
+    assert column_codes(tmp_path, number, [text, "28.500", "60.000,5"]) == [2, 0, 1]
+
+
 def test_texts_are_recognised_by_what_most_of_them_are():
     dates = {"2024-01-13": 60, "13/02/2024": 25, "05/03/2024": 10, "n/a": 5}
     assert date_forms(dates) == [("ISO", 0.6), ("%d/%m/%Y", 0.35)]
@@ -178,6 +185,10 @@ def test_texts_are_recognised_by_what_most_of_them_are():
     assert number_reading({"12,50": 1, "3,7": 1}) == (Reading((), ","), 1.0)
     assert number_reading({"1,234": 3, "12,500": 1})[0] == Reading((",",))
     assert number_reading({"1": 1, "2.5": 1}) == (Reading(), 1.0)
+    assert number_reading({"28.500": 5, "296,97": 6})[0] == Reading((), ",")
+    assert number_reading({"€28,500": 5, "€296.97": 6, "€0,250": 1})[0] == Reading(("€",))
+    assert number_reading({"28.500": 5, "296,97": 6, "1.234,50": 1})[0] == Reading((".",), ",")
+    assert number_reading({"28.500": 5, "296,97": 9, "1.234,50": 1, "12.5": 1})[0] == Reading((), ",")
     assert gap_words({"k.A.": 3, "NA": 1}, numbers=True) == ["NA", "k.A."]
     assert gap_words({"a": 1, "-999": 2}, numbers=False) == ["-999"]
     assert spelled_yes_or_no(["Yes", " n", "1"]) and not spelled_yes_or_no(["0", "1"]) and not spelled_yes_or_no(["a"])

@@ -122,6 +122,7 @@ class Look:
         self.source, self.columns, self._engine, self.unit = source, columns, engine, unit
         #: The distinct texts of all columns under one name, so that SQL over one column serves for all.
         self._cells = replace(source, relation="seen", names=("t",), types=("VARCHAR",))
+        self._shapes: dict[int, dict[str, int]] = {}
         self._samples: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
         self._moments: dict[tuple[str, ...], dict[int, tuple[list[int], Any, Any, bool]]] = {}
         self._numbers: dict[Reading, dict[int, Numbers]] = {}
@@ -226,6 +227,23 @@ class Look:
             for i, text, n in rows:
                 known[i][str(text)] = int(n)
         return known[index]
+
+    def shapes(self, index: int) -> dict[str, int]:
+        """What the most frequent values look like as numbers, as of `Source.shape`, with how often each occurs.
+
+        All values of a column of numbers have few shapes: no text that contradicts the others is overlooked.
+        """
+        if index not in self._shapes:
+            columns = self._odd | {index}
+            rows = self._engine.execute(
+                f"""SELECT i, s, n FROM (SELECT i, {self._cells.shape(0)} AS s, sum(n) AS n FROM seen
+                WHERE ok AND {_among(columns)} GROUP BY i, s)
+                QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, s) <= {SAMPLED} ORDER BY i, n DESC, s"""
+            ).fetchall()
+            self._shapes |= {i: {} for i in columns}
+            for i, shape, n in rows:
+                self._shapes[i][str(shape)] = int(n)
+        return self._shapes[index]
 
     @cached_property
     def _rare(self) -> set[tuple[int, str]]:

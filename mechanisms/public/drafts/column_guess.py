@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers, few_units
@@ -20,6 +20,7 @@ from mechanisms.public.tables.text_forms import (
     Reading,
     as_moment,
     date_forms,
+    either_way,
     gap_words,
     number_reading,
     share_of,
@@ -101,7 +102,7 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         return None
     if not odd:
         return _of_numbers(facts.plain, Reading(), facts, [], "")
-    if facts.distinct <= 20 or not number_reading(look.sample(index))[0].plain:
+    if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
@@ -111,7 +112,8 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         return _of_numbers(facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""))
     if facts.distinct <= MAX_VALUES:
         return None
-    return _of_numbers(facts.plain, Reading(), facts, [], _unread(odd, facts, look.told(index, words)))
+    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(Reading(), look.shapes(index))
+    return _of_numbers(facts.plain, Reading(), facts, [], doubt)
 
 
 def _unread(odd: int, facts: Facts, told: Iterable[str]) -> str:
@@ -211,10 +213,11 @@ def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
 
 def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers with a currency sign, marks of thousands, or a decimal comma."""
-    texts = look.sample(index)
-    reading, share = number_reading(texts)
+    texts, shapes = look.sample(index), look.shapes(index)
+    reading, share = number_reading(shapes)
     rest = {t: n for t, n in texts.items() if reading.number(t) is None}
-    mixed = share_of(rest, lambda t: reading.other_way.number(t) is not None) >= MOSTLY
+    unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
+    mixed = share_of(unread, lambda t: reading.other_way.number(t) is not None) >= MOSTLY
     money = not {*CURRENCIES}.isdisjoint(reading.strip)
     if facts.padded or share < MOSTLY or (reading.plain and not mixed):
         return None
@@ -226,12 +229,24 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     told, odd = look.told(index, rest), facts.filled - seen.count
     gaps = gap_words(rest, numbers=True, told=told)
     doubt = _unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else ""
-    if any(reading.other_way.number(t) is not None for t in rest):
-        doubt += f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
+    doubt += _other_way(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []
     return _of_numbers(seen, reading, facts, gaps, "".join(f"; {part}" for part in [", ".join(how)] if part) + doubt)
+
+
+def _other_way(reading: Reading, shapes: Mapping[str, int]) -> str:
+    """That some cells are written another way than the rest, and that some may be either."""
+    unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
+    if not any(reading.other_way.number(t) is not None for t in unread):
+        return ""
+    said = f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
+    if not (doubtful := either_way(reading, shapes)):
+        return said
+    fate = "none is read as 1234" if not reading.dots else "they are read as 1234"
+    fate = "none is read" if either_way(reading, unread) == doubtful else fate
+    return f"{said}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
 
 
 def _texts(look: Look, index: int, facts: Facts) -> Guess:

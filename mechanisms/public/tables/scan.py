@@ -138,6 +138,11 @@ class Source:
             return f"TRY_CAST({text} AS DOUBLE)"
         return f"TRY_CAST(CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS DOUBLE)"
 
+    def shape(self, index: int) -> str:
+        """SQL for what the text form of a column looks like as a number: each digit is 9, but a 0 in front stays."""
+        front = f"regexp_replace({self.text(index)}, '^([^0-9]*)0', '\\1' || chr(1))"
+        return f"translate({front}, '012345678' || chr(1), '9999999990')"
+
     def digits(self, index: int, most: int) -> str:
         """SQL for a code of at most so many digits as DOUBLE; NULL where it is none. Of 02134-1234, it is 02134."""
         pattern = f"^([0-9]{{1,{most}}})(-[0-9]{{4}}|\\.0+)?$"

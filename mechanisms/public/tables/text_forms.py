@@ -100,6 +100,11 @@ class Reading:
         return tuple(s for s in self.strip if s in THOUSANDS)
 
     @property
+    def dots(self) -> tuple[str, ...]:
+        """The point or the comma, where it parts thousands."""
+        return tuple(s for s in self.strip if s in {",", "."})
+
+    @property
     def signs(self) -> tuple[str, ...]:
         """What stands beside the digits."""
         return tuple(s for s in self.strip if s not in THOUSANDS)
@@ -197,10 +202,10 @@ def number_reading(texts: Texts) -> tuple[Reading, float]:
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
     signs += _unit_of_measure(numeric)
     bare = {t: _without(t, signs) for t in numeric}
-    thousands, points = ("," if _parts(",", bare.values()) else ""), ("." if _parts(".", bare.values()) else "")
+    thousands, points = ([m] if _parts(m, bare.values()) else [] for m in ",.")
     spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
-    dotted = Reading((*signs, *([thousands] if thousands else []), *spaces))
-    comma = Reading((*signs, *([points] if points else []), *spaces), ",")
+    dotted = Reading((*signs, *thousands, *spaces))
+    comma = Reading((*signs, *points, *spaces), ",")
     best = max((Reading(), dotted, comma), key=lambda r: (share_of(texts, lambda t: _number(r, t)), r.plain))
     return best, share_of(texts, lambda t: _number(best, t))
 
@@ -231,14 +236,29 @@ def _without(text: str, signs: Sequence[str]) -> str:
 
 
 def _parts(mark: str, texts: Collection[str]) -> bool:
-    """Whether a mark parts thousands: 1,234.50 shows it; 1,234 does where most commas cannot be decimal marks."""
-    other, mark = re.escape("." if mark == "," else ","), re.escape(mark)
-    parted = rf"[-+]?\d{{1,3}}({mark}\d{{3}})+"
-    if any(re.fullmatch(rf"{parted}{other}\d+", t) for t in texts):
-        return True
-    marked = [t for t in texts if re.search(mark, t)]
-    decimal = sum(re.search(rf"{mark}(\d{{1,2}}|\d{{4,}})$", t) is not None for t in marked)
-    return 2 * decimal <= len(marked) and any(re.fullmatch(parted, t) for t in texts)
+    """Whether a point or a comma parts thousands, and no text contradicts it.
+
+    1,234.50 and 1,234,567 show that a comma does. 1,234 may be 1.234: where it occurs, no text may have a decimal comma
+    (12,5), and one must show the mark of thousands, unless none has a point.
+    """
+    other, group = ("." if mark == "," else ","), rf"[-+]?[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})"
+    dot = re.escape(other)
+    shown = any(re.fullmatch(rf"{group}+{dot}\d+|{group}{{2,}}", t) for t in texts)
+    either = {t for t in texts if re.fullmatch(group, t)}
+    decimal = rf"[-+]?(\d*|[1-9]\d{{0,2}}({dot}\d{{3}})+){re.escape(mark)}\d+"
+    if not either:
+        return shown
+    if any(re.fullmatch(decimal, t) for t in texts if t not in either):
+        return False
+    return shown or not any(other in t for t in texts)
+
+
+def either_way(reading: Reading, texts: Texts) -> int:
+    """In how many rows a text such as 1.234 is one number with a mark of thousands, and another with a decimal one."""
+    marks = (Reading((*reading.signs, *({",", "."} - {d})), d) for d in ",.")
+    comma, point = marks
+    both = ((comma.number(t), point.number(t), n) for t, n in texts.items())
+    return sum(n for a, b, n in both if a is not None and b is not None and a != b)
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
