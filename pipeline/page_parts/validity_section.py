@@ -45,7 +45,7 @@ def validity_section(drawn: Mapping[str, Any]) -> ValiditySection | None:
     if not (rules or keys or every):
         return None
     return ValiditySection(
-        rules=Table(("rule", "real rows that break it", "synthetic rows that break it"), rules),
+        rules=Table(("rule", "real rows that break it (by their bins)", "synthetic rows that break it"), rules),
         keys=Table(("id", "distinct real ones", "distinct synthetic ones", "synthetic ones that are real"), keys),
         columns=Table(("column", "kind", "missing, real", "missing, synthetic", "valid", "what is valid"), columns),
         sound=len(every) - len(listed),
