@@ -53,12 +53,15 @@ def with_far_cells_cleared(
                 continue
             values = answer.values.reshape([int(own.max()) + 1 for own in labels])
             values = values if axis else values.T
-            group = labels[1 - axis][np.array(columns.get(by, table.column(by)))]
             little = _little(values, np.flatnonzero(far_groups(shapes[name], labels[axis])), answer.stddev)
+            if not any(told.any() for told, _ in little.values()):
+                continue
+            group = labels[1 - axis][np.asarray(columns.get(by, table.column(by)))]
+            cells = _Cells.of(group, labels[axis][columns[name]], values.shape)
             for far in reversed(little):
-                bins = labels[axis][columns[name]]
-                ours, theirs = _exchanges(values, far, little[far], group, bins, rng)
+                ours, theirs = _exchanges(values, far, little[far], cells, rng)
                 columns[name][ours], columns[name][theirs] = columns[name][theirs], columns[name][ours]
+                cells.exchange(ours, theirs)
     every = [columns.get(n, table.column(n)) for n in table.domain.names]
     return replace(table, columns=tuple(every))
 
@@ -132,12 +135,7 @@ def _told(answers: Values, independent: Values, stddev: float) -> tuple[NDArray[
 
 
 def _exchanges(
-    values: Values,
-    far: int,
-    told: tuple[NDArray[np.bool_], Values],
-    group: NDArray[np.int64],
-    bins: NDArray[np.int64],
-    rng: np.random.Generator,
+    values: Values, far: int, told: tuple[NDArray[np.bool_], Values], cells: _Cells, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows in a far bin that are too many in their group, and the row of another group that each exchanges with.
 
@@ -146,68 +144,70 @@ def _exchanges(
     Args:
         values: noisy records, groups × bins.
         told: of `_little`.
-        group, bins: of each row.
     """
+    width = cells.width
+    held = cells.count.reshape(-1, width).copy()
+    have, held[:, far] = held[:, far].copy(), 0
     total = max(float(np.maximum(values, 0.0).sum()), 1e-300)
-    little, wanted = told[0], told[1] * (bins.size / total)
-    have = np.bincount(group[bins == far], minlength=values.shape[0])
+    little, wanted = told[0], told[1] * (cells.of_row.size / total)
     donors = np.where(little, 0, have)
-    few = np.flatnonzero(little & (have > wanted)) if donors.sum() else np.zeros(0, np.int64)
+    few = np.flatnonzero(little & (have > wanted) & (held.sum(axis=1) > 0)) if donors.sum() else np.zeros(0, np.int64)
     if not few.size:
         return few, few
-    width = values[0].size
-    cells = _Cells.of(group, bins, (len(values), width), rng)
-    held = cells.count.reshape(-1, width).copy()
-    held[:, far] = 0
-    ours, partners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for one in few[held[few].sum(axis=1) > 0]:
-        rows = cells.rows(int(one) * width + far)[: int(have[one] - wanted[one])]
-        sources = rng.choice(donors.size, rows.size, p=donors / donors.sum())
-        others = rng.choice(width, rows.size, p=held[one] / held[one].sum())
-        ours.append(rows)
-        partners.append(sources * width + others)
-    wishes = np.concatenate(partners)
-    theirs = cells.taken(wishes)
-    return np.concatenate(ours)[theirs >= 0], theirs[theirs >= 0]
+    too_many = (have[few] - wanted[few]).astype(np.int64)
+    sources = rng.choice(donors.size, int(too_many.sum()), p=donors / donors.sum())
+    others = [rng.choice(width, n, p=held[one] / held[one].sum()) for one, n in zip(few, too_many, strict=True)]
+    ours = cells.drawn(np.repeat(few * width + far, too_many), rng)
+    theirs = cells.drawn(sources * width + np.concatenate(others), rng)
+    return ours[theirs >= 0], theirs[theirs >= 0]
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The rows of each cell of a pair, in an order drawn at random.
+    """The rows of each cell of a pair, groups × bins.
 
     Attributes:
-        order: rows, cell by cell.
-        count: rows of each cell; `start`: where they stand in the order.
+        of_row: the cell of each row.
+        count: rows of each cell.
+        width: how many bins there are.
     """
 
-    order: NDArray[np.int64]
+    of_row: NDArray[np.int64]
     count: NDArray[np.int64]
-    start: NDArray[np.int64]
+    width: int
 
     @classmethod
-    def of(
-        cls, group: NDArray[np.int64], bins: NDArray[np.int64], shape: tuple[int, int], rng: np.random.Generator
-    ) -> _Cells:
-        """Cost: linear in the rows (rows · log rows beyond 65,536 cells), once for all exchanges of a bin."""
-        cells = shape[0] * shape[1]
+    def of(cls, group: NDArray[np.int64], bins: NDArray[np.int64], shape: tuple[int, ...]) -> _Cells:
+        """From the group and the bin of each row."""
         cell = group * shape[1] + bins
-        drawn = rng.permutation(cell.size)
-        count = np.bincount(cell, minlength=cells)
-        cell = cell.astype(np.min_scalar_type(cells))  # numpy sorts numbers of 16 bits by their digits
-        return cls(drawn[np.argsort(cell[drawn], kind="stable")], count, np.cumsum(count) - count)
+        return cls(cell, np.bincount(cell, minlength=shape[0] * shape[1]), shape[1])
 
-    def rows(self, cell: int) -> NDArray[np.int64]:
-        """Of one cell."""
-        return self.order[self.start[cell] : self.start[cell] + self.count[cell]]
+    def drawn(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """A row of each of these cells at random, none twice; -1 where a cell has no more.
 
-    def taken(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A row of each of these cells, none twice; -1 where a cell has no more."""
+        Cost: linear in the rows, and a sort of those that lie in these cells.
+        """
+        asked = np.zeros(self.count.size, np.bool_)
+        asked[cells] = True
+        rows = rng.permutation(np.flatnonzero(asked[self.of_row]))
+        rows = rows[np.argsort(self.of_row[rows], kind="stable")]
+        held = np.where(asked, self.count, 0)
         by_cell = np.argsort(cells, kind="stable")
         sizes = np.bincount(cells, minlength=self.count.size)
         rank = np.empty(cells.size, np.int64)
         rank[by_cell] = np.arange(cells.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        places = np.minimum(self.start[cells] + rank, self.order.size - 1)
-        return np.asarray(np.where(rank < self.count[cells], self.order[places], -1))
+        out, there = np.full(cells.size, -1, np.int64), rank < held[cells]
+        out[there] = rows[((np.cumsum(held) - held)[cells] + rank)[there]]
+        return out
+
+    def exchange(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> None:
+        """These rows, none of them twice, exchange their bins."""
+        rows, others = np.concatenate([ours, theirs]), np.concatenate([theirs, ours])
+        old = self.of_row[rows]
+        new = old + self.of_row[others] % self.width - old % self.width
+        np.subtract.at(self.count, old, 1)
+        np.add.at(self.count, new, 1)
+        self.of_row[rows] = new
 
 
 def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
