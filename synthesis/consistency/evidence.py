@@ -144,11 +144,15 @@ def lifted(evidence: Evidence, answers: Values, base: Values) -> Values:
 
     Near is measured relative to `base`: a sum's change is shared in proportion to it.
     """
-    root = np.sqrt(np.maximum(base, FLOOR * base.mean())).ravel()
+    weights = np.maximum(base, FLOOR * base.mean())
+    gap = answers - evidence.answer(base)
+    if evidence.disjoint:  # rows do not meet: each is solved by itself
+        return np.asarray(base + weights * evidence.transpose(gap * evidence.stddev / evidence.answer(weights)))
+    root = np.sqrt(weights).ravel()
     change = least_squares(
         lambda w: evidence.answer(root * w),
         lambda a: root * evidence.transpose(a).ravel(),
-        answers - evidence.answer(base),
+        gap,
         base.size,
         tolerance=1e-8,
         steps=LIFT_STEPS,
