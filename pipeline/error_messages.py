@@ -11,7 +11,7 @@ from mechanisms.public.errors import UserError, shown
 from pipeline.folders import RunFolder
 
 #: How messages begin that refuse to go on in a run's folder.
-REFUSED = ("hydra.run.dir: ", "resume: ", "budget.ledger: ")
+REFUSED = ("hydra.run.dir: ", "budget.ledger: ")
 
 
 def explained(error: BaseException) -> str:

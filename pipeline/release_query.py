@@ -30,6 +30,9 @@ Weights = NDArray[np.float64]
 #: How a marginal that a solution was asked for came about, where none was needed.
 MEASURED, INSIDE, COARSELY = "measured", "inside a measured marginal", "measured over coarser values"
 
+#: By which cells a range was counted, where that is no bin: `attrs["cells"]`.
+FINE_CELL = "fine cell"
+
 
 def query(
     release: Path | str,
@@ -67,7 +70,8 @@ def answer(
         solution: a marginal is answered from the consistent marginals, also where none holds it (see `solved`).
     Returns:
         the columns asked for, count (may be negative; unbiased where no bin is cut), standard_error (of the noise), low
-        and high (95 % intervals), and for a range: cut; with a solution: count and how alone.
+        and high (95 % intervals), and for a range: cut; with a solution: count and how alone. `attrs["notes"]` says
+        where fine cells were counted: an estimate counts bins, and may give another answer.
     Raises:
         UserError: neither or both asked for; unknown columns or values; no measured marginal tells.
     """
@@ -191,7 +195,13 @@ def _of_cells(
     estimate = Estimate(np.array([count.value]), np.array([count.error]), sources)
     labels = finest(schema[name]).labels
     row = _rounded(asked, estimate, np.array([low]), np.array([high]))
-    return row.assign(cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
+    row = row.assign(cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
+    row.attrs["cells"] = FINE_CELL
+    row.attrs["notes"] = [
+        f"counted by the {len(labels):,} fine cells of {name}; estimate=count and estimate=proportion count by its "
+        f"{schema[name].value_codes:,} bins, and may give another answer"
+    ]
+    return row
 
 
 def _by_curves(

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss
 from mechanisms.accounting.events import Event
+from mechanisms.accounting.plugin_costs import ACCOUNTANT, blamed, of_plugins
 from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public.errors import UserError
 
 #: How far two correct computations of one ε may lie apart: relative, and for a tiny ε absolute.
 TOLERANCE = 1e-6
 TINY = 1e-9
-#: The setting that names an accountant.
-ACCOUNTANT = "privacy.accountant"
 
 
 def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: PrivacyLoss) -> None:
@@ -24,7 +23,7 @@ def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: Pr
     accountant counts exactly, the claim is not above it either.
 
     Raises:
-        ArithmeticError: the two disagree by more than rounding; UserError where the accountant is a plugin's.
+        ArithmeticError: the two disagree by more than rounding; UserError where a part is a plugin's.
     """
     sizes = Counter(e.mu for e in events if e.mu is not None)
     if not sizes or not claim.epsilon < float("inf"):
@@ -32,13 +31,15 @@ def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: Pr
     from autodp.mechanism_zoo import ExactGaussianMechanism
     from autodp.transformer_zoo import ComposeGaussian
 
-    parts = [ExactGaussianMechanism(sigma=1 / mu) for mu in sizes]
-    exact = float(ComposeGaussian()(parts, list(sizes.values())).get_approxDP(delta_left(claim.delta, events)))
+    kinds = [type(e) for e in events]
+    with blamed(accountant, kinds):
+        parts = [ExactGaussianMechanism(sigma=1 / mu) for mu in sizes]
+        exact = float(ComposeGaussian()(parts, list(sizes.values())).get_approxDP(delta_left(claim.delta, events)))
     slack = TOLERANCE * exact + TINY
     tight = accountant.is_exact and sum(sizes.values()) == len(events)
     if claim.epsilon < exact - slack or (tight and claim.epsilon > exact + slack):
         what = f"ε = {claim.epsilon!r} at δ = {claim.delta!r} by {accountant.kind}, but {exact!r} by autodp"
-        if type(accountant) not in OWN_ACCOUNTANTS:
-            fix = f"an accountant of ours: {', '.join(a.kind for a in OWN_ACCOUNTANTS)}"
-            raise UserError(f"what a plugin's accountant claims does not hold: {what}", where=ACCOUNTANT, fix=fix)
+        if theirs := of_plugins(accountant, kinds):
+            fix = f"an accountant and noise of ours: {', '.join(a.kind for a in OWN_ACCOUNTANTS)}"
+            raise UserError(f"what {theirs} claims does not hold: {what}", where=ACCOUNTANT, fix=fix)
         raise ArithmeticError(f"two computations of the total disagree: {what}")

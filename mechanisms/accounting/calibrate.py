@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mechanisms.accounting.accountants import Accountant
-from mechanisms.accounting.events import Event, Exponential, Laplace, noise_event
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, noise_event
+from mechanisms.accounting.plugin_costs import blamed
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.units import Delta, Epsilon, round_down, round_up
@@ -58,7 +59,9 @@ def calibrate(
         stand_ins = [_stand_in(c, accountant, _strength(c, accountant, level)) for c in charges]
         return accountant.loss([*before, *stand_ins]).epsilon <= epsilon
 
-    level = _largest(fits)
+    kinds = [NOISE_EVENTS[c.noise] for c in charges if c.noise is not None]
+    with blamed(accountant, kinds):
+        level = _largest(fits)
     events, step = made(level), 1e-9
     # rounding up: one part in 10⁹
     while (loss := accountant.loss([*before, *events])).epsilon > epsilon or loss.delta > delta:

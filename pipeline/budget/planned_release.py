@@ -136,14 +136,14 @@ def _booked_otherwise(release: PlannedRelease) -> UserError:
             said = ", ".join(f"{name} (was {was}, is {now})" for name, (was, now) in sorted(changed.items())[:4])
             what += f"; changed since it began: {said}"
     fix = "the old values with resume=true, at no further cost; or another hydra.run.dir: a new run, which books its "
-    return UserError(f"{what}. Nothing was booked", where="resume", fix=f"{fix}own budget")
+    return UserError(f"{what}. Nothing was booked", where=WHERE, fix=f"{fix}own budget")
 
 
 def _behind(release: PlannedRelease) -> UserError:
     gone = "its record of that (internal/ledger.jsonl) is gone, or older, or was cut"
     what = f"the run in {release.root} was measured, but {gone}"
     fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
-    return UserError(what, where="resume", fix=fix)
+    return UserError(what, where=WHERE, fix=fix)
 
 
 def _only_one(release: PlannedRelease, book: Book) -> None:

@@ -77,9 +77,9 @@ def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
-    """The notes of a range end with the bins that it cuts."""
+    """The notes of a range end with the bins, or fine cells, that it cuts."""
     if cut := answer.get("cut", [""])[0]:
         what = "their records count in part; the interval holds whatever lies inside"
-        bins = cut.count("; ") + 1
-        answer.attrs["notes"].append(f"the range cuts {bins} bin{'s' * (bins > 1)} ({cut}): {what}")
+        number, cell = cut.count("; ") + 1, answer.attrs.get("cells", "bin")
+        answer.attrs["notes"].append(f"the range cuts {number} {cell}{'s' * (number > 1)} ({cut}): {what}")
     return answer

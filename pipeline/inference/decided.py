@@ -97,8 +97,7 @@ def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float)
     distances, places = placed[0][0], [place for _, place in placed]
     expected = evidence.independent
     stddev = NOISE_KINDS[distances.noise].stddev * distances.scale
-    errors = np.array([evidence.distance_error(distances.cliques[i]) for i in places])
-    least = NormalDist().inv_cdf(1 - LEVEL / len(distances.cliques)) * errors
+    least = NormalDist().inv_cdf(1 - LEVEL / len(distances.cliques)) * stddev
     values = distances.values[places]
     off = float(values.mean()) + NormalDist().inv_cdf(1 - LEVEL) * stddev / math.sqrt(len(places))
     if distances.below:

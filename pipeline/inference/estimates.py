@@ -32,6 +32,7 @@ from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval
 from pipeline.inference.release_evidence import Evidence
 from pipeline.inference.told import Told
 from pipeline.marginal_files import cells_frame
+from pipeline.release_query import asked_ranges, code_weights
 
 #: How an estimate was made.
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
@@ -159,8 +160,7 @@ def _notes(schema: Schema, question: Question) -> list[str]:
     told_by = "p-value" if question.what == "equal_means" else "95 % interval"
     notes = [f"{told_by} over the noise; {population}", "of the records as clipping left them"]
     if question.column is None or question.what in {"count", "proportion", "odds_ratio"}:
-        cut = question.what != "odds_ratio" and question.value is not None and _cut(schema, question)
-        return [*notes, "a bin that the range cuts counts as 0 to 1 of its records"] if cut else notes
+        return notes if question.what == "odds_ratio" else [*notes, *_counted(schema, question)]
     names = [n for n in (question.column, question.other) if n is not None]
     widest = max(bin_values(schema[n], question.what).widest for n in names)
     if widest > 0:
@@ -173,6 +173,19 @@ def _notes(schema: Schema, question: Question) -> list[str]:
     return notes
 
 
-def _cut(schema: Schema, question: Question) -> bool:
-    values = values_of(schema, question)
-    return bool((values.high > values.low).any())
+def _counted(schema: Schema, question: Question) -> list[str]:
+    """By which cells a range is counted, and that a query counts it by others, which gives another answer."""
+    if question.column is None or question.value is None:
+        return []
+    values, part = values_of(schema, question), code_weights(schema, question.column, question.value)
+    cut = bool((values.high > values.low).any())
+    notes = (
+        ["a bin that the range cuts counts as 0 to 1 of its records, as half of them in the estimate"] if cut else []
+    )
+    fine = question.column in schema.fine and not question.by
+    parts = ((part > 0) & (part < 1)).any() or (fine and schema[question.column].kind == "float")  # as a query decides
+    if parts and asked_ranges(schema[question.column], question.value, question.column) is not None:
+        how = "by its fine cells" if fine else "the part of each bin that is inside"
+        where = f"where={{{question.column}: {question.value}}}"
+        notes.append(f"counted by the bins of {question.column}; {where} counts {how}, and may give another answer")
+    return notes

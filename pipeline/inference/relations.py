@@ -14,6 +14,7 @@ from mechanisms.public.designs.chance_distance import ABSOLUTE, by_chance
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values, count_cliques
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
@@ -25,8 +26,10 @@ from synthesis.independent import independent_marginals
 
 #: Relations that are named, and that are looked at for these: those with the largest distances.
 NAMED, SEEN = 3, 40
-#: A relation is named where it places at least this share of the records, and beyond so many standard errors.
-LEAST, CERTAIN = 0.02, 4.0
+#: A relation is named where it moves at least this share of the records, beyond so many standard deviations of the
+#: distance's own noise, and so many of the standard errors that `query distances=true` prints, which bound the noise of
+#: the one-way counts too.
+LEAST, CERTAIN, PRINTED = 0.02, 4.0, 2.0
 #: Less than this part of a relation in the synthetic table: it is lost.
 LOST = 0.5
 
@@ -103,7 +106,8 @@ def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> 
             (noise.get(pair[:1], 0.0), noise.get(pair[1:], 0.0)),
             Identity(expected.size),
         )
-        if value - cells.base(distances.below) < CERTAIN * evidence.distance_error(pair):
+        own = NOISE_KINDS[distances.noise].stddev * distances.scale
+        if value - cells.base(distances.below) < max(CERTAIN * own, PRINTED * evidence.distance_error(pair)):
             continue
         moved = float(value)
         if distances.whole[place]:

@@ -8,6 +8,7 @@ from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.settings import build
@@ -40,6 +41,7 @@ def prepared(config: Config, schema: Schema, discovery: DiscoveryPlan | None = N
         UserError: any mistake of the settings or the schema.
     """
     plan = build.build_plan(config, workload := build.build_workload(config, schema), schema, discovery)
+    check_costs(plan.accountant, plan.composed, plan.loss)
     check_with_autodp(plan.accountant, plan.composed, plan.loss)
     if plan.discovery is not None and asks_for_records(config.privacy):
         # what C may become is refused here, not after its charge

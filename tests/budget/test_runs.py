@@ -163,7 +163,7 @@ def test_a_run_that_is_resumed_at_another_cost_names_the_settings_and_the_way_ou
     capsys.readouterr()
     assert run("a", "privacy.epsilon=0.5", "evaluation.enabled=false", "resume=true") == 1
     said = capsys.readouterr().err
-    assert said.splitlines()[0].startswith(f"error: resume: the run in {town / 'a'} booked another cost; ")
+    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: the run in {town / 'a'} booked another cost; ")
     assert "changed since it began: privacy.epsilon (was 2.0, is 0.5)." in said
     assert "the old values with resume=true" in said and "another hydra.run.dir" in said and "older copy" not in said
     assert Path("people.json").read_bytes() == before

@@ -12,6 +12,8 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.fine_cells import fine_codes, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimates import estimate
 from pipeline.release_query import answer
 from tests.pipeline.conftest import PAIRS, TOWN, command, people
 
@@ -149,6 +151,30 @@ def test_a_range_that_cuts_bins_is_counted_by_fine_cells_and_its_interval_holds_
             errors.append(abs(row["count"] - truth))
     assert np.mean(inside) >= 0.95
     assert np.median(widths) < 600 and np.median(errors) < 120, "bins alone: intervals of thousands of records"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("charge", [500.0, 7_000.0]), ("stay", [3, 11]), ("charge", [5_000.0, 10_000.0])]
+)
+def test_a_query_and_an_estimate_of_one_range_say_which_cells_each_counted_and_that_they_may_differ(name, value):
+    known = noisy_answers(stays(), np.random.default_rng(7))
+    finely = answer(CHARGES, known, where={name: value})
+    by_bins = estimate(CHARGES, known, question("count", name, value=value))
+    assert finely["count"][0] != by_bins["estimate"][0]
+    (said,) = finely.attrs["notes"]
+    assert f"fine cells of {name}; estimate=count" in said and "may give another answer" in said
+    assert (
+        f"counted by the bins of {name}; where={{{name}: {value}}} counts by its fine cells"
+        in by_bins.attrs["notes"][-1]
+    )
+
+
+def test_of_one_way_to_count_nothing_is_said():
+    known = noisy_answers(stays(), np.random.default_rng(7))
+    whole = answer(CHARGES, known, where={"stay": [20, 39]})
+    counted = estimate(CHARGES, known, question("count", "stay", value=[20, 39]))
+    assert whole["count"][0] == pytest.approx(counted["estimate"][0], abs=0.01)
+    assert "notes" not in whole.attrs and not any("another answer" in n for n in counted.attrs["notes"])
 
 
 def test_a_range_of_whole_numbers_cuts_no_fine_cell_and_has_the_interval_of_its_noise():

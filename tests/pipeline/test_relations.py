@@ -54,7 +54,7 @@ def test_a_relation_that_the_synthetic_table_lacks_is_called_lost():
 
 
 def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_with():
-    """The distance is at 3.9 and 4.1 of them beyond independent columns, whatever it is in its own noise alone."""
+    """The distance is at 1.9 and 2.1 of them beyond independent columns, whatever it is in its own noise alone."""
     columns = {a.name: {"kind": "categorical", "values": list(range(a.size))} for a in FOUR.attributes}
     schema, measured = parse_schema({"columns": columns}, where="four"), release(1, 20.0)
     error = Evidence(measured).distance_error(("a", "b"))
@@ -62,7 +62,7 @@ def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_w
     assert table.loc["a × b", "standard_error"] == round(error, 2) > 4 * 20
     known = measured.distances
     independent = distances_of_nothing(measured)
-    for errors, named in ((3.9, 0), (4.1, 1)):
+    for errors, named in ((1.9, 0), (2.1, 1)):
         values = np.array([independent + errors * error, 0.0, 0.0])
         assert len(strongest(replace(measured, distances=replace(known, values=values)), None)) == named
 

@@ -320,7 +320,7 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     cheap = [*TOWN, "plugins=[mine]", "privacy.accountant=cheap", "mechanism=laplace", "selection=oneway", *shared]
     assert "more than the ledger has left" in refused(capsys, "run", *cheap, "hydra.run.dir=a")
     gaussian = [*cheap, "mechanism=gaussian", "hydra.run.dir=a"]
-    assert "what a plugin's accountant claims does not hold" in refused(capsys, "run", *gaussian)
+    assert "what a plugin's accountant 'cheap' (module mine) claims does not hold" in refused(capsys, "run", *gaussian)
     noisy = ["plugins=[logistic_noise]", "mechanism=logistic", "privacy.epsilon=0.5"]
     assert command("run", *TOWN, *noisy, *shared, "selection=oneway", "hydra.run.dir=b") == 0
     assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
@@ -331,6 +331,77 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     capsys.readouterr()
     assert command("budget", "b.json") == 0
     assert "1 of the runs rest on parts of plugins" in capsys.readouterr().out
+
+
+COUNTING = """
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp
+@dataclass(frozen=True)
+class Mine({base}):
+    kind: ClassVar[str] = "mine"
+    {method}
+ACCOUNTANTS = {{"mine": Mine}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "said"),
+    [
+        ("Zcdp", 'def cost(self, event): return {"rho": -1.0}', "is {'rho': -1.0}"),
+        ("Zcdp", 'def cost(self, event): return {"rho": math.nan}', "is {'rho': nan}"),
+        ("Zcdp", 'def cost(self, event): return {"rho": math.inf}', "is {'rho': inf}"),
+        ("Zcdp", 'def cost(self, event): return {"rho": 0.0}', "less than its total"),
+        ("Zcdp", 'def cost(self, event): return {"rho": 1 / 0}', "ZeroDivisionError"),
+        ("Zcdp", "def loss(self, events): return PrivacyLoss(-1.0, self.delta)", "to calibrate"),
+        ("Zcdp", "def loss(self, events): return PrivacyLoss(math.nan, self.delta)", "too small"),
+        ("Gdp", "def mu(self, event): return -super().mu(event)", "is {'mu': -"),
+        ("Gdp", "def mu(self, event): return 1e-300", "to calibrate"),
+        ("Gdp", "def mu(self, event): return super().mu(event) * (1 - 1e-5)", "claims does not hold"),
+    ],
+)
+def test_costs_of_others_that_are_no_costs_are_refused_before_any_charge_and_blamed_on_them(
+    shelf, capsys, base, method, said
+):
+    """A cost below 0 would make a statement say ε = 0; one that is no number would fail after the charge."""
+    (shelf / "mine.py").write_text(COUNTING.format(base=base, method=method))
+    given = ["plugins=[mine]", "privacy.accountant=mine", "mechanism=gaussian", "selection=oneway", *QUIET]
+    error = refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
+    assert said in error and "a plugin's accountant 'mine' (module mine)" in error
+    assert not Path("out").exists()
+
+
+ODD = """
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.noise_kinds import NoiseLaw
+from mechanisms.sensitive.noise import SAMPLERS as OURS
+LAW = NoiseLaw("odd", "l2", 1.0, 0.8, False, lambda rng, scale, size: rng.normal(0.0, scale, size))
+@dataclass(frozen=True)
+class Odd(NoiseEvent):
+    id: str
+    sensitivity: float
+    scale: float
+    law: ClassVar[NoiseLaw] = LAW
+    epsilon_alone: ClassVar[float] = math.inf
+    loss_range: ClassVar[float] = math.inf
+    @property
+    def mu(self): return {mu}
+    def with_sensitivity(self, value): return replace(self, sensitivity=value)
+NOISE_EVENTS = {{"odd": Odd}}
+SAMPLERS = {{"odd": OURS["gaussian"]}}
+"""
+
+
+@pytest.mark.parametrize("mu", ["1e-300", "0.0", "-self.sensitivity / self.scale", "math.nan"])
+def test_noise_of_others_without_a_strength_is_refused_and_blamed_on_it(shelf, capsys, mu):
+    (shelf / "mine.py").write_text(ODD.format(mu=mu))
+    given = ["plugins=[mine]", "privacy.accountant=gdp", "mechanism=odd", "selection=oneway", *QUIET]
+    error = refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
+    assert "a plugin's noise Odd (module mine)" in error and not Path("out").exists()
 
 
 @pytest.fixture

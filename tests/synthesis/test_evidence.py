@@ -15,7 +15,7 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
-from synthesis.consistency.evidence import gathered
+from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.nonnegative import NONNEGATIVE
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4)))
@@ -159,3 +159,20 @@ def test_impossible_cells_get_nothing_in_every_marginal_that_can_tell():
     assert (targets.marginals[1].values[2] == 0).all()
     for target in targets.marginals:
         assert target.values.sum() == pytest.approx(960)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_that_do_not_meet_are_lifted_to_the_nearest_marginal_that_has_them(seed):
+    """In closed form, as the pseudo-inverse of the weighted queries solves them."""
+    rng = np.random.default_rng(seed)
+    labels = (np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 0]))
+    domain = Domain((Attribute("a", 5), Attribute("b", 4)))
+    query = MergedQuery(labels)
+    (evidence,) = gathered(domain, [NoisyMarginal(("a", "b"), query, rng.random(6) * 50, "gaussian", 3.0, "1")])
+    base = rng.random((5, 4)) * 10
+    matrix = np.stack([query.answer(row) for row in np.eye(20)]).T / 3.0
+    weights = np.sqrt(np.maximum(base, FLOOR * base.mean())).ravel()
+    gap = evidence.standardized - matrix @ base.ravel()
+    nearest = base.ravel() + weights * (linalg.pinv(matrix * weights) @ gap)
+    assert evidence.disjoint
+    np.testing.assert_allclose(lifted(evidence, evidence.standardized, base).ravel(), nearest, rtol=1e-9)
