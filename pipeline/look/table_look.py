@@ -26,7 +26,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal, stream
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading, may_be_id
+from mechanisms.public.tables.text_forms import CODE_NAME, CODES_OF_GAPS, ID_NAME, Reading, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
@@ -154,6 +154,10 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
+    if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
+        warnings.append(
+            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
+        )
     warnings += lone_hint(report.lone.get(column.name, 0), unit)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
@@ -279,8 +283,10 @@ def _units(
 ) -> list[str]:
     """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit."""
     if unit.column is None:
-        codes = [c.name for c in schema.columns if c.kind in {"categorical", "integer"} and not c.constant]
+        codes = [c.name for c in schema.columns if (c.kind == "categorical" or c.width is not None) and not c.constant]
+        amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+        named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
         return [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "

@@ -437,3 +437,19 @@ def test_spellings_of_one_value_that_the_schema_lists_are_asked_about(town, caps
     Path("town.yaml").write_text(schema.replace("kind: categorical, values: [f, m]", cure))
     assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
     assert "several spellings" not in capsys.readouterr().out
+
+
+def test_an_amount_is_not_proposed_as_the_unit_and_a_code_declared_as_an_amount_is_warned_of(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    rows = range(1_200)
+    table = {"income": [i * 7919 % 1_000 for i in rows], "plz": [10_000 + i % 90 for i in rows]}
+    pd.DataFrame(table).to_csv("t.csv", index=False)
+    whole = "{kind: integer, min: 0, max: 20000, bins: {count: 20}}"
+    Path("s.yaml").write_text(f"source: a form\ncolumns: {{income: {whole}, plz: {whole}}}\n")
+    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert not any("privacy.unit" in hint for hint in facts["hints"])
+    assert facts["columns"]["plz"]["status"] == "warning" and "called a code" in facts["columns"]["plz"]["hints"][0]
+    assert facts["columns"]["income"]["status"] == "ok"
