@@ -13,7 +13,8 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
-from pipeline.look.table_look import as_lines, look_at
+from pipeline.look.look_words import as_lines
+from pipeline.look.table_look import look_at
 from pipeline.settings.config import Config
 from pipeline.settings.discovering_settings import asks_for_records
 from pipeline.settings.score_memory import said_scores_memory

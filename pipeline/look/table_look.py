@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal, stream
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, Reading, may_be_id
+from mechanisms.public.tables.text_forms import CODE_NAME, CODES_OF_GAPS, ID_NAME, Reading, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
@@ -173,6 +172,10 @@ def _column(
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
     warnings += two_notations(column, seen)
+    if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
+        warnings.append(
+            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
+        )
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
@@ -297,8 +300,10 @@ def _units(
 ) -> list[str]:
     """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit."""
     if unit.column is None:
-        codes = [c.name for c in schema.columns if c.kind in {"categorical", "integer"} and not c.constant]
+        codes = [c.name for c in schema.columns if (c.kind == "categorical" or c.width is not None) and not c.constant]
+        amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+        named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
         return [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
@@ -350,55 +355,3 @@ def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path)
         *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
         *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
     ]
-
-
-def as_facts(look: TableLook) -> dict[str, Any]:
-    """The look as JSON. NOT private."""
-    columns = {
-        c.name: {
-            "kind": c.kind,
-            "status": c.status,
-            "lost": c.loss.lost,
-            "share": c.loss.share,
-            "fate": c.loss.fate,
-            "beyond_bounds": c.beyond,
-            "beyond_are": c.moved,
-            "other": c.other,
-            "missing": c.missing,
-            "lone": c.lone,
-            "examples": [list(e) for e in c.examples],
-            "hints": [*c.warnings, *c.hints],
-        }
-        for c in look.columns
-    }
-    return {
-        "private": False,
-        "rows": look.rows,
-        "max_unplaced": look.at_most,
-        "refused": [loss.column for loss in look.too_many],
-        "columns": columns,
-        "hints": [*look.warnings, *look.hints],
-    }
-
-
-def as_lines(look: TableLook, table: str, schema: str) -> Sequence[str]:
-    """A line per column, then what is the matter with it; then the table. NOT private."""
-    head = f"{table}: {look.rows:,} rows, {len(look.names)} columns, under {schema} ({len(look.columns)} columns)"
-    lines = [head, "NOT private: this saw the rows, and quotes values of them. Nothing was spent or released.", ""]
-    width = max((len(c.name) for c in look.columns), default=0)
-    for c in look.columns:
-        status = c.status.replace("loses", "LOSES") if c.loss in look.too_many else c.status
-        shares = ((c.beyond, c.moved), (c.other, "other"), (c.missing, "missing"))
-        rest = ", ".join(f"{percent(n / max(look.rows, 1))} {word}" for n, word in shares if n)
-        lines.append(f"{c.name:<{width}}  {c.kind:<11} {status:<14} {rest}".rstrip())
-        if c.loss.lost:
-            few = ", ".join(f"{t!r} ({n:,})" for t, n in c.examples)
-            lines.append(f"    {c.loss.lost:,} values {c.loss.fate}, such as {few}")
-        lines += [f"    → {hint}" for hint in (*c.warnings, *c.hints)]
-    about = (*look.warnings, *look.hints)
-    lines += ["", *(f"- {line}" for line in about)] if about else []
-    bar = f"{100 * look.at_most:g} % of its values (data.max_unplaced)"
-    if look.too_many:
-        names = ", ".join(repr(loss.column) for loss in look.too_many)
-        return [*lines, "", f"{names}: more than {bar} would be lost; run refuses, and spends nothing"]
-    return [*lines, "", f"no column loses more than {bar}: run goes on"]

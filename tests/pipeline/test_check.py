@@ -475,3 +475,19 @@ def test_the_jobs_of_a_sweep_look_at_their_table_once(town, capsys, monkeypatch)
     assert command("run", "-m", *jobs, "privacy.epsilon=1,2", "hydra.sweep.dir=swept") == 0
     first, second = (p.read_text() for p in sorted((town / "swept").glob("*/internal/check.txt")))
     assert first == second and "600 rows" in first
+
+
+def test_an_amount_is_not_proposed_as_the_unit_and_a_code_declared_as_an_amount_is_warned_of(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    rows = range(1_200)
+    table = {"income": [i * 7919 % 1_000 for i in rows], "plz": [10_000 + i % 90 for i in rows]}
+    pd.DataFrame(table).to_csv("t.csv", index=False)
+    whole = "{kind: integer, min: 0, max: 20000, bins: {count: 20}}"
+    Path("s.yaml").write_text(f"source: a form\ncolumns: {{income: {whole}, plz: {whole}}}\n")
+    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert not any("privacy.unit" in hint for hint in facts["hints"])
+    assert facts["columns"]["plz"]["status"] == "warning" and "called a code" in facts["columns"]["plz"]["hints"][0]
+    assert facts["columns"]["income"]["status"] == "ok"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mechanisms.public.drafts import column_facts
 from mechanisms.public.drafts.draft import draft_schema
@@ -382,3 +383,25 @@ def test_two_numbers_whose_names_say_which_comes_first_are_proposed_as_ordered(t
     assert [g.columns for g in load_schema(tmp_path / "own.yaml").rules.ordered] == [(low, high)]
     swapped, _ = drafted(csv(tmp_path, f"{high},{low}\n{rows}"))
     assert "ordered" not in swapped
+
+
+def test_listed_texts_are_texts_to_every_reader_of_yaml_and_the_lists_of_a_column_have_one_form(tmp_path: Path) -> None:
+    postcodes = [f"{1000 + i:05}" for i in range(80)]
+    words = ["no", "on", "North", "1e5", "0x1f", "12:30", "a: b", "-", "x # y", "~"]
+    rows = "".join(f"{postcodes[i % 80]},{words[i % 10]},{'AB'[i % 2]}\n" for i in range(2_400))
+    text, facts = drafted(csv(tmp_path, "postcode,word,plain\n" + rows))
+    listed = {"postcode": postcodes, "word": sorted(w for w in words if w != "-"), "plain": ["A", "B"]}
+    read = yaml.safe_load(text)["columns"]
+    for name, texts in listed.items():
+        assert sorted(read[name]["values"]) == texts == sorted(facts[name].values), name
+    assert all(f"'{t}'" in text for t in (*postcodes, *listed["word"])) and "values: [A, B]" in text
+    assert read["word"]["missing"] == ["-"] and "missing: ['-']" in text
+
+
+def test_whole_numbers_that_are_called_codes_are_drafted_as_codes_and_no_amount_is_asked_to_name_persons(tmp_path):
+    rows = "".join(
+        f"{10_000 + i * 7919 % 70},{10_000 + i * 7919 % 600},{i % 9},{i * 7919 % 8_999}\n" for i in range(9_000)
+    )
+    text, facts = drafted(csv(tmp_path, "plz,zip,site_code,income\n" + rows))
+    assert [facts[n].kind for n in ("plz", "site_code")] == ["categorical"] * 2 and facts["zip"].width == 5
+    assert facts["income"].kind == "integer" and "privacy.unit=income" not in text

@@ -13,6 +13,7 @@ from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
+    CODE_NAME,
     CODES_OF_GAPS,
     CURRENCIES,
     ID_NAME,
@@ -99,6 +100,8 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers as they are, with a few words among them."""
     odd = facts.filled - facts.plain.count
     if facts.padded or odd > FEW_WORDS * facts.filled:
+        return None
+    if CODE_NAME.search(look.source.names[index]) and facts.plain.wholes == facts.plain.count:
         return None
     if not odd:
         return _of_numbers(facts.plain, Reading(), facts, [], "")

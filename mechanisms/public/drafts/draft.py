@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,8 +39,10 @@ NOTICE = """\
 #     no source of its own: a schema that names it cannot be confirmed.
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """
-#: Kinds as which ids may be drafted.
-CODES = {"categorical", "integer", "zip"}
+#: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
+CODES = {"categorical", "zip"}
+#: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
+BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
 
 
 def draft_schema(
@@ -163,7 +166,15 @@ def _quoted(value: object) -> str:
 
 
 def _entry(column: str, fields: dict[str, Any], guess: str) -> str:
-    return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}))}"
+    quoted = not all(BARE.fullmatch(text) for text in _listed_texts(fields))
+    return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}, quoted=quoted))}"
+
+
+def _listed_texts(fields: object) -> list[str]:
+    """The texts of all lists of a declaration."""
+    parts = fields.values() if isinstance(fields, Mapping) else fields if isinstance(fields, list) else ()
+    texts = [t for t in parts if isinstance(t, str)] if isinstance(fields, list) else []
+    return texts + [t for part in parts for t in _listed_texts(part)]
 
 
 def _indented(text: str) -> str:

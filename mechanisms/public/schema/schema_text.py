@@ -67,10 +67,19 @@ def _check_events(text: str) -> None:
             raise ValueError(f"nested deeper than {DEEPEST} levels")
 
 
-def dump_yaml(value: object) -> str:
-    """YAML as `load_schema` reads it: one line per field where it fits, in the order given."""
+def dump_yaml(value: object, *, quoted: bool = False) -> str:
+    """YAML as `load_schema` reads it: one line per field where it fits, in the order given.
+
+    Args:
+        quoted: texts in lists have quotes: other readers of YAML take 01008 for a number.
+    """
     text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+        value,
+        Dumper=_Quoting if quoted else _Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        default_flow_style=None,
     )
     return text
 
@@ -80,6 +89,17 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
     def ignore_aliases(self, data: object) -> bool:
         return True
+
+
+class _Quoting(_Dumper):
+    """With quotes around each text of a list."""
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        node = super().represent_sequence(tag, sequence, flow_style)
+        for item in node.value:
+            if item.tag == "tag:yaml.org,2002:str":
+                item.style = "'"
+        return node
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

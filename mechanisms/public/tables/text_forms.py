@@ -54,6 +54,8 @@ ID_NAME = re.compile(
 )
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
+#: What columns of codes are called, whose digits are no amount.
+CODE_NAME = re.compile(r"(?i)zip|postal|postcode|plz|(^|[_\W])(code|id)$")
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons.
 FEWEST_IDS, ROWS_OF_AN_ID = 100, 10
 
