@@ -207,14 +207,13 @@ def _check(overrides: list[str]) -> int:
     form = one_of(config.format, ("text", "json"), "format")
     schema_path(config.data.schema)
     check_table(config.data.path, "data.path", "data.path=FILE: the table to look at")
-    from pipeline.look.look_words import as_facts, as_lines
-    from pipeline.look.table_look import check
+    from pipeline.look import look_words, table_look
 
-    look = check(config)
+    look = table_look.check(config)
     if form == "json":
-        print(json.dumps(as_facts(look), indent=1, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(look_words.as_facts(look), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print("\n".join(as_lines(look, Path(str(config.data.path)).name, str(config.data.schema))))
+        print("\n".join(look_words.as_lines(look, Path(str(config.data.path)).name, str(config.data.schema))))
     return 1 if look.too_many else 0
 
 
