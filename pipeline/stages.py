@@ -57,7 +57,7 @@ from pipeline.settings.prepared import Prepared, prepared
 from pipeline.settings.ready import ready
 from pipeline.settings.selecting import replaced_choice, selection_of
 from pipeline.settings.settled import settled
-from pipeline.stage_bars import Stages
+from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication
 from pipeline.statement.signing import Signer
 from pipeline.statement.start_words import start_in
@@ -167,7 +167,9 @@ def run(
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
-        losses = losses if found is None else losses_of(private.encoding, schema)  # what discovered bounds cut off too
+        if found is not None:  # discovered bounds cut off more
+            losses = losses_of(private.encoding, schema)
+            show.warn_privately(unplaced_lines(private.encoding))
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, known.who, total)

@@ -37,7 +37,8 @@ def look_before_spending(
     encoding = private.encoding
     unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
     listed = {name: n for name, n in encoding.outside.items() if name not in unknown}
-    placed = [str(replace(encoding, outside=listed)), *(f"{n}: its values are discovered" for n in unknown)]
+    known = replace(encoding, outside=listed)
+    placed = [str(known), *(f"{n}: its values are discovered" for n in unknown)]
     LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed))
     losses = losses_of(encoding, schema)
     refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
@@ -50,7 +51,7 @@ def look_before_spending(
         warned += more
     for line in warned:
         LOG.warning(line)
-    show.warn_privately([*warned, *unplaced_lines(encoding)])
+    show.warn_privately([*warned, *unplaced_lines(known)])
     return losses
 
 
