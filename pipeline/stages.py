@@ -167,9 +167,7 @@ def run(
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
         schema, scoring, unit = made.schema, made.scoring, private.unit
-        if found is not None:  # discovered bounds cut off more
-            losses = losses_of(private.encoding, schema)
-            show.warn_privately(unplaced_lines(private.encoding))
+        losses = losses if found is None else losses_of(private.encoding, schema)  # what discovered bounds cut off too
         work = Work(config, schema, spec, made.plan, private, folder, show, aside, found, start, engine.spread, note)
         taken = settle(work) if made.plan.scores else only_try(work)
         statement = _statement(work, unit, taken, known.who, total)
@@ -210,7 +208,9 @@ def _concrete(
     show.warn(gave_way)
     with show.stage("load again") as report:
         unit = build.build_unit(config)
-        return config, made, read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True), found
+        private = read(made.schema, made.plan, unit=unit, shared=None, report=report, again=True)
+    show.warn_privately(unplaced_lines(private.encoding))
+    return config, made, private, found
 
 
 def _warnings(config: Config, schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
