@@ -145,7 +145,7 @@ def _question(
     if (sizes := slot.wanted.sizes) is not None:
         planned = PlannedMeasurement((OF_UNITS,), sizes.query, slot.share, slot.event)
         needed = sizes.sensitivity(norm=slot.event.norm, neighbouring=plan.neighbouring)
-        return MarginalQuestion(planned, needed, folder / f"{place:05d}.npz")
+        return MarginalQuestion(planned, planned.query, needed, folder / f"{place:05d}.npz")
     if slot.wanted.tree is not None:
         planned = PlannedMeasurement((slot.wanted.column,), slot.wanted.tree.query, slot.share, slot.event)
         return marginal_question(planned, plan, folder / f"{place:05d}.npz")

@@ -16,7 +16,7 @@ from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
-from mechanisms.public.queries.query_matrices import sensitivity
+from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, sensitivity
 from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
@@ -34,11 +34,13 @@ class MarginalQuestion:
 
     Attributes:
         planned: the query and its charge.
+        matrix: of the query, asked for once: the rows are counted by the very columns that `needed` is computed from.
         needed: the most by which the answers move when one unit changes, from the query itself, in the event's norm.
         path: the file of the answer.
     """
 
     planned: PlannedMeasurement
+    matrix: QueryMatrix
     needed: float
     path: Path
 
@@ -69,7 +71,7 @@ class MarginalQuestion:
 
     def exact(self, counts: NDArray[np.int64]) -> Exact[ExactAnswers]:
         """The exact answers to counts in units of 2**-WEIGHT_BITS records."""
-        return Exact(ExactAnswers.of(self.planned.query, counts), self.needed)
+        return Exact(ExactAnswers.of(self.matrix, counts), self.needed)
 
     def check(self) -> None:
         """UserError for a scale beyond what the lattice holds, or a query that no file gives back."""
@@ -85,9 +87,9 @@ class MarginalQuestion:
 
 def marginal_question(planned: PlannedMeasurement, plan: AnyPlan | DiscoveryPlan, path: Path) -> MarginalQuestion:
     """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
-    norm = planned.event.norm
-    needed = sensitivity(planned.query, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
-    return MarginalQuestion(planned, needed, path)
+    norm, matrix = planned.event.norm, as_matrix(planned.query)
+    needed = sensitivity(matrix, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+    return MarginalQuestion(planned, matrix, needed, path)
 
 
 def measure(
@@ -171,7 +173,7 @@ def measure_histogram(
         raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
     counts = table.histogram << WEIGHT_BITS
     needed = histogram.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
-    question = MarginalQuestion(planned, needed, answers_dir / "units.npz")
+    question = MarginalQuestion(planned, planned.query, needed, answers_dir / "units.npz")
     answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer
 

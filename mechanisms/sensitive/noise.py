@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, draw, signed
@@ -91,13 +92,17 @@ def split_noise(
     """The same draws as (a, b) with a · 2**split + b and 0 ≤ b < 2**split, for lattices too fine for one int64.
 
     Raises:
-        UserError: a scale beyond MAX_UNITS of a.
+        UserError: a scale beyond MAX_UNITS of a; a sampler that does not give each answer a draw of its own.
     """
     check_scale(event.scale, MAX_UNITS * 2.0 ** (split - bits))
     if not 0 <= split <= MAX_SPLIT:
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))
-    return SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
+    draws = SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
+    if any(part.shape != (size,) or part.dtype != np.int64 for part in draws):  # one draw would be added to all answers
+        what = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
+        raise UserError(what, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
+    return draws
 
 
 def drawn(

@@ -5,8 +5,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mechanisms.accounting.events import noise_event
+from mechanisms.public.errors import UserError
+from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
 from pipeline.plugins import plugin_discovery
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
@@ -597,6 +601,38 @@ def test_a_query_of_others_counts_rows_by_its_columns_alone(shelf, monkeypatch):
 
     answers = read_release(Path("out/release"))[2].answers
     assert [round(float(a.values.sum()), -1) for a in answers] == [600.0] * len(answers)
+
+
+def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_was_computed_from(shelf):
+    """A matrix that is made anew each time it is asked for, 1,000 times as large from its third time on."""
+    text = BOLD.replace("100 * marginal", "self.times() * marginal") + "QUERIES = {'Bold': Bold.from_arrays}\n"
+    later = "class Bold(query_matrices.Identity):\n    asked = 0\n    def times(self):\n        Bold.asked += 1\n"
+    later += "        return 1 if Bold.asked <= 2 * self.cells else 1000\n"
+    text = text.replace("class Bold(query_matrices.Identity):\n", later).replace("places(GIVEN):", "places(GIVEN)[:1]:")
+    (shelf / "mine.py").write_text(text)
+    assert command("run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out") == 0
+    from pipeline.release_folder import read_release
+
+    (answer,) = read_release(Path("out/release"))[2].answers
+    assert statement("out")["events"][0]["sensitivity"] == 1
+    assert abs(float(answer.values.sum()) - 600) < 6_000, "600 rows, not 600,000"
+
+
+def test_a_query_of_others_that_is_marked_as_proved_is_refused(shelf, capsys):
+    """The mark comes along where a class of ours is copied."""
+    text = BOLD.replace("class Bold", "@query_matrices.proved\nclass Bold") + "QUERIES = {'Bold': Bold.from_arrays}\n"
+    (shelf / "mine.py").write_text(text)
+    assert "only our own query matrices are marked as proved" in refused(
+        capsys, "run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"
+    )
+
+
+@pytest.mark.parametrize("wrong", [np.full(1, 7), np.full(2, 7.5)])
+def test_noise_of_others_that_is_no_draw_for_each_answer_is_never_added(monkeypatch, wrong):
+    """One draw for all cells would leave their differences exact."""
+    monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: (wrong, np.zeros(1, np.int64)))
+    with pytest.raises(UserError, match="does not give 2 draws"):
+        lattice_noise(noise_event("laplace", "0", 1.0, 1.0), 2, noise_source(None))
 
 
 def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys):

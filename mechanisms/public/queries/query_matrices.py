@@ -69,7 +69,13 @@ class QueryMatrix(Protocol):
 
 
 def proved(cls: type[Q]) -> type[Q]:
-    """Marks a class of ours: its own norms are taken."""
+    """Marks a class of ours: its own norms are taken.
+
+    Raises:
+        TypeError: a class of others, which may have copied the mark with the code of one of ours.
+    """
+    if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        raise TypeError(f"{cls.__name__} of {cls.__module__}: only our own query matrices are marked as proved")
     PROVED.add(cls)
     return cls
 
