@@ -239,7 +239,7 @@ def _statement(
         scores=taken.scores,
         publication=who,
         running_total=None if total is None else total.to_json(),
-        not_ours=not_ours(selection_of(config.selection), plan, taken.known),
+        not_ours=not_ours(selection_of(config.selection), plan, taken.known, (config.synthesis.kind, type(work.spec))),
     )
 
 

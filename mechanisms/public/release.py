@@ -129,7 +129,7 @@ class PrivacyStatement:
         selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
             of the try that is released; how many there were is not told.
         warnings: what makes the promise a weak one, in sentences.
-        not_ours: the selection, noise, accountant and query matrices that came from plugins: kind, name, module,
+        not_ours: the selection, noise, accountant, query matrices and synthesizer of plugins: kind, name, module,
             package, version, digest; empty where all is ours, and then no key of privacy.json.
         unit_ids: which texts mean the same unit, and which none; empty where a record is a unit.
     """

@@ -28,15 +28,20 @@ from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name
 _READ: dict[str, Mapping[str, Any]] = {"mechanism": NOISE_EVENTS, "accountant": ACCOUNTANTS, "query": QUERIES}
 
 
-def not_ours(selection: Selection, plan: Plan | AdaptivePlan, measurements: Measurements) -> tuple[dict[str, Any], ...]:
+def not_ours(
+    selection: Selection, plan: Plan | AdaptivePlan, measurements: Measurements, synthesizer: tuple[str, type]
+) -> tuple[dict[str, Any], ...]:
     """What the promise of a release rests on and is not ours: kind, name, module, distribution, version, digest.
 
     From the objects that were used: the selection with its method, the accountant, the noise of every charge that the
-    plan may make, and the query matrices of the answers. A synthesizer knows noisy answers alone, and a metric's
-    scores are not released: no promise rests on them.
+    plan may make, the query matrices of the answers, and what made the rows: it is handed noisy answers alone, but it
+    is code, and may read a file. A metric's scores are not released: no promise rests on them.
+
+    Args:
+        synthesizer: its name and its class.
     """
     asked = [("query", type(a.query).__name__, type(a.query)) for a in measurements.answers]
-    return _named([*_planned(selection, plan), *asked])
+    return _named([*_planned(selection, plan), *asked, ("synthesis", *synthesizer)])
 
 
 def rests_on_others(selection: Selection, plan: Plan | AdaptivePlan) -> bool:

@@ -81,7 +81,9 @@ def models_that_saw_rows(statement: Mapping[str, Any]) -> str:
     start, scores = start_named(statement["public_facts"]), _scores(statement)
     handed = "the noisy answers alone" if start is None else f"the noisy answers and the public table {start!r}"
     compared = f"; the table that it made was compared with the rows, with noise ({scores} charge{'s' * (scores != 1)})"
-    return f"none in this release: synthesis is handed {handed}{compared if scores else ''}"
+    others = [p["name"] for p in statement.get("not_ours") or () if p["kind"] == "synthesis"]
+    none = f"{others[0]!r} is not ours, and may read any file" if others else "none in this release"
+    return f"{none}: synthesis is handed {handed}{compared if scores else ''}"
 
 
 def alike_where_measured(statement: Mapping[str, Any]) -> str:

@@ -50,7 +50,8 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
     assert re.search(r"largest_cell [01]\b", printed)
     said = statement("out")
-    (part,) = said["not_ours"]
+    part, maker = said["not_ours"]
+    assert (maker["kind"], maker["name"], maker["module"]) == ("synthesis", "best_pair", "best_pair")
     assert {k: part[k] for k in ("kind", "name", "module", "distribution", "version", "audited")} == {
         "kind": "selection", "name": "top_pairs", "module": "top_pairs", "distribution": None, "version": None,
         "audited": False,
@@ -61,6 +62,7 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
     page = Path("out/release/statement.html").read_text()
     assert "Not covered by the audit of this software" in page
     assert "Its tests and audit do NOT cover: selection &#39;top_pairs&#39; of top_pairs" in page
+    assert "&#39;best_pair&#39; is not ours, and may read any file: synthesis is handed the noisy answers alone" in page
     assert (
         "Not covered by the audit of this software: selection 'top_pairs'"
         in Path("out/release/deployment.yaml").read_text()
@@ -112,7 +114,7 @@ def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
     assert command("run", *TOWN, *given, "console=always", "hydra.run.dir=out") == 0
     assert re.search(r"largest_cell [01]\b", capsys.readouterr().out)
     parts = statement("out")["not_ours"]
-    assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic"]
+    assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic", "best_pair"]
     assert {(p["distribution"], p["version"]) for p in parts} == {("shop-of-others", "1.2")}
     assert "raises" not in sys.modules
 
