@@ -22,6 +22,7 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     either_way,
     gap_words,
+    misspelt,
     number_reading,
     share_of,
     spelled_yes_or_no,
@@ -212,6 +213,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
         hints += _alike(column)
+        spelled = misspelt({t: int(n) for t, n in zip(column.values, values, strict=True)})
+        hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)
     if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:

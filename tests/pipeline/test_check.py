@@ -491,3 +491,22 @@ def test_an_amount_is_not_proposed_as_the_unit_and_a_code_declared_as_an_amount_
     assert not any("privacy.unit" in hint for hint in facts["hints"])
     assert facts["columns"]["plz"]["status"] == "warning" and "called a code" in facts["columns"]["plz"]["hints"][0]
     assert facts["columns"]["income"]["status"] == "ok"
+
+
+def test_listed_texts_one_edit_from_a_far_more_frequent_one_are_told_with_their_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = {"Kent": 400, "kent": 20, "Kennt": 12, "Essex": 300, "Esesx": 11, "Sussex": 40, "A1": 300, "A2": 15}
+    table = pd.DataFrame({"county": [t for t, n in rows.items() for _ in range(n)]})
+    table.to_csv("t.csv", index=False)
+    listed = json.dumps(list(rows))
+    Path("s.yaml").write_text(f"source: a form\ncolumns: {{county: {{kind: categorical, values: {listed}}}}}\n")
+    said = (
+        "3 may be misspelt: 'kent' (20 rows) for 'Kent' (400), 'Kennt' (12 rows) for 'Kent' (400), "
+        "'Esesx' (11 rows) for 'Essex' (300)"
+    )
+    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
+    hints = json.loads(capsys.readouterr().out)["columns"]["county"]["hints"]
+    assert f"{said}: one spelling of each in the table" in hints
+    assert command("schema", "t.csv", "output=d.yaml") == 0
+    draft = Path("d.yaml").read_text()
+    assert "3 may be misspelt: " in draft and "'Esesx' (11 rows) for 'Essex' (300)" in draft

@@ -23,6 +23,7 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     either_way,
     gap_words,
+    misspelt,
     number_reading,
     share_of,
     spelled_yes_or_no,
@@ -274,6 +275,8 @@ def _texts(look: Look, index: int, facts: Facts) -> Guess:
         return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
+    spelled = misspelt({v: counts[v] for v in frequent})
+    doubt += f"; {spelled}" if spelled else ""
     fields: dict[str, Any] = {"kind": "categorical", "values": frequent}
     if len(frequent) == len(values):
         words = f"{len(values)} distinct texts; is the list complete?{doubt}"
@@ -291,6 +294,8 @@ def _long_list(look: Look, index: int, facts: Facts) -> Guess:
     values = sorted(t for t in often if t not in gaps)
     covered = percent(sum(often.values()) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
+    spelled = misspelt({v: often[v] for v in values})
+    words += f"; {spelled}" if spelled else ""
     return {"kind": "categorical", "values": values, "other": unused(values), "missing": gaps or facts.empty}, words
 
 

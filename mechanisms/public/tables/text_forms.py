@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from mechanisms.public.schema.readings import ISO, NO, YES
 
@@ -54,6 +55,8 @@ ID_NAME = re.compile(
 )
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
+#: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
+RARER, SHORTEST_WORD, MISSPELT_SHOWN = 10, 4, 5
 #: What columns of codes are called, whose digits are no amount.
 CODE_NAME = re.compile(r"(?i)zip|postal|postcode|plz|(^|[_\W])(code|id)$")
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons.
@@ -261,6 +264,42 @@ def either_way(reading: Reading, texts: Texts) -> int:
     comma, point = marks
     both = ((comma.number(t), point.number(t), n) for t, n in texts.items())
     return sum(n for a, b, n in both if a is not None and b is not None and a != b)
+
+
+def misspelt(texts: Texts) -> str:
+    """Words that differ from a far more frequent one in capitals or by one edit, as a sentence; none: empty."""
+    near: dict[str, list[str]] = {}
+    for text in texts:
+        for key in _shortened(text):
+            near.setdefault(key, []).append(text)
+    found = []
+    for text, n in texts.items():
+        close = {o for key in _shortened(text) for o in near[key] if texts[o] >= RARER * n and _one_edit(text, o)}
+        if n and close:
+            found.append((text, max(close, key=lambda o: (texts[o], o))))
+    few = ", ".join(f"{t!r} ({texts[t]:,} rows) for {o!r} ({texts[o]:,})" for t, o in found[:MISSPELT_SHOWN])
+    return f"{len(found)} may be misspelt: {few}{', …' if len(found) > MISSPELT_SHOWN else ''}" if found else ""
+
+
+def _shortened(text: str) -> set[str]:
+    """A text without capitals, and, where it is a word and no code, also without any one of its letters."""
+    folded = text.strip().casefold()
+    word = len(folded) >= SHORTEST_WORD and not re.search(r"\d", folded)
+    return {folded, *(folded[:i] + folded[i + 1 :] for i in range(len(folded) if word else 0))}
+
+
+def _one_edit(text: str, other: str) -> bool:
+    """Whether two texts differ in capitals, by one letter, or by two neighbours that changed places."""
+    a, b = text.strip().casefold(), other.strip().casefold()
+    front = _alike_in_front(a, b)
+    a, b = a[front:], b[front:]
+    back = _alike_in_front(a[::-1], b[::-1])
+    a, b = a[: len(a) - back], b[: len(b) - back]
+    return text != other and (max(len(a), len(b)) <= 1 or (len(a) == 2 and a == b[::-1]))
+
+
+def _alike_in_front(text: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
