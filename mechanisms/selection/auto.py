@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, Wanted, allocate
-from mechanisms.public.designs.dense import combined_questions, whole_questions
+from mechanisms.public.designs.dense import in_larger
 from mechanisms.public.designs.deviations import Cells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
 from mechanisms.public.designs.residual_pairs import with_residuals
@@ -41,7 +41,7 @@ from mechanisms.selection.base import (
 )
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.fixed import Fixed
-from mechanisms.selection.questions import ask_given
+from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
 from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
 Values = NDArray[np.float64]
@@ -76,10 +76,6 @@ LARGEST_NOISE = MAX_SCALE
 #: A group of bins of a column with fine cells holds at least this share of the records, and so many times the noise.
 LEAST_SHARE = 0.02
 LEAST_NOISE = 10.0
-#: So much of the reserve is shared out: the rest is the rounding of many parts.
-WHOLE = 1 - 1e-9
-#: Marginals that would get less of it are not measured again: their answers are precise enough.
-LEAST_PART = 1e-6
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,8 @@ class Auto(ScoredPairs):
         """The one-way marginals; a first look at all pairs; a forest of those that depend for certain; a second look at
         how far others are from what follows from these; and one round for all that is worth its noise.
 
-        Where no pair is worth it, or the distances were charged and lost, the reserve goes to the one-way marginals:
+        Where every pair is worth it, and this round would ask the forest's again in larger marginals, it is the only
+        one. Where none is worth it, or the distances were charged and lost, the reserve goes to the one-way marginals:
         their answers together have the noise of the whole budget less that of the distances.
         """
         given = list(dict.fromkeys(ask_given(context)))
@@ -131,16 +128,19 @@ class Auto(ScoredPairs):
         look = _first_look(context, view)
         wanted = NO_PAIRS if look is None else look.wanted
         shares = allocate(known, wanted, context.reserve_noise, context.power).shares
-        if look is None or not shares.chosen:
-            again = whole_questions(context.domain, dict(zip(given, shares.known.tolist(), strict=True)))
-            context.spend([(c, q, p * WHOLE) for c, q, p in again if p > LEAST_PART])
+        parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
+        certain = {view.pairs[i] for i in wanted.certain if view.pairs[i] in parts}
+        every = len(certain) > 0 and len(parts) == len(view.pairs)
+        together = every and in_larger(certain, context.domain, parts, asked, self.combine_cells)
+        if look is None or not parts or together:
+            columns = dict(zip(given, shares.known.tolist(), strict=True))
+            spend_together(context, parts, asked, columns, self.combine_cells)
             return
-        first = {i: p for i, p in zip(shares.chosen, shares.parts.tolist(), strict=True) if i in wanted.certain}
-        forest, others = [view.pairs[i] for i in first], [i for i in range(len(view.pairs)) if i not in first]
-        rest = 1 - sum(first.values())
+        forest, others = [c for c in parts if c in certain], [i for i, c in enumerate(view.pairs) if c not in certain]
+        rest = 1 - sum(parts[c] for c in forest)
         part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
         pays = (1 - part) * WHOLE
-        context.spend([(c, asked[c], p * pays) for c, p in zip(forest, first.values(), strict=True)])
+        context.spend([(c, asked[c], parts[c] * pays) for c in forest])
         tree = tree_of(context.domain, [a for a in context.known if a.clique in forest], expected)
         wanted = _second_look(context, view, tree, look, others, part)
         left = rest * (1 - part)
@@ -149,12 +149,10 @@ class Auto(ScoredPairs):
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
-        again_parts = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
-        pairs_again = {c: again_parts.pop(c) for c in forest}
-        chosen = {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
-        questions = combined_questions(context.domain, pairs_again | chosen, asked, self.combine_cells)
-        questions += whole_questions(context.domain, again_parts)
-        context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=len(forest) + 1)
+        columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
+        pairs = {c: columns.pop(c) for c in forest}
+        pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
+        spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=len(forest) + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
         """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many.

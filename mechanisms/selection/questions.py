@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.tree import joining
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.merged_cells import rare_groups
@@ -18,6 +19,10 @@ from mechanisms.selection.context import Context, Scores
 
 #: What is taken off a score: the noise of every cell, or of no cell more than its records may be off by.
 FULL, CAPPED = "noise", "capped"
+#: So much of the reserve is shared out: the rest is the rounding of many parts.
+WHOLE = 1 - 1e-9
+#: Marginals that would get less of it are not measured again: their answers are precise enough.
+LEAST_PART = 1e-6
 
 
 def ask_given(context: Context, stage: str = GIVEN) -> list[Clique]:
@@ -43,10 +48,32 @@ def share_out(
     """
     sizes = [context.domain.cells(c) if whole or query_of is None else query_of(c).rows for c in cliques]
     loads = np.array(sizes, np.float64) ** context.power
-    parts = loads / loads.sum() * (1 - 1e-9)
+    parts = loads / loads.sum() * WHOLE
     questions = zip(cliques, parts.tolist(), strict=True)
     ask = query_of or (lambda clique: Identity(context.domain.cells(clique)))
     context.spend([(c, ask(c), part) for c, part in questions])
+
+
+def spend_together(
+    context: Context,
+    pairs: Mapping[Clique, float],
+    asked: Mapping[Clique, QueryMatrix],
+    columns: Mapping[Clique, float],
+    most: int,
+    *,
+    left: float = 1.0,
+    first: int = 0,
+) -> None:
+    """Measure one round: pairs, combined into marginals of at most `most` cells where that costs no noise, and columns.
+
+    Args:
+        pairs, columns: with their parts of what is left of the reserve.
+        asked: the query of each pair.
+        left: the part of the reserve that is left.
+        first: the number of the round's first charge.
+    """
+    questions = combined_questions(context.domain, pairs, asked, most) + whole_questions(context.domain, columns)
+    context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=first)
 
 
 def grow_tree(context: Context, candidates: Sequence[Clique], scores: Scores) -> list[Clique]:

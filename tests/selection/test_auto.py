@@ -134,6 +134,21 @@ def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
         assert table.rows == 50
 
 
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_where_every_pair_pays_and_all_lie_in_larger_marginals_no_budget_is_set_apart(seed):
+    """Else pairs that depend for certain are asked by themselves, before anything larger is."""
+    binary = family_table("binary", 4)
+    names = binary.domain.names[:6]
+    six = coded_table({n: binary.column(n) for n in names}, dict.fromkeys(names, 2))
+    sizes = {}
+    for most in (1000, 0):
+        method = replace(METHOD["auto"], settings=(*METHOD["auto"].settings, f"selection.combine_cells={most}"))
+        answered = ours(method, GridTable("six", six, drawn=True), 1.0, seed).answered
+        sizes[most] = [len(c) for c in answered[len(names) :]]
+    assert sizes[1000] == [3, 3, 5, 2, *[1] * 6], "one round"
+    assert sizes[0].count(2) > 15, "each pair, and those of a forest twice"
+
+
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(1e-3, 1e6))
 def test_shrunk_values_lie_between_0_and_the_largest_and_keep_their_order(values, stddev):
     given_values = np.array(values)

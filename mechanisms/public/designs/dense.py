@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -122,6 +123,8 @@ def combined(
     others = [c for c in chosen if len(c) != 2]
     open_ = set(edges)
     for clique in order:
+        if not open_:
+            break
         mine = [p for p in map(frozenset, itertools.combinations(clique, 2)) if p in open_]
         cells = np.array([domain.cells(p) for p in mine], np.float64)
         together = float(np.sqrt(cells * domain.cells(clique)).sum())
@@ -132,24 +135,44 @@ def combined(
 
 
 def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int, counted: Domain | None) -> list[Clique]:
-    """The pairs, and every larger set within max_cells all of whose pairs are among them; at most MAX_SETS per size."""
-    near: dict[str, set[str]] = {}
-    for a, b in map(sorted, edges):
-        near.setdefault(a, set()).add(b)
-        near.setdefault(b, set()).add(a)
-    cliques = [domain.canonical(e) for e in edges]
-    level = sorted(cliques, key=domain.axes)
+    """The pairs, and every larger set within max_cells all of whose pairs are among them; at most MAX_SETS per size.
+
+    A set is a whole number, one bit for each attribute: tables of many small columns have a hundred thousand sets.
+    """
+    near = [0] * len(domain)
+    ends = [domain.axes(e) for e in edges]
+    for one, two in ends:
+        near[one] |= 1 << two
+        near[two] |= 1 << one
+    sizes = domain.shape(domain.names)
+    limits = None if counted is None else counted.shape(domain.names)
+    level = {1 << i | 1 << j: (sizes[i] * sizes[j], near[i] & near[j]) for i, j in ends}
+    found: list[int] = []
     while level:
-        grown = {
-            domain.canonical((*s, n))
-            for s in level
-            for n in set.intersection(*(near[m] for m in s))
-            if domain.cells(s) * domain[n].size <= max_cells
-            and (counted is None or counted.cells((*s, n)) <= BATCH_CELLS)
-        }
-        level = sorted(grown, key=lambda c: (domain.cells(c), domain.axes(c)))[:MAX_SETS]
-        cliques += level
-    return cliques
+        found += level
+        grown: dict[int, tuple[int, int]] = {}
+        for own, (cells, common) in level.items():
+            for place in _places(common):
+                larger = own | 1 << place
+                if larger in grown or cells * sizes[place] > max_cells:
+                    continue
+                if limits is None or math.prod(limits[i] for i in _places(larger)) <= BATCH_CELLS:
+                    grown[larger] = cells * sizes[place], common & near[place]
+        if len(grown) > MAX_SETS:
+            least = sorted(grown, key=lambda s: (grown[s][0], _places(s)))[:MAX_SETS]
+            grown = {s: grown[s] for s in least}
+        level = grown
+    return [tuple(domain.names[i] for i in _places(s)) for s in found]
+
+
+def _places(bits: int) -> tuple[int, ...]:
+    """Which bits of a whole number are 1, the lowest first."""
+    places = []
+    while bits:
+        lowest = bits & -bits
+        places.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return tuple(places)
 
 
 def combined_questions(
@@ -167,6 +190,17 @@ def combined_questions(
         if len(clique) > 2 and held:
             larger[clique] = sum(share.pop(p) for p in held)
     return whole_questions(domain, larger) + [(c, queries[c], p) for c, p in share.items()]
+
+
+def in_larger(
+    cliques: Collection[Clique],
+    domain: Domain,
+    parts: Mapping[Clique, float],
+    queries: Mapping[Clique, QueryMatrix],
+    most: int,
+) -> bool:
+    """Whether `combined_questions` of these parts ask each of the cliques in a larger marginal, and none by itself."""
+    return not any(c in cliques for c, *_ in combined_questions(domain, parts, queries, most))
 
 
 def whole_questions(domain: Domain, parts: Mapping[Clique, float]) -> list[tuple[Clique, QueryMatrix, float]]:
