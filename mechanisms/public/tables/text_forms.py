@@ -263,6 +263,15 @@ def either_way(reading: Reading, texts: Texts) -> int:
     return sum(n for a, b, n in both if a is not None and b is not None and a != b)
 
 
+def may_be_thousands(texts: Texts) -> int:
+    """In how many rows numbers such as 1.234 stand, where all others are whole and below 1000: 1234 may be meant."""
+    bare = {t.strip().lstrip("+-"): n for t, n in texts.items() if re.search(r"\d", t)}
+    whole = [t for t in bare if t.isdigit()]
+    rows = sum(n for t, n in bare.items() if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", t))
+    alike = rows == sum(n for t, n in bare.items() if t not in whole)
+    return rows if whole and alike and all(len(t) <= 3 for t in whole) else 0
+
+
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
     """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
     return distinct > FEWEST_IDS and rows < ROWS_OF_AN_ID * distinct and not POSTAL_NAME.search(name)
