@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mechanisms.public.errors import shown
 from mechanisms.public.tables.losses import percent
 from pipeline.look.table_look import TableLook
 
@@ -39,7 +40,14 @@ def as_facts(look: TableLook) -> dict[str, Any]:
 
 
 def as_lines(look: TableLook, table: str, schema: str) -> Sequence[str]:
-    """A line per column, then what is the matter with it; then the table. NOT private."""
+    """A line per column, then what is the matter with it; then the table. NOT private.
+
+    Values that are quoted neither write lines of a terminal nor clear it.
+    """
+    return [shown(line) for line in _lines(look, table, schema)]
+
+
+def _lines(look: TableLook, table: str, schema: str) -> list[str]:
     head = f"{table}: {look.rows:,} rows, {len(look.names)} columns, under {schema} ({len(look.columns)} columns)"
     lines = [head, "NOT private: this saw the rows, and quotes values of them. Nothing was spent or released.", ""]
     width = max((len(c.name) for c in look.columns), default=0)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 from dataclasses import replace
+from pathlib import Path
+
+import duckdb
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
@@ -21,6 +25,8 @@ from pipeline.settings.score_memory import said_scores_memory
 from pipeline.stage_bars import Stages, unplaced_lines
 
 LOG = logging.getLogger("pipeline")
+#: What stands for a look that could not be made.
+FAILED = "the table could not be looked at (run.log says why): python -m pipeline check data.path=… data.schema=…"
 
 
 def look_before_spending(
@@ -28,7 +34,8 @@ def look_before_spending(
 ) -> tuple[Loss, ...]:
     """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
 
-    Another engine than the embedded one looks at losses alone.
+    Another engine than the embedded one looks at losses alone. A look reads columns too that the schema leaves out: one
+    that fails stops no run.
 
     Guarantee: none; what stands in a log follows from settings alone, a refusal aside.
     Raises:
@@ -45,7 +52,13 @@ def look_before_spending(
     show.warn_privately(said_scores_memory(config, schema, encoding.rows))
     warned = said_lone(encoding.lone, private.unit.column)
     if config.engine.kind == "duckdb":
-        lines, more = _look(private, source, schema, config, folder)
+        try:
+            lines, more = _look(private, source, schema, config, folder)
+        except duckdb.InterruptException:
+            raise
+        except Exception:
+            LOG.exception("the look at the table failed")
+            lines, more = [FAILED], []
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
         show.note("" if show.tells else f"what the schema does to the rows: {folder.look} (NOT private)")
         warned += more
@@ -68,7 +81,10 @@ def _look(
             read = None if coded is None else (coded, private.encoding)
             at_most = config.data.max_unplaced
             bounded = not asks_for_records(config.privacy)
-            look = look_at(source, schema, private.unit, at_most=at_most, bounded=bounded, read=read, workdir=place)
+            # in a folder of its own: the place holds the codes that other jobs read
+            with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
+                work = Path(own)
+                look = look_at(source, schema, private.unit, at_most=at_most, bounded=bounded, read=read, workdir=work)
             lines = as_lines(look, source.path.name, schema.name)
             write_whole(kept, json.dumps([list(lines), look.warned]), mode=0o600)
     lines, warned = json.loads(kept.read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal, stream
-from mechanisms.public.tables.text_forms import CODE_NAME, CODES_OF_GAPS, ID_NAME, Reading, may_be_id
+from mechanisms.public.tables.text_forms import CODE_NAME, CODES_OF_GAPS, ID_NAME, Reading, may_be_id, may_be_thousands
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
@@ -36,6 +36,7 @@ from pipeline.look.column_look import (
     hints_on_values,
     lone_hint,
     moved,
+    thousands_hint,
     two_notations,
     unlisted_hint,
 )
@@ -172,6 +173,8 @@ def _column(
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
     warnings += two_notations(column, seen)
+    if seen.alike and not (seen.plain or seen.other) and Reading(column.strip, column.decimal).plain:
+        warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
         warnings.append(
             "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"

@@ -317,6 +317,10 @@ BOTH = ["1.234,50", "12,75", "1.234", "2.000", "702.49", "1,500.10"]
         (GERMAN, ["1.234", "2.000"], 0, "would be others with a decimal point: no cell shows which way is meant"),
         (GERMAN, BOTH[:4], 0, None),
         ({}, ["1.234", "72.125"], 0, None),
+        ({}, ["1.234", "72"], 0, "30 numbers such as 1.234 stand beside whole ones below 1000 alone"),
+        ({}, ["1.234", "72", "72.5"], 0, None),
+        ({}, ["1.234", "72", "0.125"], 0, None),
+        ({}, ["1.234", "1072"], 0, None),
         ({}, ["1.234", "1.234,50"], 1, "would be others with a decimal comma: others are written that way"),
     ],
 )
@@ -331,7 +335,7 @@ def test_check_says_which_numbers_would_be_others_the_other_way(
     assert command("check", "data.path=t.csv", "data.schema=s.yaml", "data.max_unplaced=1", "format=json") == 0
     cost = json.loads(capsys.readouterr().out)["columns"]["cost"]
     assert cost["lost"] == 30 * lost
-    said = [hint for hint in cost["hints"] if "would be others" in hint]
+    said = [hint for hint in cost["hints"] if "would be others" in hint or "may mean" in hint]
     assert said == [] if says is None else says in said[0]
     if "1.234" in cells and declared == GERMAN:
         table = source(Path("t.csv"))

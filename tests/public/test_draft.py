@@ -405,3 +405,13 @@ def test_whole_numbers_that_are_called_codes_are_drafted_as_codes_and_no_amount_
     text, facts = drafted(csv(tmp_path, "plz,zip,site_code,income\n" + rows))
     assert [facts[n].kind for n in ("plz", "site_code")] == ["categorical"] * 2 and facts["zip"].width == 5
     assert facts["income"].kind == "integer" and "privacy.unit=income" not in text
+
+
+def test_numbers_that_may_be_whole_ones_with_points_between_their_thousands_are_doubted(tmp_path: Path) -> None:
+    """503 and 4.277 are 503 and 4277 where all numbers with a point look alike, and no whole one reaches 1000."""
+    cells = [100 + i * 7919 % 9_000 for i in range(2_000)]
+    text, _ = drafted(csv(tmp_path, "fee\n" + "".join(f"{c:,}\n".replace(",", ".") for c in cells)))
+    doubtful = sum(c >= 1_000 for c in cells)
+    assert f"{doubtful:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234" in text
+    text, _ = drafted(csv(tmp_path, "fee\n" + "".join(f"{c:,}\n".replace(",", ".") for c in [*cells, 1200.5])))
+    assert "they may mean" not in text

@@ -24,6 +24,7 @@ from mechanisms.public.tables.text_forms import (
     either_way,
     gap_words,
     misspelt,
+    may_be_thousands,
     number_reading,
     share_of,
     spelled_yes_or_no,
@@ -105,7 +106,10 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     if CODE_NAME.search(look.source.names[index]) and facts.plain.wholes == facts.plain.count:
         return None
     if not odd:
-        return _of_numbers(facts.plain, Reading(), facts, [], "")
+        written = not look.source.typed(index) and facts.plain.wholes < facts.plain.count
+        rows = may_be_thousands(look.shapes(index)) if written else 0
+        doubt = f"; {rows:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234"
+        return _of_numbers(facts.plain, Reading(), facts, [], doubt if rows else "")
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)

@@ -300,6 +300,13 @@ def _one_edit(text: str, other: str) -> bool:
 
 def _alike_in_front(text: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+def may_be_thousands(texts: Texts) -> int:
+    """In how many rows numbers such as 1.234 stand, where all others are whole and below 1000: 1234 may be meant."""
+    bare = {t.strip().lstrip("+-"): n for t, n in texts.items() if re.search(r"\d", t)}
+    whole = [t for t in bare if t.isdigit()]
+    rows = sum(n for t, n in bare.items() if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", t))
+    alike = rows == sum(n for t, n in bare.items() if t not in whole)
+    return rows if whole and alike and all(len(t) <= 3 for t in whole) else 0
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
