@@ -25,7 +25,10 @@ from pipeline.settings.score_memory import said_scores_memory
 from pipeline.stage_bars import Stages, unplaced_lines
 
 LOG = logging.getLogger("pipeline")
-#: What stands for a look that could not be made.
+#: A run looks at tables of at most so many rows: a look holds the ids of all units in memory.
+MOST_ROWS = 20_000_000
+#: What stands for a look that was not made, or could not be.
+TOO_LARGE = f"more than {MOST_ROWS:,} rows: python -m pipeline check data.path=… data.schema=… looks at them"
 FAILED = "the table could not be looked at (run.log says why): python -m pipeline check data.path=… data.schema=…"
 
 
@@ -53,7 +56,8 @@ def look_before_spending(
     warned = said_lone(encoding.lone, private.unit.column)
     if config.engine.kind == "duckdb":
         try:
-            lines, more = _look(private, source, schema, config, folder)
+            large = encoding.rows > MOST_ROWS
+            lines, more = ([TOO_LARGE], []) if large else _look(private, source, schema, config, folder)
         except duckdb.InterruptException:
             raise
         except Exception:

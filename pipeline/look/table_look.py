@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
@@ -24,9 +23,15 @@ from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.scan import Source, literal, stream
-from mechanisms.public.tables.text_forms import CODE_NAME, CODES_OF_GAPS, ID_NAME, Reading, may_be_id, may_be_thousands
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.text_forms import (
+    CODE_NAME,
+    CODES_OF_GAPS,
+    Reading,
+    day_and_month,
+    may_be_thousands,
+)
+from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
 from pipeline.look.column_look import (
@@ -34,12 +39,14 @@ from pipeline.look.column_look import (
     Seen,
     cures_of_lost,
     hints_on_values,
+    listed,
     lone_hint,
     moved,
     thousands_hint,
     two_notations,
     unlisted_hint,
 )
+from pipeline.look.unit_look import units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import CheckConfig, Config
@@ -133,13 +140,14 @@ def look_at(
         report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
     seen = _seen(source, schema)
     columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column, at_most) for c in total.columns)
+    units, warned = units_look(source, schema, unit, seen, report.rows, at_most, bounded=bounded)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
-        *_units(source, schema, unit, seen, report.rows, bounded=bounded),
+        *units,
         *_conflicts(source, coded, schema, workdir),
     ]
-    return TableLook(report.rows, source.names, columns, tuple(_broken(schema, coded)), tuple(hints), at_most)
+    return TableLook(report.rows, source.names, columns, (*_broken(schema, coded), *warned), tuple(hints), at_most)
 
 
 def _total(column: Column) -> Column:
@@ -172,7 +180,7 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += two_notations(column, seen)
+    warnings += two_notations(column, seen) + _day_or_month(source, column)
     if seen.alike and not (seen.plain or seen.other) and Reading(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
@@ -258,6 +266,24 @@ def _other_way(source: Source, index: int, column: Column) -> str:
     return source.number(index, strip=other.strip, decimal=other.decimal)
 
 
+def _day_or_month(source: Source, column: Column) -> list[str]:
+    """That every text which is a day as declared is one with day and month changed over too."""
+    if column.kind not in DATE_KINDS or source.typed(index := source.names.index(column.name)):
+        return []
+    every = [column.format, *column.more_formats]
+    if not any(twins := [day_and_month(form) if form else "" for form in every]):
+        return []
+    given, other = (
+        source.moment(index, *every),
+        source.moment(index, *(t or f for t, f in zip(twins, every, strict=True))),
+    )
+    sql = f"SELECT count({given}), count({other}) FILTER ({given} IS NOT NULL) FROM {source.relation}"
+    with source.connect() as engine:
+        read, both = engine.execute(sql).fetchall()[0]
+    same = f"each of the {read:,} days is one as {listed([t for t in twins if t])} too"
+    return [f"{same}: which comes first, the day or the month?"] if read and read == both else []
+
+
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
     """Pairs of columns of texts of which each tells the other: as many rows per value, and per pair of values."""
     alike: dict[tuple[int, ...], list[Column]] = defaultdict(list)
@@ -295,41 +321,6 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
         hints.append(f"leave_out names columns that the table has not: {', '.join(map(repr, absent))}")
     if not schema.confirmed_public:
         hints.append("nobody has confirmed that this schema is public (confirmed_public): no release will be private")
-    return hints
-
-
-def _units(
-    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, Seen], rows: int, *, bounded: bool
-) -> list[str]:
-    """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit."""
-    if unit.column is None:
-        codes = [c.name for c in schema.columns if (c.kind == "categorical" or c.width is not None) and not c.constant]
-        amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
-        named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
-        named = [n for n in named if n not in amounts]
-        ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
-        return [
-            f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
-            f"in {rows:,} rows: a person may have several; the unit is one record now: privacy.unit={name} "
-            "privacy.max_records=C protects all of them"
-            for name in ids
-        ]
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    with source.connect() as engine:
-        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
-        forms = pa.chunked_array(
-            [unit_forms(b.column(0), source, unit) for b in stream(source, engine, sql)], pa.string()
-        )
-    without = forms.null_count
-    sizes = pc.value_counts(forms.drop_null()).field("counts").to_numpy() if rows > without else np.zeros(0, np.int64)
-    largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
-    words = {"drop": "do not count", "own": "are a unit each", "refuse": "refuse the run"}[unit.missing]
-    hints = [f"unit {unit.column!r}: {sizes.size:,} units{largest}; {without:,} rows without an id, which {words}"]
-    if bounded and (over := int((sizes > unit.max_records).sum())):
-        share = percent(over / sizes.size)
-        hints.append(f"{share} of the units have more than privacy.max_records={unit.max_records} records")
     return hints
 
 

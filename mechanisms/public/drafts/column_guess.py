@@ -21,10 +21,11 @@ from mechanisms.public.tables.text_forms import (
     Reading,
     as_moment,
     date_forms,
+    day_and_month,
     either_way,
     gap_words,
-    misspelt,
     may_be_thousands,
+    misspelt,
     number_reading,
     share_of,
     spelled_yes_or_no,
@@ -189,6 +190,8 @@ def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
+    twins = [t for f in forms if (t := day_and_month(f)) and all(as_moment(x, t) for x in texts if as_moment(x, f))]
+    doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
     guess = f"dates or times ({shown}); bounds are those seen, rounded outwards{doubt}"
     return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
 
@@ -237,11 +240,17 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     told, odd = look.told(index, rest), facts.filled - seen.count
     gaps = gap_words(rest, numbers=True, told=told)
     doubt = _unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else ""
-    doubt += _other_way(reading, shapes)
+    doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []
     return _of_numbers(seen, reading, facts, gaps, "".join(f"; {part}" for part in [", ".join(how)] if part) + doubt)
+
+
+def _per_cent(reading: Reading, shapes: Mapping[str, int]) -> str:
+    """That some numbers have a per cent sign and others have none."""
+    bare = sum(n for t, n in shapes.items() if "%" not in t and reading.number(t) is not None)
+    return f"; {bare:,} rows have no %: are they per cent too?" if bare and "%" in reading.strip else ""
 
 
 def _other_way(reading: Reading, shapes: Mapping[str, int]) -> str:

@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.parts import check_same, table_parts
-from mechanisms.public.tables.text_forms import SPACES, Reading
+from mechanisms.public.tables.text_forms import MINUS, SPACES, Reading
 
 Format = Literal["csv", "parquet"]
 #: Rows per streamed batch.
@@ -125,6 +125,7 @@ class Source:
         if self.types[index] in INTEGERS | {"DOUBLE"}:
             return f"CAST(c{index} AS DOUBLE)"
         text = self.text(index)
+        text = text if self.typed(index) else f"replace({text}, {literal(MINUS)}, '-')"
         if self.typed(index) or not (strip or decimal != "."):
             return f"TRY_CAST({text} AS DOUBLE)"
         reading = Reading(tuple(strip), decimal)

@@ -48,6 +48,8 @@ THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
 SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
+#: The sign of typesetters, as spreadsheets write it before negative numbers.
+MINUS = "\u2212"
 #: What columns of ids are called.
 ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
@@ -85,6 +87,7 @@ class Reading:
 
     def number(self, text: str) -> float | None:
         """The number that a text is, or None; as `Source.number` reads it."""
+        text = text.replace(MINUS, "-")
         for sign in self.signs:
             text = text.replace(sign, "")
         text = text.strip()
@@ -145,6 +148,12 @@ def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
 
 #: What texts of a form look like, for each directive that our forms use.
 _LOOKS = {"%Y": r"\d{4}", "%y": r"\d{2}", "%b": r"\w+\.?", "%p": r"\w+", **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"}}
+
+
+def day_and_month(form: str) -> str:
+    """The form with the day and the month changed over: 03/04/2020 is of both; empty where it has no such twin."""
+    twin = re.sub("%([dm])([/.-])%([dm])", r"%\3\2%\1", form)
+    return twin if twin != form else ""
 
 
 @lru_cache
@@ -300,6 +309,8 @@ def _one_edit(text: str, other: str) -> bool:
 
 def _alike_in_front(text: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+
+
 def may_be_thousands(texts: Texts) -> int:
     """In how many rows numbers such as 1.234 stand, where all others are whole and below 1000: 1234 may be meant."""
     bare = {t.strip().lstrip("+-"): n for t, n in texts.items() if re.search(r"\d", t)}

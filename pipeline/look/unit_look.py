@@ -1,0 +1,75 @@
+"""What a table says of its units: ids, records of each, what does not count. NOT private: for the operator's eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.text_forms import ID_NAME, gap_words, may_be_id
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+from pipeline.look.column_look import Seen, listed
+
+#: Of so many ids, those with the most records, texts that look like none are told.
+LOOKED_AT = 1000
+
+
+def units_look(
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    seen: Mapping[str, Seen],
+    rows: int,
+    at_most: float,
+    *,
+    bounded: bool,
+) -> tuple[list[str], list[str]]:
+    """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit.
+
+    Returns:
+        Hints, and warnings: of ids that look like none, and of records that do not count.
+    """
+    if unit.column is None:
+        codes = [c.name for c in schema.columns if (c.kind == "categorical" or c.width is not None) and not c.constant]
+        amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
+        named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+        named = [n for n in named if n not in amounts]
+        ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
+        return [
+            f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
+            f"in {rows:,} rows: a person may have several; the unit is one record now: privacy.unit={name} "
+            "privacy.max_records=C protects all of them"
+            for name in ids
+        ], []
+    with source.connect() as engine:
+        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
+        forms = pa.chunked_array(
+            [unit_forms(b.column(0), source, unit) for b in stream(source, engine, sql)], pa.string()
+        )
+    without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
+    sizes = counted.field("counts").to_numpy()
+    largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
+    words = {"drop": "do not count", "own": "are a unit each", "refuse": "refuse the run"}[unit.missing]
+    hints = [f"unit {unit.column!r}: {sizes.size:,} units{largest}; {without:,} rows without an id, which {words}"]
+    beyond = 0
+    if bounded and (over := int((sizes > unit.max_records).sum())):
+        beyond = int(np.maximum(sizes - unit.max_records, 0).sum())
+        share = percent(over / sizes.size)
+        said = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
+        hints.append(f"{said}, and {percent(beyond / rows)} of all records lie beyond it")
+    top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
+    texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
+    warned = [
+        f"unit {unit.column!r}: {text!r} is the id of {texts[text]:,} records, as of one person: is it none? "
+        f"privacy.missing_unit_values={listed([*unit.missing_values, text])}"
+        for text in gap_words(texts, numbers=False)
+    ]
+    lost = beyond + (without if unit.missing == "drop" else 0)
+    if lost > at_most * rows:
+        warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
+    return hints, warned

@@ -1,0 +1,63 @@
+"""What a draft and `check` ask of ids, days, per cents and signs, before anybody publishes what was read wrongly."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.pipeline.conftest import TOWN, command, people
+
+
+def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(town, capsys):
+    """A third of the records share the id "unknown", as of one person, whose weight is bounded as that of one."""
+    table = people(600)
+    table.insert(0, "who", ["unknown" if i % 3 == 0 else "" if i % 10 == 1 else f"p{i // 6}" for i in range(600)])
+    table.to_csv(town / "town.csv", index=False)
+    schema = (town / "town.yaml").read_text().replace("leave_out: [", "leave_out: [who, ")
+    (town / "town.yaml").write_text(schema)
+    unit = ["privacy.unit=who", "privacy.max_records=4"]
+    assert command("check", *TOWN[1:], *unit) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "unit 'who': 'unknown' is the id of 200 records, as of one person: is it none?" in said
+    none = re.search(r"privacy\.missing_unit_values=(\[[^]]*\"unknown\"\])", said)
+    assert none, said
+    lost = 200 - 4 + (table["who"] == "").sum()
+    assert f"{100 * lost / 600:.1f} % of the records have no id or lie beyond the bound: their weight is lost" in said
+    assert command("check", *TOWN[1:], *unit, f"privacy.missing_unit_values={none[1]}") == 0
+    assert "as of one person" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("days", "asked"), [(range(1, 13), True), (range(1, 29), False)])
+def test_days_that_may_be_months_are_asked_about(days, asked, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"day": [f"{d:02}/{m:02}/2021" for d in days for m in (1, 5, 12)] * 20})
+    table.to_csv("t.csv", index=False)
+    assert command("schema", "data.path=t.csv", "output=s.yaml") == 0
+    question = "which comes first, the day or the month?"
+    assert (question in Path("s.yaml").read_text()) == asked
+    declared = '{kind: date, min: 2021-01-01, max: 2021-12-31, bins: month, format: "%d/%m/%Y"}'
+    Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\ncolumns: {{day: {declared}}}\n")
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
+    assert (question in capsys.readouterr().out) == asked
+
+
+def test_numbers_with_and_without_a_per_cent_sign_are_told_and_a_typesetters_minus_is_a_minus(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    cells = {"share": [f"{i % 90}.5%" if i % 3 else f"0.{i % 90 + 10}" for i in range(900)]}
+    cells |= {"balance": [f"\u2212{i}.25" if i % 2 else f"{i}.75" for i in range(900)]}
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    assert command("schema", "data.path=t.csv", "output=s.yaml") == 0
+    draft = Path("s.yaml").read_text()
+    assert "300 rows have no %: are they per cent too?" in draft
+    column = yaml.safe_load(draft)["columns"]["balance"]
+    assert (column["kind"], column["min"], column["max"]) == ("float", -900, 900), draft
+    capsys.readouterr()
+    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
+    assert json.loads(capsys.readouterr().out)["columns"]["balance"]["lost"] == 0
