@@ -415,3 +415,12 @@ def test_numbers_that_may_be_whole_ones_with_points_between_their_thousands_are_
     assert f"{doubtful:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234" in text
     text, _ = drafted(csv(tmp_path, "fee\n" + "".join(f"{c:,}\n".replace(",", ".") for c in [*cells, 1200.5])))
     assert "they may mean" not in text
+
+
+@pytest.mark.parametrize("name", ["email", "E-Mail", "e_mail_address"])
+def test_a_text_of_few_persons_is_not_listed_where_their_addresses_tell_them_apart(name, tmp_path: Path) -> None:
+    said = ["rare" if i % 300 in {7, 8} else ("flu", "cold")[i % 2] for i in range(3_000)]
+    rows = "".join(f"p{i % 300}@x.org,{text}\n" for i, text in enumerate(said))
+    text, facts = drafted(csv(tmp_path, f"{name},diagnosis\n{rows}"))
+    assert "rare" not in text and facts["diagnosis"].values == ("cold", "flu")
+    assert f"Counted by the column {name!r}" in text

@@ -12,7 +12,9 @@ from mechanisms.public.tables.text_forms import ID_NAME
 #: What the setting says where each row is a unit, and where the column is guessed.
 RECORD, GUESS = "record", "guess"
 #: Ids that are persons by their name; others are taken where they have at least this share of the rows as values.
-PERSONS = re.compile(r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid")
+PERSONS = re.compile(
+    r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
+)
 SHARE = 0.02
 #: With a value in more than this share of the rows they number rows, not persons.
 ROW_SHARE = 0.95
