@@ -213,7 +213,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
         hints += _alike(column)
-        spelled = misspelt({t: int(n) for t, n in zip(column.values, values, strict=True)})
+        listed_texts = dict(zip(column.values, values.tolist(), strict=True)) if column.values else {}
+        spelled = misspelt(listed_texts)
         hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)

@@ -60,9 +60,8 @@ def look_before_spending(
             lines, more = ([TOO_LARGE], []) if large else _look(private, source, schema, config, folder)
         except duckdb.InterruptException:
             raise
-        except Exception:
-            LOG.exception("the look at the table failed")
-            lines, more = [FAILED], []
+        except Exception as error:
+            lines, more = not_made(error), []
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
         show.note("" if show.tells else f"what the schema does to the rows: {folder.look} (NOT private)")
         warned += more
@@ -70,6 +69,12 @@ def look_before_spending(
         LOG.warning(line)
     show.warn_privately([*warned, *unplaced_lines(known)])
     return losses
+
+
+def not_made(error: Exception) -> list[str]:
+    """The lines of a look that failed, by whatever fault."""
+    LOG.error("the look at the table failed", exc_info=error)
+    return [FAILED]
 
 
 def _look(

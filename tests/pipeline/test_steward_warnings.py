@@ -37,7 +37,7 @@ def test_days_that_may_be_months_are_asked_about(days, asked, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     table = pd.DataFrame({"day": [f"{d:02}/{m:02}/2021" for d in days for m in (1, 5, 12)] * 20})
     table.to_csv("t.csv", index=False)
-    assert command("schema", "data.path=t.csv", "output=s.yaml") == 0
+    assert command("schema", "t.csv", "output=s.yaml") == 0
     question = "which comes first, the day or the month?"
     assert (question in Path("s.yaml").read_text()) == asked
     declared = '{kind: date, min: 2021-01-01, max: 2021-12-31, bins: month, format: "%d/%m/%Y"}'
@@ -53,7 +53,7 @@ def test_numbers_with_and_without_a_per_cent_sign_are_told_and_a_typesetters_min
     cells = {"share": [f"{i % 90}.5%" if i % 3 else f"0.{i % 90 + 10}" for i in range(900)]}
     cells |= {"balance": [f"\u2212{i}.25" if i % 2 else f"{i}.75" for i in range(900)]}
     pd.DataFrame(cells).to_csv("t.csv", index=False)
-    assert command("schema", "data.path=t.csv", "output=s.yaml") == 0
+    assert command("schema", "t.csv", "output=s.yaml") == 0
     draft = Path("s.yaml").read_text()
     assert "300 rows have no %: are they per cent too?" in draft
     column = yaml.safe_load(draft)["columns"]["balance"]
