@@ -56,11 +56,5 @@ def say_what_is_safe(root: Path, said: str = "") -> None:
     if (folder := RunFolder(root)).charged:
         made = folder.released
         free = "evaluation.* may differ" if made else "synthesis.*, release.*, evaluation.* and statement.* may differ"
-        print(
-            "  its measurements are kept and stay spent; go on at no further cost with the same settings",
-            file=sys.stderr,
-        )
-        print(
-            f"  ({free}) and hydra.run.dir={root} resume=true",
-            file=sys.stderr,
-        )
+        way = f"go on at no further cost with its settings\n  ({free}) and hydra.run.dir={root} resume=true"
+        print(f"  the measurements of the run in {root} are kept and stay spent; {way}", file=sys.stderr)

@@ -55,7 +55,7 @@ def _entry(n: int | None) -> Metric:
         reference="1 − its floor, in the details",
         source="Platzer 2020, section 2",
         run=scored(partial(_accuracy, n), lambda result: result.accuracy),
-        says=f"{{score:.1%}} of the records lie in the same cells, on average over tables of {columns}",
+        says=f"{{score:.1%}} of the records lie in the same of its own cells, on average over tables of {columns}",
         ends=lambda result: result.ends,
         settings=AnitaSettings if n else WaysSettings,
         quick=n in QUICK,

@@ -35,6 +35,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.lone_texts import lone_texts
 from mechanisms.sensitive.private_table import EMBEDDED
 from pipeline.look.column_look import (
+    FEW_ROWS,
     ColumnLook,
     Seen,
     cures_of_lost,
@@ -180,13 +181,7 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += two_notations(column, seen) + _day_or_month(source, column)
-    if seen.alike and not (seen.plain or seen.other) and Reading(column.strip, column.decimal).plain:
-        warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
-    if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
-        warnings.append(
-            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
-        )
+    warnings += _read_wrongly(source, column, seen, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
@@ -266,6 +261,21 @@ def _other_way(source: Source, index: int, column: Column) -> str:
     return source.number(index, strip=other.strip, decimal=other.decimal)
 
 
+def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
+    """In which way the column may be read as something else than it means."""
+    warnings = two_notations(column, seen) + _day_or_month(source, column) + _per_cent(source, column)
+    if seen.alike and not (seen.plain or seen.other) and Reading(column.strip, column.decimal).plain:
+        warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
+    if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
+        said = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"
+        warnings.append(f"{said}: kind: float, or is it a mark of thousands (strip)?")
+    if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
+        warnings.append(
+            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
+        )
+    return warnings
+
+
 def _day_or_month(source: Source, column: Column) -> list[str]:
     """That every text which is a day as declared is one with day and month changed over too."""
     if column.kind not in DATE_KINDS or source.typed(index := source.names.index(column.name)):
@@ -282,6 +292,17 @@ def _day_or_month(source: Source, column: Column) -> list[str]:
         read, both = engine.execute(sql).fetchall()[0]
     same = f"each of the {read:,} days is one as {listed([t for t in twins if t])} too"
     return [f"{same}: which comes first, the day or the month?"] if read and read == both else []
+
+
+def _per_cent(source: Source, column: Column) -> list[str]:
+    """That some numbers have a per cent sign, which is taken out, and others have none."""
+    if "%" not in column.strip or source.typed(index := source.names.index(column.name)):
+        return []
+    number, marked = number_sql(source, index, column), f"contains({source.text(index)}, '%')"
+    with source.connect() as engine:
+        sql = f"SELECT count({number}) FILTER ({marked}), count({number}) FILTER (NOT {marked}) FROM {source.relation}"
+        signed, bare = engine.execute(sql).fetchall()[0]
+    return [f"{bare:,} of {signed + bare:,} numbers have no %: are they per cent too?"] if signed and bare else []
 
 
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

@@ -132,7 +132,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("pairs", [line for line in [decided(done.measurements).in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),
-        ("budget", [] if statement.running_total is None else [statement.running_total["sentence"]]),
+        ("budget", [] if statement.running_total is None else [f"as booked: {statement.running_total['sentence']}"]),
         ("left out", done.left_out),
         *(_not_private(done, listed) if tells else ()),
     ]

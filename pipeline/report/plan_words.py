@@ -109,7 +109,7 @@ def _cell(domain: Domain, noise: Noise, rows: int) -> dict[str, Any]:
 
 def _said_cell(cell: Mapping[str, Any]) -> str:
     records, noise = (f"{cell[k]:,.0f}" if cell[k] >= 10 else f"{cell[k]:.2g}" for k in ("records", "noise"))
-    return f"a cell of {cell['of']}: {records} records on the mean, noise about ± {noise}"
+    return f"a cell of {cell['of']}: {records} records on the mean, and noise whose mean size is {noise}"
 
 
 def _tvd(noise: float, rows: int) -> float:

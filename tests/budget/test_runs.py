@@ -75,7 +75,8 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
     assert float(smaller) == 1
     assert run("b", f"privacy.epsilon={smaller}") == 0
     assert (
-        "  budget    2 runs that named this ledger (declared table: 'table'), booked ε = 3, " in capsys.readouterr().out
+        "  budget    as booked: 2 runs that named this ledger (declared table: 'table'), booked ε = 3, "
+        in capsys.readouterr().out
     )
     assert epsilons() == [2, 1]
     told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"] for r in ("a", "b")]

@@ -60,4 +60,26 @@ def test_numbers_with_and_without_a_per_cent_sign_are_told_and_a_typesetters_min
     assert (column["kind"], column["min"], column["max"]) == ("float", -900, 900), draft
     capsys.readouterr()
     assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
-    assert json.loads(capsys.readouterr().out)["columns"]["balance"]["lost"] == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert columns["balance"]["lost"] == 0
+    assert columns["share"]["status"] == "warning"
+    assert "300 of 900 numbers have no %: are they per cent too?" in columns["share"]["hints"]
+
+
+def test_codes_that_are_read_as_numbers_or_as_gaps_and_numbers_that_are_rounded_are_asked_about(
+    tmp_path, monkeypatch, capsys
+):
+    """Racks called 2E2, sodium called NA, and 41.476 for 41476 in a column that is declared to be whole."""
+    monkeypatch.chdir(tmp_path)
+    cells = {"rack": [f"{i % 9 + 1}E{i % 3}" for i in range(900)], "salt": ["NA", "K", "Ca"] * 300}
+    cells |= {"pay": [f"{i % 40 + 1}.476" if i % 2 else "912" for i in range(900)]}
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    assert command("schema", "t.csv", "output=s.yaml") == 0
+    draft = Path("s.yaml").read_text()
+    assert "900 are written as 2E2, and read as 200: are they codes?" in draft and "NA taken for a gap: is it?" in draft
+    whole = "{pay: {kind: integer, min: 0, max: 1000, bins: {count: 5}}}"
+    Path("t.yaml").write_text(f"source: a tariff\nconfirmed_public: true\ncolumns: {whole}\n")
+    capsys.readouterr()
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
+    pay = json.loads(capsys.readouterr().out)["columns"]["pay"]
+    assert pay["status"] == "warning" and "50.0 % of the numbers are rounded to whole ones" in pay["hints"][1]

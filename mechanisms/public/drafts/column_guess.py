@@ -106,11 +106,11 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         return None
     if CODE_NAME.search(look.source.names[index]) and facts.plain.wholes == facts.plain.count:
         return None
+    shapes = {} if look.source.typed(index) else look.shapes(index)
     if not odd:
-        written = not look.source.typed(index) and facts.plain.wholes < facts.plain.count
-        rows = may_be_thousands(look.shapes(index)) if written else 0
+        rows = may_be_thousands(shapes) if facts.plain.wholes < facts.plain.count else 0
         doubt = f"; {rows:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234"
-        return _of_numbers(facts.plain, Reading(), facts, [], doubt if rows else "")
+        return _of_numbers(facts.plain, Reading(), facts, [], doubt if rows else "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
@@ -118,11 +118,13 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         gaps = gap_words(words, numbers=True, told=look.told(index, words))
         unread = odd - sum(words[g] for g in gaps)
         doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
-        return _of_numbers(facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""))
+        return _of_numbers(
+            facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""), shapes
+        )
     if facts.distinct <= MAX_VALUES:
         return None
     doubt = _unread(odd, facts, look.told(index, words)) + _other_way(Reading(), look.shapes(index))
-    return _of_numbers(facts.plain, Reading(), facts, [], doubt)
+    return _of_numbers(facts.plain, Reading(), facts, [], doubt, shapes)
 
 
 def _unread(odd: int, facts: Facts, told: Iterable[str]) -> str:
@@ -131,7 +133,9 @@ def _unread(odd: int, facts: Facts, told: Iterable[str]) -> str:
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
 
-def _of_numbers(seen: Numbers, reading: Reading, facts: Facts, gaps: list[str], doubt: str) -> Guess | None:
+def _of_numbers(
+    seen: Numbers, reading: Reading, facts: Facts, gaps: list[str], doubt: str, shapes: Mapping[str, int]
+) -> Guess | None:
     """A column of numbers, as one code each or in bins."""
     bounds, codes = seen.bounds(), seen.gap_codes()
     if bounds is None:
@@ -144,6 +148,8 @@ def _of_numbers(seen: Numbers, reading: Reading, facts: Facts, gaps: list[str], 
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
     missing = sorted({*facts.gaps, *gaps, *taken})
     odd = "cannot be read" in doubt
+    if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
+        doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
     return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
 
@@ -244,7 +250,9 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []
-    return _of_numbers(seen, reading, facts, gaps, "".join(f"; {part}" for part in [", ".join(how)] if part) + doubt)
+    return _of_numbers(
+        seen, reading, facts, gaps, "".join(f"; {part}" for part in [", ".join(how)] if part) + doubt, shapes
+    )
 
 
 def _per_cent(reading: Reading, shapes: Mapping[str, int]) -> str:
@@ -279,9 +287,8 @@ def _texts(look: Look, index: int, facts: Facts) -> Guess:
     counts = look.sample(index)
     codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
     gaps = sorted({*facts.gaps, *(v for v in values if v in codes)}) if len(values) > 1 else list(facts.gaps)
-    taken = [g for g in gaps if g not in facts.gaps]
-    values = [v for v in values if v not in taken]
-    doubt = f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
+    values = [v for v in values if v not in gaps]
+    doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     frequent = list(look.told(index, {v: counts[v] for v in values}))
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
