@@ -83,7 +83,7 @@ def _look(
     """The lines of `check`, and its warnings; the jobs of a sweep that share the encoded table share them too."""
     place = private.kept or folder.temporary / "look"
     place.mkdir(mode=0o700, exist_ok=True)
-    kept = place / "look.json"
+    kept = place / f"look-{config.data.max_unplaced}.json"
     with only_one(place, "look"):
         if not kept.exists():
             coded = private.as_read(schema)

@@ -162,6 +162,10 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
             group = CONF / key
             if group.is_dir():
                 choices = _choices(key, own)
+                if value in choices:
+                    return UserError(
+                        f"this command takes no {key}", where=f"override {override!r}", fix=way_out("", name)
+                    )
                 allowed = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
                 fix = f"{did_you_mean(value, choices)} one of:{allowed}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)

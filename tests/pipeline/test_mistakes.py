@@ -128,6 +128,7 @@ MISTAKES = {
         ["run", "data.path=town.csv", "data.schema=town.yaml", "hydra.run.dir=out"],
         "data=table data.path=town.csv",
     ),
+    "a group of another command": (["schema", "town.csv", "data=table"], "this command takes no data", "schema --help"),
     "a number for a choice": ([*PLAN, "selection=3"], "no selection called 3", "aim"),
     "a list in a list of columns": (["query", "from=R/release", "marginal=[[age]]"], "marginal", "no name of a column"),
     "help for no setting": (["run", "--help", "epsilno"], "epsilno", "--help lists them all"),

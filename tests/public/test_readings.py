@@ -12,7 +12,14 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import decode_table, write_table
-from mechanisms.public.tables.text_forms import Reading, date_forms, gap_words, number_reading, spelled_yes_or_no
+from mechanisms.public.tables.text_forms import (
+    ID_NAME,
+    Reading,
+    date_forms,
+    gap_words,
+    number_reading,
+    spelled_yes_or_no,
+)
 from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
 
 
@@ -192,3 +199,11 @@ def test_texts_are_recognised_by_what_most_of_them_are():
     assert gap_words({"k.A.": 3, "NA": 1}, numbers=True) == ["NA", "k.A."]
     assert gap_words({"a": 1, "-999": 2}, numbers=False) == ["-999"]
     assert spelled_yes_or_no(["Yes", " n", "1"]) and not spelled_yes_or_no(["0", "1"]) and not spelled_yes_or_no(["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("patient_nr", True), ("caseNo", True), ("Number", True), ("userId", True), ("inr", False), ("casino", False)],
+)
+def test_a_name_is_that_of_an_id_by_its_last_word(name, called):
+    assert bool(ID_NAME.search(name)) is called

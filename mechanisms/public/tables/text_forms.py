@@ -53,8 +53,8 @@ MINUS = "\u2212"
 #: What columns of ids are called.
 ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
-    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|[a-z]Id$|(?i:_?(nr|no|number)$)"
-    r"|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
+    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)$)"
+    r"|[a-z](Id|Nr|No|Number)$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
 )
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
