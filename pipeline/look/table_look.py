@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -16,10 +17,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
-from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, number_sql
+from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
@@ -148,7 +150,9 @@ def look_at(
         *units,
         *_conflicts(source, coded, schema, workdir),
     ]
-    return TableLook(report.rows, source.names, columns, (*_broken(schema, coded), *warned), tuple(hints), at_most)
+    return TableLook(
+        report.rows, source.names, columns, (*_broken(source, schema, coded), *warned), tuple(hints), at_most
+    )
 
 
 def _total(column: Column) -> Column:
@@ -280,7 +284,7 @@ def _day_or_month(source: Source, column: Column) -> list[str]:
     """That every text which is a day as declared is one with day and month changed over too."""
     if column.kind not in DATE_KINDS or source.typed(index := source.names.index(column.name)):
         return []
-    every = [column.format, *column.more_formats]
+    every = [None if form == ISO else form for form in (column.format, *column.more_formats)]
     if not any(twins := [day_and_month(form) if form else "" for form in every]):
         return []
     given, other = (
@@ -345,15 +349,34 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     return hints
 
 
-def _broken(schema: Schema, coded: CodedTable) -> list[str]:
+def _broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
     """Rules about rows that cannot be, which rows break."""
     zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
+    shares = [(rule, share, " (by their bins)") for rule, share in zeros if rule.startswith("impossible")]
+    shares += [(rule, share, "") for rule, share in _descending(source, schema)]
     return [
-        f"{rule}: {percent(share)} of the rows break it (by their bins), and no synthetic row will: is the rule right, "
-        "and does each name of a column stand above its own values?"
-        for rule, share in zeros
+        f"{rule}: {percent(share)} of the rows break it{how}, and no synthetic row will: is the rule right, and does "
+        "each name of a column stand above its own values?"
+        for rule, share, how in shares
         if share
     ]
+
+
+def _descending(source: Source, schema: Schema) -> list[tuple[str, float]]:
+    """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
+    pairs = [pair for group in schema.rules.ordered for pair in itertools.combinations(group.columns, 2)]
+    if not pairs:
+        return []
+    sql = {
+        name: (moment_sql if schema[name].kind in DATE_KINDS else number_sql)(
+            source, source.names.index(name), schema[name]
+        )
+        for name in {n for pair in pairs for n in pair}
+    }
+    counts = ", ".join(f"count(*) FILTER ({sql[a]} > {sql[b]})" for a, b in pairs)
+    with source.connect() as engine:
+        rows, *descend = engine.execute(f"SELECT count(*), {counts} FROM {source.relation}").fetchall()[0]
+    return [(f"{a} ≤ {b}", n / max(rows, 1)) for (a, b), n in zip(pairs, descend, strict=True)]
 
 
 def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:

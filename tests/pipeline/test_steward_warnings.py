@@ -83,3 +83,16 @@ def test_codes_that_are_read_as_numbers_or_as_gaps_and_numbers_that_are_rounded_
     assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
     pay = json.loads(capsys.readouterr().out)["columns"]["pay"]
     assert pay["status"] == "warning" and "50.0 % of the numbers are rounded to whole ones" in pay["hints"][1]
+
+
+def test_values_that_descend_within_one_bin_break_a_rule_that_orders_them(tmp_path, monkeypatch, capsys):
+    """The two dates changed places under their names; both lie in one month nearly always."""
+    monkeypatch.chdir(tmp_path)
+    days = pd.date_range("2021-01-02", periods=900, freq="D").strftime("%Y-%m-%d")
+    before = pd.date_range("2021-01-01", periods=900, freq="D").strftime("%Y-%m-%d")
+    pd.DataFrame({"start": days, "end": before}).to_csv("t.csv", index=False)
+    day = "{kind: date, min: 2021-01-01, max: 2023-12-31, bins: month}"
+    columns = f"columns: {{start: {day}, end: {day}}}\nordered: [[start, end]]\n"
+    Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\n{columns}")
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
+    assert "start ≤ end: 100.0 % of the rows break it" in capsys.readouterr().out
