@@ -171,7 +171,8 @@ def test_a_call_on_some_peers_leaves_the_other_sections_and_versions_as_they_are
 
 
 def test_long_tables_are_files_and_what_is_a_link_already_stays(tmp_path):
-    page = "# B\n\n### Every cell\n\n| a | b |\n| --- | --- |\n| x, y | 1 ± 2 |\n\n## Our own cases\n\nBy hand.\n\n| c |\n| - |\n"
+    cells = "### Every cell\n\n| a | b |\n| --- | --- |\n| x, y | 1 ± 2 |\n\n"
+    page = f"# B\n\n{cells}## Our own cases\n\nBy hand.\n\n| c |\n| - |\n"
     made = parted(page, tmp_path)
     assert (tmp_path / "cells.csv").read_text(encoding="utf-8") == 'a,b\n"x, y",1 ± 2\n'
     assert f"### Every cell\n\n[1 lines]({(tmp_path / 'cells.csv').as_posix()})\n\n## Our own cases\n\nBy hand." in made
