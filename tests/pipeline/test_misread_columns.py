@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
+import pipeline
 from tests.pipeline.conftest import command
 
 SCHEMA = "source: a form\nconfirmed_public: true\n"
@@ -96,3 +97,15 @@ def test_the_id_of_a_person_is_named_before_that_of_a_case(folder, capsys):
     assert command("plan", "data=table", "data.schema=t.yaml") == 0
     out = capsys.readouterr().out
     assert "'client' looks like an id: privacy.unit=client" in out and "case_no" not in out
+
+
+def test_fit_without_a_folder_names_no_file_that_is_gone_and_shows_the_look_where_asked(folder, capsys):
+    frame = pd.DataFrame({"who": ["1000014", "ID-1000014", "7", "8"] * 50, "sex": ["F", "M"] * 100})
+    columns = {"sex": {"kind": "categorical", "values": ["F", "M"], "missing": False}}
+    schema = {"source": "a form", "confirmed_public": True, "columns": columns, "leave_out": ["who"]}
+    for console, shown in (("terminal", False), ("always", True)):
+        pipeline.fit(frame, schema, epsilon=1, unit="who", max_records=50, console=console)
+        said = " ".join(capsys.readouterr().err.split())
+        assert ("ids are 1 but for marks in them" in said) is shown, said
+        assert ('console="always" shows the warnings' in said) is not shown, said
+        assert "internal/check.txt (NOT private)" not in said
