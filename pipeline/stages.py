@@ -123,6 +123,7 @@ def run(
     hydra_files: Mapping[str, str] | None = None,
     quiet: bool = False,
     shared: Path | None = None,
+    kept: bool = True,
 ) -> Run:
     """A table in; a private synthetic table, its privacy statement and its scores out.
 
@@ -134,6 +135,7 @@ def run(
         hydra_files: name → content, kept under internal/hydra.
         quiet: show no progress.
         shared: a closed folder where the jobs of a sweep keep the encoded table; who made it deletes it.
+        kept: whether the folder stays; if not, no line names a file in `internal/`.
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
@@ -162,7 +164,7 @@ def run(
             spec = started(spec, config.synthesis, first, start)
             opened = partial(open_source, config=config, folder=folder)
             check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-            losses = look_before_spending(private, source, first, config, folder, show)
+            losses = look_before_spending(private, source, first, config, folder, show, kept=kept)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)
