@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.designs.covering import PRECISE, strength
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
-from mechanisms.selection.priview import PriViewSettings
-from mechanisms.selection.unit_noise import unit_noise, unit_stddev
+from mechanisms.selection.papers.covering import PRECISE, strength
+from mechanisms.selection.papers.priview import PriViewSettings
+from mechanisms.selection.papers.unit_noise import unit_noise, unit_stddev
 from pipeline import api, load
 from tests.pipeline.conftest import TOWN, command, people
 
