@@ -10,7 +10,7 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.statement.condition_words import only_rows_with
-from pipeline.statement.paper_words import alike_where_measured, how_rows_were_made
+from pipeline.statement.words import about, sentence, words_of
 
 #: The context of Croissant 1.0 (MLCommons 2024).
 CONTEXT: dict[str, Any] = {
@@ -61,7 +61,7 @@ def croissant(
     """The metadata as JSON-LD.
 
     Args:
-        statement: the content of privacy.json, version 2.
+        statement: the content of privacy.json.
         schema: with which the table was written.
         table: the file's name in the release; `digest` its SHA-256.
         given: what its rows were asked to satisfy (see `Manifest`), or None.
@@ -93,9 +93,9 @@ def croissant(
         **{key: value for key, value in facts.items() if value is not None},
         "rai:personalSensitiveInformation": promise_in_words(statement),
         "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}). "
-        f"{how_rows_were_made(statement)}",
-        "rai:dataLimitations": f"{alike_where_measured(statement)}; small groups are less exact. The noise of each "
-        "answer stands in marginals/ and measurements/.",
+        f"{about('how_rows_were_made', statement)}",
+        "rai:dataLimitations": f"{about('alike_where_measured', statement)}; small groups are less exact. "
+        "The noise of each answer stands in marginals/ and measurements/.",
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -113,16 +113,12 @@ def croissant(
 
 def promise_in_words(statement: Mapping[str, Any]) -> str:
     """What the release promises, and to whom; or that it does not."""
+    words, others = words_of(statement), said_not_ours(statement.get("not_ours"))
     if not statement["private"]:
-        return f"NOT private: {'; '.join(statement['reasons_not_private'])}."
-    promise, others = statement["guarantee"], said_not_ours(statement.get("not_ours"))
-    said = [
-        f"Differentially private with ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {statement['unit']} "
-        f"({statement['neighbouring']}); see privacy.json and statement.html",
-        *(statement["unit_ids"], *(f"Warning: {w}" for w in statement["warnings"])),
-        f"Not covered by the audit of this software: {'; '.join(others)}" if others else "",
-    ]
-    return " ".join(f"{sentence}." for sentence in said if sentence)
+        return f"NOT private: {'; '.join(words['reasons_not_private'])}."
+    said = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
+    said.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
+    return " ".join([sentence("promise", statement), *(f"{part}." for part in said if part)])
 
 
 def _kind(column: Column) -> str:

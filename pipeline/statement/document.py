@@ -11,10 +11,7 @@ from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
 from pipeline.pages.page import few_digits, rendered
 from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.hazards import hazards, known_points, shown_original
-from pipeline.statement.paid_answers import ONE_RECORD
-from pipeline.statement.paper_words import max_records_from, never_covered, rows_by_default
-from pipeline.statement.statement import NOT_CONFIRMED
+from pipeline.statement.words import about, sentence, words_of
 
 NEIGHBOURS = {
     "add_remove": "the table with and without one unit",
@@ -24,6 +21,11 @@ ABSENT = {
     "add_remove": "if the records of any one unit had not been in the table",
     "replace": "if the records of any one unit had been any others",
 }
+#: Sentences about several fields.
+ABOUT = (
+    *("max_records_from", "never_covered", "rows_by_default"),
+    *("bounds_from", "texts_released", "models_that_saw_rows"),
+)
 BETS = {
     "add_remove": "that a given unit is in the table",
     "replace": "that a given unit's records are these and not those",
@@ -41,7 +43,7 @@ def render_statement(
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
     Args:
-        statement: the content of privacy.json, version 2.
+        statement: the content of privacy.json.
         rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
         signer: the fingerprint of the key that signs the manifest, or None.
         given: what the rows of the synthetic table were asked to satisfy (see `Manifest`); None: nothing.
@@ -50,13 +52,10 @@ def render_statement(
     return rendered(
         "statement.html.j2",
         said=statement,
-        words=_in_words(statement),
-        original=shown_original(statement),
+        words={**words_of(statement), **_further_words(statement)},
+        original=sentence("original", statement),
         groups=[(g["units"], g["epsilon"], g["delta"]) for g in statement["group_privacy"]],
         lost=sum(not e["answered"] for e in statement["events"]),
-        always_outside=never_covered(statement),
-        unconfirmed=NOT_CONFIRMED in statement["reasons_not_private"],
-        hazards=hazards(statement),
         others=said_not_ours(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),
         rows_asked=rows_asked,
@@ -67,7 +66,7 @@ def render_statement(
     )
 
 
-def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
+def _further_words(statement: Mapping[str, Any]) -> dict[str, str]:
     epsilon, delta = statement["guarantee"]["epsilon"], statement["guarantee"]["delta"]
     odds = 1 / (1 + math.exp(-epsilon))
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
@@ -79,8 +78,8 @@ def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
         "factor": factor,
         "failure": failure,
         "measured": _measured(statement["events"]),
-        "bound": "" if statement["unit"] == ONE_RECORD else f"; {max_records_from(statement)}",
-        "rows": rows_by_default(statement),
+        "released": "" if statement["selection"] is None else sentence("released", statement["selection"]),
+        **{name: about(name, statement) for name in ABOUT},
         "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
     }
 
@@ -103,7 +102,7 @@ def _odds(delta: float) -> str:
 
 def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> dict[str, Any] | None:
     """Where the points of ε over δ lie on a picture of 300 × 96, δ falling to the right; None where ε has no bound."""
-    points_shown = known_points(points)
+    points_shown = [(at, value) for at, value in points if at is not None and value is not None]
     if len(points_shown) < 2:
         return None
     left, right, top, bottom = 34.0, 292.0, 8.0, 78.0

@@ -14,14 +14,8 @@ import yaml
 
 from mechanisms.public.release import said_not_ours
 from pipeline.statement.condition_words import only_rows_with
-from pipeline.statement.hazards import shown_original
-from pipeline.statement.paid_answers import ONE_RECORD
-from pipeline.statement.paper_words import declared_bounds, how_rows_were_made, max_records_from, never_covered
+from pipeline.statement.words import about, sentence, words_of
 
-NEIGHBOURS = {
-    "add_remove": "Two tables are neighbours if one has all records of one unit more than the other.",
-    "replace": "Two tables are neighbours if the records of one unit are replaced by others of the same unit.",
-}
 MECHANISMS = {"gaussian": "Gaussian noise", "laplace": "Laplace noise", "exponential": "exponential mechanism"}
 
 
@@ -29,7 +23,7 @@ def registry_record(statement: Mapping[str, Any], *, given: Mapping[str, Any] | 
     """The record as YAML; what only people know is listed on top and stands as a text to replace.
 
     Args:
-        statement: the content of privacy.json, version 2. One that is not private gets no privacy loss in its record.
+        statement: the content of privacy.json. One that is not private gets no privacy loss in its record.
         given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
     published = statement["published"]
@@ -84,13 +78,13 @@ def _variant(statement: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "variant_name": name,
         "data_domain": f"Tables with the columns that the public schema of {statement['table']} declares. "
-        f"{declared_bounds(statement)}",
-        "unprotected_quantities": _lines(["Taken as public:", *(f"- {fact}" for fact in statement["public_facts"])]),
+        f"{about('declared_bounds', statement)}",
+        "unprotected_quantities": _lines(["Taken as public:", *_listed(words_of(statement)["public_facts"])]),
     }
 
 
 def _loss(statement: Mapping[str, Any]) -> dict[str, Any]:
-    promise = statement["guarantee"]
+    promise, words = statement["guarantee"], words_of(statement)
     parameters: dict[str, float] = {"epsilon": promise["epsilon"]}
     if promise["delta"] > 0:
         parameters["delta"] = promise["delta"]
@@ -103,15 +97,16 @@ def _loss(statement: Mapping[str, Any]) -> dict[str, Any]:
         if g["epsilon"] is not None
     )
     others = f"The same by the accountant at other δ: {others}." if others else ""
-    details = [shown_original(statement), others, f"Groups: {groups}."]
-    details += [f"Warning: {warning}." for warning in statement["warnings"]]
-    bound = f"At most C = {statement['max_records']} records of a unit count: {statement['clip']}."
-    said = [statement["unit_ids"], statement["missing_unit"]]
-    if statement["unit"] != ONE_RECORD:
-        said.append(max_records_from(statement))
+    details = [sentence("original", statement), others, f"Groups: {groups}."]
+    details += [f"Warning: {warning}." for warning in words["warnings"]]
+    bound = f"At most C = {statement['unit']['max_records']} records of a unit count: {words['clip']}."
+    said = [words["unit_ids"], words["missing_unit"]]
+    tables = sentence("neighbours", statement["neighbouring"])
+    if statement["unit"]["column"] is not None:
+        said.append(about("max_records_from", statement))
     return {
-        "privacy_unit": statement["unit"],
-        "privacy_unit_details": _lines([NEIGHBOURS[statement["neighbouring"]], bound, *(f"{s}." for s in said if s)]),
+        "privacy_unit": words["unit"],
+        "privacy_unit_details": _lines([tables, bound, *(f"{s}." for s in said if s)]),
         "privacy_parameters": parameters,
         "privacy_parameters_details": _lines([d for d in details if d]),
     }
@@ -130,15 +125,17 @@ def _model() -> dict[str, Any]:
 
 
 def _implementation(statement: Mapping[str, Any]) -> dict[str, Any]:
+    words = words_of(statement)
     counted = Counter(MECHANISMS.get(e["mechanism"], e["mechanism"]) for e in statement["events"])
     charges = "; ".join(f"{name}: {number} charge{'s' * (number != 1)}" for name, number in counted.items())
-    before = [f"Rows set aside before counting: {statement['holdout']}.", declared_bounds(statement)]
+    before = [f"Rows set aside before counting: {words['holdout']}.", about("declared_bounds", statement)]
     if chosen := statement["selection"]:
-        before.append(f"Released: one of several tries ({chosen['released']}); ε and δ are those of all tries.")
-    outside = [*statement["outside"], never_covered(statement)]
+        released = sentence("released", chosen)
+        before.append(f"Released: one of several tries ({released}); ε and δ are those of all tries.")
+    outside = [*words["outside"], about("never_covered", statement)]
     mechanisms = [
         f"{charges}.",
-        f"Noise from {statement['noise_source']}, on a lattice.",
+        f"Noise from {words['noise_source']}, on a lattice.",
         f"Software: dp-synthesis-pipeline {statement['versions'].get('pipeline', '')}.",
         "Running time and memory are not protected against.",
         *(f"Not covered by the audit of this software: {part}." for part in said_not_ours(statement.get("not_ours"))),
@@ -146,10 +143,14 @@ def _implementation(statement: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "preprocessing_and_hyperparameter_tuning": _lines(before),
         "mechanisms": _lines(mechanisms),
-        "composition": f"{statement['accountant']}: {statement['conversion']}",
-        "post_processing": how_rows_were_made(statement),
-        "justification": _lines(["Outside of the promise:", *(f"- {fact}" for fact in outside)]),
+        "composition": f"{statement['accountant']}: {words['conversion']}",
+        "post_processing": about("how_rows_were_made", statement),
+        "justification": _lines(["Outside of the promise:", *_listed(outside)]),
     }
+
+
+def _listed(sentences: list[str]) -> list[str]:
+    return [f"- {one}" for one in sentences]
 
 
 def _lines(parts: list[str]) -> str:

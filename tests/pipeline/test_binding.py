@@ -13,7 +13,7 @@ from mechanisms.accounting.receipts import booked_event
 from pipeline import __version__ as VERSION
 from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import SCHEMA, TOWN, command, people, rebound
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people, rebound, worded
 
 FAST = ["evaluation.enabled=false", "selection=pairs", "synthesis=independent"]
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def older(release):
     """The release as version 0.1.0 left it."""
     for name in ("manifest.json", "statement.html", "deployment.yaml", "croissant.json"):
         (release / name).unlink()
-    said = json.loads((release / "privacy.json").read_text())
+    said = {**worded(release), "max_records": 1}
     later = {"version", "guarantee", "original", "slots", "epsilon_at", "curve", "group_privacy", "table", "published"}
     later.add("running_total")
     said = {"format": "privacy-statement/1", **{k: v for k, v in said.items() if k not in later}}
@@ -165,10 +165,10 @@ def test_a_release_of_an_older_version_loads_everywhere_with_a_warning(town, cap
 
 
 def test_a_release_of_a_newer_version_is_refused(release, capsys):
-    edit(release / "privacy.json", '"version": 2', '"version": 3')
+    edit(release / "privacy.json", '"version": 3', '"version": 4')
     rebound(release)
     assert command("query", f"from={release}", "marginal=[sex]") == 1
-    assert "version 3" in capsys.readouterr().err
+    assert "version 4" in capsys.readouterr().err
 
 
 def test_a_signed_release_is_sound_and_a_forged_one_is_not(town, capsys):
@@ -328,9 +328,10 @@ def _smaller_sensitivities(said, index):
         (_booked_for_less, "was booked as something that costs less"),
         (_paid_once_for_two, "was paid for by a charge that paid for another answer"),
         (_smaller_sensitivities, "moves by 1 when one unit changes, not by 0.1"),
-        (lambda said, index: said.update(max_records=7), "moves by 7 when one unit changes, not by 1"),
+        (lambda said, index: said["unit"].update(max_records=4.9), "got 4.9 where a whole number stands"),
+        (lambda said, index: said["unit"].update(max_records=7), "moves by 7 when one unit changes, not by 1"),
         (lambda said, index: said.update(neighbouring="replace"), "moves by 1.41421 when one unit changes, not by 1"),
-        (lambda said, index: said.update(noise_source="a fixed seed"), "NO  private      "),
+        (lambda said, index: said.update(noise_source="fixed_seed"), "NO  private      "),
     ],
 )
 def test_a_claim_that_its_own_receipts_contradict_is_not_sound(release, capsys, change, line):
@@ -384,12 +385,12 @@ def laplace(scale, query="GridQuery"):
     ],
 )
 def test_advisories_are_told_from_the_receipts_of_a_release(answers, affected):
-    said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none: every unit counts", "events": []}
+    said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none", "unit": {"column": None}, "events": []}
     found = {f.advisory.id: f.affected for f in advisories_of(said, answers)}
     assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None, "DPSP-2026-03": False}
-    own = said | {"missing_unit": "each row without a unit id is a unit of its own"}
+    own = said | {"unit": {"column": "person", "missing": "own"}}
     assert {f.affected for f in advisories_of(own, answers) if f.advisory.id == "DPSP-2026-03"} == {None}
-    kept = {**said, "neighbouring": "replace", "unit": "one record"}
+    kept = {**said, "neighbouring": "replace"}
     assert {f.affected for f in advisories_of(kept, answers) if f.advisory.id == "DPSP-2026-02"} == {False}
     assert advisories_of({**said, "versions": {"pipeline": VERSION}}, answers) == []
     assert len(advisories_of({**said, "versions": {}}, answers)) == 3  # who says no version is suspect

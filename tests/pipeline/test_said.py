@@ -6,7 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, worded
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
 
@@ -14,7 +14,7 @@ LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 
 
 def statement(folder):
-    return json.loads((folder / "release" / "privacy.json").read_text(encoding="utf-8"))
+    return worded(folder / "release")
 
 
 def test_row_counts_of_the_settings_are_public_facts(town):
