@@ -212,7 +212,7 @@ def test_a_metric_brings_its_own_roles_and_settings(with_shades):
     spec = spec_of("evaluation.metrics=[shades]", "evaluation.shades=7", roles={"colour": "sex", "time": "month"})
     outcome = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, spec.options)
     assert outcome.score == 0.7
-    assert "evaluation.shades=3" in help_text("run") and "shades: how many shades" in help_text("score")
+    assert "evaluation.shades=3" in help_text("run", ["all"]) and "shades: how many shades" in help_text("score")
     absent = spec_of("evaluation.metrics=[shades]", "evaluation.time=month").options
     reason = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, absent).reason
     assert reason == "needs colour: the column of the colours: evaluation.colour=COLUMN"

@@ -162,7 +162,7 @@ def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
     assert command(*given) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^  selection.count=3 +how many pairs are measured", printed, flags=re.MULTILINE)
-    assert command("run", "--help", "plugins=[largest_cell]") == 0
+    assert command("run", "--help", "all", "plugins=[largest_cell]") == 0
     helped = capsys.readouterr().out
     assert re.search(r"^  evaluation.bar_columns=.* largest_cell: the columns", helped, flags=re.MULTILINE)
     assert re.search(r"^  synthesis.order=2 +the number of columns", printed, flags=re.MULTILINE)

@@ -1,0 +1,166 @@
+"""The arguments of a command → what is left to do: settings and files are looked at before a large library is loaded.
+
+Every function takes the arguments as the shell hands them over, and returns the work as a call that gives the exit
+code.
+
+Raises:
+    UserError: an impossible setting; a file that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mechanisms.public.errors import UserError, one_of
+from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, not_in_release
+from pipeline.settings import config as settings
+from pipeline.settings.compose import compose_config, one_value_each, without_hydra
+from pipeline.settings.inputs import check_inputs, check_release, check_scored, check_table, check_tables
+from pipeline.settings.overrides import quoted, spelled, with_names
+
+#: What is left to do: gives the exit code.
+Work: TypeAlias = "Callable[[], int]"
+
+#: The forms of a command's answer.
+FORMS = ("text", "json")
+
+
+def later(name: str, *arguments: Any) -> Work:
+    """The function of that dotted name with these arguments; its module is loaded when it is called."""
+
+    def work() -> int:
+        module, _, function = name.partition(":")
+        return int(getattr(import_module(module), function)(*arguments))
+
+    return work
+
+
+def run(arguments: Sequence[str]) -> Work:
+    """One run, or a sweep with -m."""
+    given = [spelled(a) for a in arguments if not a.startswith("-")]
+    if len(given) < len(arguments) or "hydra.mode=MULTIRUN" in given:
+        return later("pipeline.sweeps.sweep:sweep", given)
+    composed = compose_config("config", given, own=True)
+    one_value_each(given)
+    config = settings.typed(without_hydra(composed), settings.Config)
+    check_inputs(config)
+    own = composed.hydra
+    if isinstance(own.launcher, str):
+        fix = f"hydra/launcher={own.launcher}, for a sweep (run -m)"
+        raise UserError("a group of settings, not one", where="hydra.launcher", fix=fix)
+    if not own.run.dir:
+        raise UserError("no folder given", where="hydra.run.dir", fix="hydra.run.dir=outputs/mine")
+    not_in_release(Path(own.run.dir), "hydra.run.dir")
+    if own.output_subdir is not None:
+        not_in_release(Path(own.run.dir) / own.output_subdir, "hydra.output_subdir")
+    return later("pipeline.commands.run_command:run_once", config, composed)
+
+
+def plan(arguments: Sequence[str]) -> Work:
+    """What a run would measure."""
+    config = settings.typed(compose_config("config", arguments), settings.Config)
+    settings.schema_path(config.data.schema)
+    one_of(config.plan.format, FORMS, "plan.format")
+    return later("pipeline.commands.plan_command:show_plan", config)
+
+
+def check(arguments: Sequence[str]) -> Work:
+    """What a schema would do to a table."""
+    config = settings.typed(compose_config("check", arguments), settings.CheckConfig)
+    one_of(config.format, FORMS, "format")
+    settings.schema_path(config.data.schema)
+    check_table(config.data.path, "data.path", "data.path=FILE: the table to look at")
+    return later("pipeline.commands.check_command:show_look", config)
+
+
+def rehearse(arguments: Sequence[str]) -> Work:
+    """A whole run on rows that are made from the schema alone."""
+    if any(a.startswith("data.rows=") for a in arguments):
+        raise UserError("a rehearsal makes its own rows", where="data.rows", fix="plan.rows=20000: how many to make")
+    defaults = {"data": "table", "data.name": "rehearsal", "evaluation.enabled": "false"}
+    given = {a.partition("=")[0] for a in arguments}
+    own = [f"{name}={value}" for name, value in defaults.items() if name not in given]
+    composed = compose_config("config", [*own, *arguments], own=True)
+    config = settings.typed(without_hydra(composed), settings.Config)
+    settings.schema_path(config.data.schema)
+    if config.data.path:
+        fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
+        raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
+    return later("pipeline.commands.rehearse_command:rehearse_once", config, Path(composed.hydra.run.dir))
+
+
+def synth(arguments: Sequence[str]) -> Work:
+    """A new synthetic table from a release."""
+    if any(a.startswith("accept") for a in arguments):
+        fix = "python -m pipeline run … accept=[…]: only a run may ask the private table"
+        raise UserError("a table that is made again from a release is not compared", where="accept", fix=fix)
+    config = settings.typed(compose_config("synth", arguments), settings.SynthConfig)
+    return later("pipeline.commands.synth_command:make_table", check_release(config.source), config)
+
+
+def score(arguments: Sequence[str]) -> Work:
+    """Scores of one synthetic table, or of several."""
+    config = settings.typed(compose_config("score", arguments), settings.ScoreConfig)
+    several = config.synthetic if isinstance(config.synthetic, list) and config.synthetic else [config.synthetic]
+    for path in several:
+        check_tables(replace(config, synthetic=path))
+    for setting, path, own in (("output", config.output, SCORES), ("report", config.report, PAGES)):
+        if path:
+            check_output(Path(path), setting, own=own)
+    return later("pipeline.comparison.score_command:score_command", config)
+
+
+def report(arguments: Sequence[str]) -> Work:
+    """The report of a run, made again from its own files; of one or several sweeps, from their results."""
+    folders = [Path(a) for a in arguments if "=" not in a]
+    if folders and all(map(is_sweep, folders)):
+        given = dict(a.split("=", 1) for a in arguments if "=" in a)
+        for key in given.keys() - {"output", "metric"}:
+            raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
+        output = Path(given["output"]) if "output" in given else None
+        return later("pipeline.commands.report_command:sweep_report", folders, output, given.get("metric"))
+    config = settings.typed(compose_config("report", with_names("report", arguments)), settings.ReportConfig)
+    if not config.run:
+        raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
+    folder = RunFolder(Path(config.run))
+    check_scored(folder)
+    output = Path(config.output) if config.output else None
+    return later("pipeline.commands.report_command:run_report", folder, output)
+
+
+def query(arguments: Sequence[str]) -> Work:
+    """What a release tells: a marginal, a range, an estimate or bounds."""
+    config = settings.typed(compose_config("query", arguments), settings.QueryConfig)
+    return later("pipeline.commands.query_command:answer", check_release(config.source), config)
+
+
+def verify(arguments: Sequence[str]) -> Work:
+    """Whether a release is sound, line by line."""
+    config = settings.typed(compose_config("verify", with_names("verify", arguments)), settings.VerifyConfig)
+    if not config.source:
+        raise UserError("no release given", where="from", fix="python -m pipeline verify RUN/release")
+    return later("pipeline.commands.verify_command:show_verdict", Path(config.source), config.key)
+
+
+def budget(arguments: Sequence[str]) -> Work:
+    """What is left of a shared budget and who spent it; or another limit for it."""
+    texts = {"file", "reason"}  # whatever is in them
+    split = [a.partition("=") for a in with_names("budget", arguments)]
+    given = [
+        f"{key}={quoted(value)}" if key in texts and not value.startswith('"') else spelled(f"{key}={value}")
+        for key, _, value in split
+    ]
+    config = settings.typed(compose_config("budget_file", given), settings.BudgetFileConfig)
+    return later("pipeline.commands.budget_command:show_budget", config)
+
+
+def schema(arguments: Sequence[str]) -> Work:
+    """A commented draft of a schema from a table."""
+    config = settings.typed(compose_config("schema_draft", with_names("schema", arguments)), settings.DraftConfig)
+    if config.output:
+        check_output(Path(config.output), "output")
+    return later("pipeline.commands.schema_command:show_draft", check_table(config.table), config)

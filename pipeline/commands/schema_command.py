@@ -1,0 +1,21 @@
+"""`schema`: a commented draft of a schema from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechanisms.public.files import write_whole
+from pipeline.settings.config import DraftConfig
+from pipeline.synth_again import draft
+
+
+def show_draft(table: Path, config: DraftConfig) -> int:
+    """Print the draft, or write it."""
+    text = draft(table, config)
+    if config.output:
+        write_whole(Path(config.output), text)
+        todo = "check it, name its source, then set confirmed_public: true"
+        print(f"a draft (it looked at the data; {todo}): {config.output}")
+    else:
+        print(text, end="")
+    return 0
