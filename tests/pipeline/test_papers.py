@@ -11,6 +11,7 @@ import yaml
 from pipeline.settings.config import Config
 from pipeline.statement.document import render_statement
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people, worded
+from tests.pipeline.formats import departures
 from tests.pipeline.test_statement import Page, page
 
 QUICK = [*TOWN, "evaluation.enabled=false", "selection=oneway", "synthesis=independent", "privacy.delta=1e-6"]
@@ -305,6 +306,7 @@ def read_papers(row: Row, release) -> None:
     assert not missing, "\n".join(missing)
     assert not [f"{p}: {s}" for p in PAPERS for s in (*row.never, *FORMER) if s in papers[p]]
     assert all(fact in papers["page"] for fact in (*statement["public_facts"], *statement["outside"]))
+    assert departures(release) == []
     assert (command("verify", str(release)) == 0) is statement["private"]
 
 
