@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from jinja2 import Environment
 from jinja2.environment import TemplateModule
 
 from mechanisms.accounting.filters import Limit, Totals
@@ -23,12 +26,6 @@ from pipeline.statement.statement import unit_fields, unit_of
 def sentence(name: str, *fields: Any) -> str:
     """One sentence of the template."""
     return str(getattr(_sentences(), name)(*fields)).strip()
-
-
-def about(name: str, statement: Mapping[str, Any]) -> str:
-    """A sentence about several fields of a statement."""
-    facts = dict.fromkeys(("schema", "public_start")) | {f["fact"]: f for f in statement["public_facts"]}
-    return sentence(name, statement, *((facts,) if name in _OF_FACTS else ()))
 
 
 def words_of(statement: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,15 +79,53 @@ def stated_total(stated: Mapping[str, Any]) -> RunningTotal:
     return RunningTotal(table, kind, slack, stated["runs"], stated["not_private"], totals, limit, others)
 
 
-#: Sentences for which public facts are looked up.
-_OF_FACTS = (
+def all_words(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the sentences about several fields together."""
+    facts = dict.fromkeys(("schema", "public_start")) | {f["fact"]: f for f in statement["public_facts"]}
+    several = {name: sentence(name, statement) for name in ABOUT}
+    several |= {name: sentence(name, statement, facts) for name in OF_FACTS}
+    several |= {name: sentence(name, statement["neighbouring"]) for name in OF_TABLES}
+    tries = statement["selection"]
+    return words_of(statement) | several | {"released": "" if tries is None else sentence("released", tries)}
+
+
+#: Sentences about several fields; those that look public facts up; those about neighbouring tables.
+ABOUT = ("original", "promise", "max_records_from", "rows_by_default", "never_covered")
+OF_FACTS = (
     *("bounds_from", "texts_released", "declared_bounds"),
     *("how_rows_were_made", "models_that_saw_rows", "alike_where_measured"),
 )
+OF_TABLES = ("neighbours", "compared", "absent", "bet")
+
+
+def text_of(template: str, **view: Any) -> str:
+    """The text of a whole file, in which nothing is escaped."""
+    return str(_texts().get_template(template).render(view))
 
 
 @cache
 def _sentences() -> TemplateModule:
+    return _texts().get_template("sentences.j2").module
+
+
+@cache
+def _texts() -> Environment:
     texts = environment().overlay(autoescape=False)
-    texts.filters = {**texts.filters, "quoted": repr, "literal": literal, "rule_in_words": ID_RULES.__getitem__}
-    return texts.get_template("sentences.j2").module
+    own = {"quoted": repr, "literal": literal, "rule_in_words": ID_RULES.__getitem__}
+    texts.filters = {**texts.filters, **own, "lines": _lines, "scalar": _scalar}
+    return texts
+
+
+#: What a text in quotation marks of YAML may not hold as it is: controls, line breaks, and what is no character.
+_UNQUOTED = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+def _scalar(text: str) -> str:
+    """A text in quotation marks, as YAML reads it."""
+    return _UNQUOTED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _lines(text: str) -> str:
+    """The lines that are not empty; several of them end with a line break, as a block of YAML does."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return "\n".join(lines) + ("\n" if len(lines) > 1 else "")

@@ -17,6 +17,7 @@ from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import epsilon_at, group_loss, original
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
+from pipeline.statement.registry_record import registry_record
 from pipeline.statement.words import words_of
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.formats import departures, problems
@@ -215,6 +216,14 @@ def test_the_record_for_the_registry_has_the_registrys_fields(town, settings):
         assert record["deployment"]["privacy_loss"]["privacy_parameters"]["rho"] > 0
     broken = {**record, "deployment": {**record["deployment"], "more": 1}}
     assert "'more' was unexpected" in problems("deployment", broken)[0]
+
+
+def test_the_record_holds_any_text_as_it_is(town):
+    facts, odd = said(release(town)), "a: b\x85c\u2028d\x7f\ufeff \U0001f600 'x' \"y\" <&> # \\ {z}\tend"
+    made = yaml.safe_load(registry_record(facts | {"table": odd, "published": facts["published"] | {"region": odd}}))
+    assert made["deployment"]["basic"]["name"] == f"Synthetic {odd}"
+    assert made["deployment"]["basic"]["data_product_region"] == odd
+    assert odd in made["deployment"]["dp_variant"]["data_domain"]
 
 
 def test_the_metadata_name_every_column_and_the_tables_digest(town):
