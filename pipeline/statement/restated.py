@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.filters import Limit, Totals

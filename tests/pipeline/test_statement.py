@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import epsilon_at, group_loss, original
